@@ -1,0 +1,204 @@
+"""One database, SQLite by default and PostgreSQL for several nodes: transactions and migrations."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import alembic.command
+import alembic.config
+import alembic.runtime.migration
+import alembic.script
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import OperationalError
+
+Half = Literal["directory", "repository"]
+Instant = int
+"""Microseconds since 1970-01-01T00:00:00Z; every stored time is one."""
+
+SECOND: Instant = 1_000_000
+
+_CONVENTION = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+directory_tables = sa.MetaData(naming_convention=_CONVENTION)
+"""Every table of the directory; the noun modules declare theirs into it."""
+
+repository_tables = sa.MetaData(naming_convention=_CONVENTION)
+"""Every table of the repository."""
+
+BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+"""A key the database numbers itself; SQLite numbers INTEGER columns only."""
+
+
+class Busy(Exception):
+    """The database could not be written within the time allowed; the caller may try again."""
+
+
+class SchemaMismatch(Exception):
+    """The database's schema is not the one this release works with; the message says what to do."""
+
+
+class Database:
+    """A pool of connections that gives out read snapshots and write transactions.
+
+    ``url`` is an SQLAlchemy address: ``sqlite:////path/file.db`` or ``postgresql+psycopg://...``. A process
+    makes its own: a Database must not cross a fork.
+    """
+
+    def __init__(self, url: str, *, busy_seconds: float = 10.0) -> None:
+        parsed = sa.make_url(url)
+        self.dialect: Literal["sqlite", "postgresql"] = (
+            "sqlite" if parsed.get_backend_name() == "sqlite" else "postgresql"
+        )
+        self._writer = threading.Lock()
+        self._busy_seconds = busy_seconds
+        if self.dialect == "sqlite":
+            self._engine = _sqlite_engine(parsed, busy_seconds)
+        else:
+            self._engine = sa.create_engine(
+                parsed,
+                pool_size=8,
+                max_overflow=8,
+                pool_timeout=busy_seconds,
+                pool_pre_ping=True,
+                connect_args={
+                    "connect_timeout": 10,
+                    "options": f"-c lock_timeout={int(busy_seconds * 1000)} -c statement_timeout=60000 -c timezone=UTC",
+                },
+            )
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """Open a write transaction: committed when the block ends, rolled back when it raises.
+
+        Raises Busy when another writer holds the database for longer than allowed.
+        """
+        if self.dialect == "postgresql":
+            with _busy_named(), self._engine.begin() as connection:
+                yield connection
+            return
+        if not self._writer.acquire(timeout=self._busy_seconds):
+            raise Busy("The database is busy with other writes.")
+        try:
+            with _busy_named(), self._engine.connect() as connection:
+                connection = connection.execution_options(muniment_write=True)
+                with connection.begin():
+                    yield connection
+        finally:
+            self._writer.release()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Open a read-only snapshot: every statement in the block sees the same state."""
+        with _busy_named(), self._engine.connect() as connection:
+            if self.dialect == "postgresql":
+                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                yield connection
+
+    def close(self) -> None:
+        """Give back every connection."""
+        self._engine.dispose()
+
+    @property
+    def engine(self) -> Engine:
+        """The engine underneath, for migrations and for tests that compare schemas."""
+        return self._engine
+
+
+def migrate(database: Database, half: Half) -> None:
+    """Bring the half's tables to this release's schema. Raises SchemaMismatch for a newer database."""
+    config = _alembic(half)
+    with database.engine.connect() as connection:
+        revision = _revision(connection, half)
+        script = alembic.script.ScriptDirectory.from_config(config)
+        if revision is not None and revision not in {known.revision for known in script.walk_revisions()}:
+            raise SchemaMismatch(
+                f"The {half} database is at schema {revision}, made by a newer release: "
+                "run that release, or restore a backup made before it."
+            )
+        config.attributes["connection"] = connection
+        alembic.command.upgrade(config, "head")
+        connection.commit()
+
+
+def check_schema(database: Database, half: Half) -> None:
+    """Raise SchemaMismatch unless the half's tables are at this release's schema."""
+    head = alembic.script.ScriptDirectory.from_config(_alembic(half)).get_current_head()
+    with database.engine.connect() as connection:
+        revision = _revision(connection, half)
+    if revision != head:
+        raise SchemaMismatch(
+            f"The {half} database is at schema {revision or 'none'}, this release works with {head}: "
+            "run 'muniment migrate' first."
+        )
+
+
+def version_table(half: Half) -> str:
+    """Name the table that holds the half's schema revision."""
+    return f"{half}_schema"
+
+
+def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
+    engine = sa.create_engine(
+        url,
+        pool_size=8,
+        max_overflow=8,
+        connect_args={"timeout": busy_seconds, "check_same_thread": False, "isolation_level": None},
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(dbapi_connection: Any, _record: Any) -> None:
+        cursor = dbapi_connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        # FULL: a revocation that was answered must survive a power cut.
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.execute("PRAGMA cache_size=-8000")
+        cursor.close()
+        if url.database and url.database != ":memory:" and Path(url.database).exists():
+            os.chmod(url.database, 0o600)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        write = connection.get_execution_options().get("muniment_write", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+@contextmanager
+def _busy_named() -> Iterator[None]:
+    try:
+        yield
+    except OperationalError as error:
+        text = str(error.orig)
+        if "database is locked" in text or "lock timeout" in text or "deadlock detected" in text:
+            raise Busy("The database is busy with other writes.") from error
+        raise
+    except sa.exc.TimeoutError as error:
+        raise Busy("Every connection to the database is in use.") from error
+
+
+def _alembic(half: Half) -> alembic.config.Config:
+    config = alembic.config.Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / half / "migrations"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["half"] = half
+    return config
+
+
+def _revision(connection: Connection, half: Half) -> str | None:
+    context = alembic.runtime.migration.MigrationContext.configure(
+        connection, opts={"version_table": version_table(half)}
+    )
+    return context.get_current_revision()

@@ -1,0 +1,1 @@
+"""Who may enter: partitions, units, groups, users, resources with access roles, and the tokens issued for them."""

@@ -1,0 +1,1 @@
+"""The directory's addresses: one module a surface, one table of routes."""

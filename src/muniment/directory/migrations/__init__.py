@@ -1,0 +1,1 @@
+"""The directory's schema, step by step from the first release."""

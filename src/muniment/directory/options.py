@@ -1,0 +1,75 @@
+"""What the directory is told: its names on the wire, its lifetimes, its limits."""
+
+from typing import Annotated
+
+import msgspec
+
+Doc = msgspec.Meta
+
+
+class DirectoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Every name of the directory's interface that another system in the field may spell otherwise."""
+
+    prefix: Annotated[str, Doc(description="First path segment of every address of the directory.")] = "dirws"
+    dn_suffix: Annotated[str, Doc(description="What every distinguished name (location) ends with.")] = (
+        "ou=IdentityProviders,dc=identity,dc=muniment"
+    )
+    clients_partition: Annotated[
+        str, Doc(description="Name of the partition whose users are OAuth clients (given 2.1).")
+    ] = "OAuthClients"
+    administration_partition: Annotated[
+        str, Doc(description="Name of the partition that holds the administrators.")
+    ] = "directory.admin"
+    administration_resource: Annotated[
+        str, Doc(description="Name of the resource that stands for the administration of the directory itself.")
+    ] = "Directory Administration"
+    root_unit: Annotated[str, Doc(description="Name of the root location (organizational unit) of each partition.")] = (
+        "Root"
+    )
+    object_class: Annotated[str, Doc(description="`object_class` of a user.")] = "inetOrgPerson"
+    has_password: Annotated[
+        str, Doc(description="Entry of tokeninfo's `data_map` that says whether the user has a password (given 2.6).")
+    ] = "OTDS_HAS_PASSWORD"  # noqa: S105 - the name of an entry, not a secret
+    attributes: Annotated[
+        dict[str, str],
+        Doc(description="Directory attributes to spell otherwise in `values`: our name = the name on the wire."),
+    ] = {}
+    form_prefix: Annotated[
+        str, Doc(description="Prefix of the sign-in form's fields `username`, `password` and `csrf`.")
+    ] = ""
+    ticket_cookie: Annotated[str, Doc(description="Name of the cookie that holds a sign-in.")] = "muniment_ticket"
+
+
+class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an operator may set about the directory."""
+
+    access_token_seconds: Annotated[
+        int, Doc(description="Lifetime of an access token, in seconds.", ge=1, le=86_400)
+    ] = 3600
+    refresh_token_seconds: Annotated[
+        int, Doc(description="Lifetime of a refresh token, and so of its grant, in seconds.", ge=1, le=31_536_000)
+    ] = 43_200
+    ticket_seconds: Annotated[int, Doc(description="Lifetime of a browser sign-in, in seconds.", ge=60, le=604_800)] = (
+        28_800
+    )
+    lockout_failures: Annotated[
+        int,
+        Doc(description="Wrong passwords in a row after which a user's sign-in pauses; 0 never pauses.", ge=0, le=1000),
+    ] = 10
+    lockout_seconds: Annotated[
+        int, Doc(description="How long that pause lasts, in seconds. Tokens already issued go on.", ge=1, le=86_400)
+    ] = 900
+    hash_memory_kib: Annotated[
+        int, Doc(description="argon2id memory for one password check, in KiB.", ge=8192, le=1_048_576)
+    ] = 19_456
+    hash_passes: Annotated[int, Doc(description="argon2id passes.", ge=1, le=20)] = 2
+    hash_slots: Annotated[
+        int,
+        Doc(
+            description="Password checks at one time over all worker processes; 0 = cores - 1, at least 1.", ge=0, le=64
+        ),
+    ] = 0
+    hash_queue: Annotated[
+        int, Doc(description="Password checks that may wait in one worker before it answers 503.", ge=1, le=10_000)
+    ] = 64
+    names: DirectoryNames = DirectoryNames()

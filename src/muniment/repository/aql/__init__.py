@@ -1,0 +1,1 @@
+"""The structured query language: one query tree, and its spellings apart from it."""

@@ -1,0 +1,90 @@
+"""The query tree: what is asked, apart from how it was spelled. Names in it are our neutral ones.
+
+Source: given 2.8 for the expressions, the simple keyword language for the keywords.
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+
+class Term(msgspec.Struct, frozen=True, tag=True):
+    """One word, in any grammatical form; with ``prefix``, every word that begins with it."""
+
+    text: str
+    prefix: bool = False
+
+
+class Phrase(msgspec.Struct, frozen=True, tag=True):
+    """These words in this order and in this form (no stemming)."""
+
+    text: str
+
+
+class Both(msgspec.Struct, frozen=True, tag=True):
+    """All parts are met."""
+
+    parts: tuple["Keywords", ...]
+
+
+class Either(msgspec.Struct, frozen=True, tag=True):
+    """At least one part is met."""
+
+    parts: tuple["Keywords", ...]
+
+
+class Without(msgspec.Struct, frozen=True, tag=True):
+    """The part is not met."""
+
+    part: "Keywords"
+
+
+Keywords: TypeAlias = Term | Phrase | Both | Either | Without
+
+
+class Fulltext(msgspec.Struct, frozen=True, tag=True):
+    """Keywords met by an object's metadata or content. No keywords (only stray punctuation) are met by nothing."""
+
+    keywords: Keywords | None
+
+
+class Property(msgspec.Struct, frozen=True, tag=True):
+    """A property compared with one value."""
+
+    name: str
+    operator: Literal["BEGINS_WITH"]
+    value: str
+
+
+class PropertyList(msgspec.Struct, frozen=True, tag=True):
+    """A property with one of these values."""
+
+    name: str
+    operator: Literal["IN"]
+    values: tuple[str, ...]
+
+
+class PropertyRange(msgspec.Struct, frozen=True, tag=True):
+    """A property with a value between two, both included."""
+
+    name: str
+    operator: Literal["BETWEEN"]
+    low: str
+    high: str
+
+
+class ExpressionSet(msgspec.Struct, frozen=True, tag=True):
+    """Expressions met together (AND) or at least one of them (OR)."""
+
+    operator: Literal["AND", "OR"]
+    expressions: tuple["Expression", ...]
+
+
+Expression: TypeAlias = Fulltext | Property | PropertyList | PropertyRange | ExpressionSet
+
+
+class Query(msgspec.Struct, frozen=True, tag=True):
+    """Objects of one of these types or their sub-types that meet the condition; none of either asks for everything."""
+
+    types: tuple[str, ...] = ()
+    condition: Expression | None = None

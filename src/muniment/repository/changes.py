@@ -1,0 +1,117 @@
+"""The change log: what happened to which object, in the order in which it became visible.
+
+A sequence alone does not give that order on PostgreSQL: a transaction that took its number early may commit late, and a
+reader that has passed the number would never see it. So each row also carries its transaction's number; a reader takes
+only rows whose transaction lies below every transaction still open, ordered by transaction and then by sequence. SQLite
+has one writer at a time: there the sequence is the order and the transaction is 0.
+"""
+
+from collections.abc import Collection
+from typing import Literal, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.db import BigId, Instant, repository_tables
+
+Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted"]
+
+changes = sa.Table(
+    "changes",
+    repository_tables,
+    sa.Column("sequence", BigId, primary_key=True),
+    sa.Column("transaction", sa.BigInteger, nullable=False),
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+    sa.Column("object_id", sa.String(16), nullable=False),
+    sa.Column("kind", sa.String(10), nullable=False),
+    sa.Column("noted", sa.BigInteger, nullable=False),
+    sa.Index("ix_changes_order", "repository_id", "transaction", "sequence"),
+    sqlite_autoincrement=True,
+)
+
+_TRANSACTION_NOW = sa.text("CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)")
+_OLDEST_OPEN = sa.text("CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)")
+
+
+class Position(NamedTuple):
+    """A place in one repository's change log; positions compare in the order of the log."""
+
+    transaction: int
+    sequence: int
+
+    def __str__(self) -> str:
+        return f"{self.transaction}.{self.sequence}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Position":
+        """Read what ``str`` wrote. Raises ValueError."""
+        transaction, _, sequence = text.partition(".")
+        return cls(int(transaction), int(sequence))
+
+
+START = Position(0, 0)
+"""Before the first change."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One line of the log."""
+
+    position: Position
+    object_id: str
+    kind: Kind
+    noted: Instant
+
+
+def note(cx: Connection, repository_id: int, object_id: str, kind: Kind, now: Instant) -> Position:
+    """Write a line in the caller's transaction, and say its position."""
+    transaction: sa.TextClause | int = _TRANSACTION_NOW if cx.dialect.name == "postgresql" else 0
+    row = cx.execute(
+        changes.insert()
+        .values(repository_id=repository_id, object_id=object_id, kind=kind, noted=now, transaction=transaction)
+        .returning(changes.c.transaction, changes.c.sequence)
+    ).one()
+    return Position(*row)
+
+
+def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
+    """Read the next lines after a position that no later commit can still precede, oldest first."""
+    wanted = _after(repository_id, position).order_by(changes.c.transaction, changes.c.sequence).limit(limit)
+    if cx.dialect.name == "postgresql":
+        wanted = wanted.where(changes.c.transaction < _OLDEST_OPEN)
+    return [_change(row) for row in cx.execute(wanted)]
+
+
+def pending(
+    cx: Connection, repository_id: int, position: Position, kinds: Collection[Kind]
+) -> dict[str, frozenset[Kind]]:
+    """Name the objects with a committed change of these kinds after the position, and which kinds."""
+    found: dict[str, set[Kind]] = {}
+    wanted = _after(repository_id, position).where(changes.c.kind.in_(kinds))
+    for row in cx.execute(wanted):
+        found.setdefault(row.object_id, set()).add(row.kind)
+    return {object_id: frozenset(kinds) for object_id, kinds in found.items()}
+
+
+def latest(cx: Connection, repository_id: int) -> Position:
+    """Say the position of the last visible line; START when there is none."""
+    row = cx.execute(
+        sa.select(changes.c.transaction, changes.c.sequence)
+        .where(changes.c.repository_id == repository_id)
+        .order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
+        .limit(1)
+    ).first()
+    return Position(*row) if row else START
+
+
+def _after(repository_id: int, position: Position) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
+    return sa.select(
+        changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind, changes.c.noted
+    ).where(
+        changes.c.repository_id == repository_id,
+        sa.tuple_(changes.c.transaction, changes.c.sequence) > sa.tuple_(*position),
+    )
+
+
+def _change(row: sa.Row[tuple[int, int, str, Kind, Instant]]) -> Change:
+    return Change(Position(row.transaction, row.sequence), row.object_id, row.kind, row.noted)

@@ -1,0 +1,1 @@
+"""The repository's addresses: one module a surface, one table of routes."""

@@ -1,0 +1,1 @@
+"""The repository's schema, step by step from the first release."""

@@ -1,0 +1,15 @@
+"""How alembic reaches the repository's tables: always through a connection that muniment.db hands over."""
+
+from alembic import context
+
+from muniment import db
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=db.repository_tables,
+    version_table=db.version_table("repository"),
+    render_as_batch=True,
+    transaction_per_migration=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

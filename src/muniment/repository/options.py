@@ -1,0 +1,95 @@
+"""What the repository is told: its names on the wire, its administrators, its limits."""
+
+from typing import Annotated
+
+import msgspec
+
+Doc = msgspec.Meta
+
+
+class RepositoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Every name of the repository's interface that another system in the field may spell otherwise."""
+
+    prefix: Annotated[str, Doc(description="First path segment of every address of the repository.")] = "rest"
+    vocab_namespace: Annotated[
+        str, Doc(description="XML namespace of query documents, of `dm:` elements and of objects (given 2.8, 2.9).")
+    ] = "urn:muniment:vocab"
+    relevance_namespace: Annotated[str, Doc(description="XML namespace of `relevance:score` (given 2.9).")] = (
+        "http://a9.com/-/opensearch/extensions/relevance/1.0/"
+    )
+    linkrel_base: Annotated[
+        str, Doc(description="What the repository's own link relations begin with, before `/search` (given 2.10).")
+    ] = "urn:muniment:linkrel"
+    media_type: Annotated[str, Doc(description="Vendor media type; `+json` and `+xml` are appended to it.")] = (
+        "application/vnd.muniment"
+    )
+    type_prefix: Annotated[
+        str,
+        Doc(description="Prefix of the built-in types (sysobject, folder ...) and accessors (owner, world)."),
+    ] = ""
+    system_property_prefix: Annotated[
+        str, Doc(description="Prefix of the properties that only the repository writes.")
+    ] = "r_"
+
+
+class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an operator may set about the repository."""
+
+    administrators: Annotated[
+        tuple[str, ...],
+        Doc(description="Users and groups (`name@partition`) who hold every permission on every object."),
+    ] = ("administrators@directory.admin",)
+    tokeninfo_url: Annotated[
+        str,
+        Doc(description="tokeninfo address of the directory of the callers; empty = the one in this process."),
+    ] = ""
+    tokeninfo_ca_file: Annotated[
+        str, Doc(description="CA certificates (PEM) to verify that directory with; empty = the system's.")
+    ] = ""
+    language: Annotated[
+        str,
+        Doc(description="Language whose stemming the index uses, as an English name such as `English` or `German`."),
+    ] = "English"
+    items_per_page: Annotated[int, Doc(description="Page size of a feed when none is asked for.", ge=1, le=1000)] = 100
+    max_items_per_page: Annotated[int, Doc(description="Largest page size a caller may ask for.", ge=1, le=10_000)] = (
+        1000
+    )
+    max_page_offset: Annotated[
+        int, Doc(description="Deepest hit that paging reaches; a page past it answers 400.", ge=1000, le=10_000_000)
+    ] = 100_000
+    link_seconds: Annotated[
+        int,
+        Doc(description="How long the `next` link of a POST search can be followed, in seconds.", ge=60, le=2_592_000),
+    ] = 86_400
+    max_content_bytes: Annotated[int, Doc(description="Largest content of one object, in bytes.", ge=1)] = 16 * 1024**3
+    max_metadata_bytes: Annotated[
+        int, Doc(description="Largest JSON or XML body of an object, ACL or query, in bytes.", ge=1024, le=67_108_864)
+    ] = 262_144
+    max_query_depth: Annotated[
+        int, Doc(description="Deepest nesting of a query's expressions or parentheses.", ge=1, le=100)
+    ] = 20
+    max_query_clauses: Annotated[
+        int, Doc(description="Most expressions, list values and keywords in one query.", ge=1, le=65_536)
+    ] = 1024
+    extraction_seconds: Annotated[
+        int,
+        Doc(
+            description="Wall-clock and processor time that extracting one file's text may take, in seconds.",
+            ge=1,
+            le=3600,
+        ),
+    ] = 60
+    extraction_memory_mib: Annotated[
+        int, Doc(description="Address space of the process that extracts text, in MiB.", ge=256, le=65_536)
+    ] = 2048
+    extraction_characters: Annotated[
+        int, Doc(description="Most characters of one file's text that are kept and indexed.", ge=1000, le=100_000_000)
+    ] = 4_000_000
+    extraction_ratio: Annotated[
+        int, Doc(description="Most bytes that one byte of a packed file may unpack to.", ge=10, le=100_000)
+    ] = 200
+    extraction_depth: Annotated[
+        int, Doc(description="How deep packed files within packed files are read.", ge=1, le=10)
+    ] = 3
+    extraction_processes: Annotated[int, Doc(description="Files whose text is extracted at one time.", ge=1, le=64)] = 1
+    names: RepositoryNames = RepositoryNames()

@@ -1,0 +1,124 @@
+"""From an endpoint or a refusal to a response: each address has a table of refusals, each half has its error shapes."""
+
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+import structlog
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from muniment.db import Busy
+from muniment.web.refusals import (
+    InsecureTransport,
+    Malformed,
+    MethodNotAllowed,
+    NotAcceptable,
+    Overloaded,
+    Refusal,
+    TimedOut,
+    TooLarge,
+    UnknownAddress,
+    UnsupportedMediaType,
+)
+
+H = TypeVar("H")
+
+log = structlog.get_logger("muniment.web")
+
+
+class Said(NamedTuple):
+    """How an address says one kind of no: a status, and the interface's own code for it."""
+
+    status: int
+    code: str
+
+
+Table = Mapping[type[Refusal], Said]
+"""Which refusals an address answers, and how. The nearest class in the refusal's ancestry counts."""
+
+Shape = Callable[[Request, Said, str], Response]
+"""Writes an error in the interface's own shape: the request, the status and code, the sentence."""
+
+SHARED: Table = {
+    Malformed: Said(400, "malformed_request"),
+    TooLarge: Said(413, "too_large"),
+    UnsupportedMediaType: Said(415, "unsupported_media_type"),
+    NotAcceptable: Said(406, "not_acceptable"),
+    UnknownAddress: Said(404, "unknown_address"),
+    MethodNotAllowed: Said(405, "method_not_allowed"),
+    InsecureTransport: Said(403, "tls_required"),
+    TimedOut: Said(408, "timed_out"),
+    Overloaded: Said(503, "overloaded"),
+}
+"""What every address answers alike unless its own table says otherwise."""
+
+BUG = Said(500, "internal_error")
+
+
+class Endpoint(Generic[H]):
+    """One address: its methods, each an endpoint function, with one table of refusals and one error shape."""
+
+    def __init__(
+        self,
+        half: H,
+        methods: Mapping[str, Callable[[Request, H], Awaitable[Response]]],
+        table: Table,
+        shape: Shape,
+    ) -> None:
+        self._half = half
+        self._methods = methods
+        self._table = {**SHARED, **table}
+        self._shape = shape
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI)."""
+        request = Request(scope, receive, send)
+        response = await self._answer(request)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        method = self._methods.get(request.method)
+        if method is None and request.method == "HEAD":
+            method = self._methods.get("GET")
+        try:
+            if method is None:
+                allowed = tuple(sorted(self._methods))
+                raise MethodNotAllowed(f"This address knows {', '.join(allowed)}, not {request.method}.", allowed)
+            return await method(request, self._half)
+        except Refusal as refusal:
+            return refused(request, refusal, self._table, self._shape)
+        except Busy as busy:
+            return refused(request, Overloaded(str(busy), 1), self._table, self._shape)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception:
+            log.exception("bug", method=request.method, request_id=request.scope.get("muniment.request_id"))
+            return self._shape(request, BUG, "Something went wrong in the server; the log has the details.")
+
+
+def refused(request: Request, refusal: Refusal, table: Table, shape: Shape) -> Response:
+    """Write the refusal as the table and the shape say; a refusal that no table names is a bug."""
+    said = next((table[kind] for kind in type(refusal).__mro__ if kind in table), None)
+    if said is None:
+        log.error("refusal without a status", refusal=type(refusal).__name__)
+        said = BUG
+    log.info("refused", refusal=type(refusal).__name__, status=said.status)
+    response = shape(request, said, refusal.sentence)
+    if isinstance(refusal, Overloaded):
+        response.headers["Retry-After"] = str(refusal.retry_seconds)
+    if isinstance(refusal, MethodNotAllowed) and refusal.allowed:
+        response.headers["Allow"] = ", ".join(refusal.allowed)
+    return response
+
+
+def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Write a JSON answer (a msgspec Struct, a dict or a list)."""
+    return Response(msgspec.json.encode(body), status, headers, media_type="application/json")
+
+
+def error_id() -> str:
+    """Make the identifier an error answer and its log line share."""
+    return str(uuid.uuid4())

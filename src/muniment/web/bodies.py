@@ -1,0 +1,97 @@
+"""Request bodies, read within caps: forms, JSON, raw bytes. Everything a stranger sends passes here."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import TypeVar
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from starlette.requests import Request
+
+from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
+
+T = TypeVar("T")
+
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+
+
+def media_type(request: Request) -> str:
+    """Name the media type of the request's body, lower-case and without parameters; empty when none is stated."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
+    """Yield the body piece by piece. Raises TooLarge once it is over ``limit`` bytes, before reading where declared."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > limit:
+        raise TooLarge(f"The body is larger than {limit} bytes.")
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > limit:
+            raise TooLarge(f"The body is larger than {limit} bytes.")
+        if piece:
+            yield piece
+
+
+async def raw(request: Request, limit: int) -> bytes:
+    """Read the whole body. Raises TooLarge."""
+    return b"".join([piece async for piece in pieces(request, limit)])
+
+
+async def form(request: Request, limit: int = 65_536) -> dict[str, str]:
+    """Read an application/x-www-form-urlencoded body (WHATWG URL 5.1), each parameter at most once (RFC 6749 3.2).
+
+    Raises UnsupportedMediaType, TooLarge, Malformed.
+    """
+    if media_type(request) != "application/x-www-form-urlencoded":
+        raise UnsupportedMediaType("The body must be application/x-www-form-urlencoded.")
+    return form_fields(await raw(request, limit), "The form")
+
+
+def query(request: Request) -> dict[str, str]:
+    """Read the address's query, each parameter at most once. Raises Malformed."""
+    return form_fields(request.scope["query_string"], "The query")
+
+
+def form_fields(encoded: bytes, what: str) -> dict[str, str]:
+    """Decode ``name=value&...``; ``what`` begins the sentence of a refusal. Raises Malformed."""
+    fields: dict[str, str] = {}
+    if encoded.count(b"&") > 1000:
+        raise Malformed(f"{what} has more than 1000 parameters.")
+    for pair in encoded.split(b"&"):
+        if not pair:
+            continue
+        name, _, value = (_decoded(part, what) for part in pair.partition(b"="))
+        if name in fields:
+            raise Malformed(f"{what} repeats the parameter {name[:100]!r}.")
+        fields[name] = value
+    return fields
+
+
+async def json(request: Request, decoder: msgspec.json.Decoder[T], limit: int = 65_536) -> T:
+    """Read a JSON body of the decoder's type. Raises UnsupportedMediaType, TooLarge, Malformed."""
+    kind = media_type(request)
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise UnsupportedMediaType("The body must be application/json.")
+    return decoded_json(await raw(request, limit), decoder)
+
+
+def decoded_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """Decode JSON text into the decoder's type. Raises Malformed with what is wrong and where."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(f"The JSON cannot be read: {str(error)[:300]}.") from error
+
+
+def _decoded(part: bytes, what: str) -> str:
+    if _BAD_ESCAPE.search(part):
+        raise Malformed(f"{what} has a % that is not followed by two hexadecimal digits.")
+    try:
+        text = unquote_to_bytes(part.replace(b"+", b" ")).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Malformed(f"{what} is not UTF-8.") from error
+    if "\x00" in text:
+        raise Malformed(f"{what} holds a NUL character.")
+    return text

@@ -1,0 +1,56 @@
+"""What the HTTP side is told: where it listens, what it is called, how long it waits."""
+
+from typing import Annotated
+
+import msgspec
+
+Doc = msgspec.Meta
+
+
+class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an operator may set about listening and transport."""
+
+    host: Annotated[str, Doc(description="Address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Doc(description="Port of the HTTPS listener.", ge=1, le=65_535)] = 8443
+    http_port: Annotated[int, Doc(description="Port of a plain-HTTP listener; 0 opens none.", ge=0, le=65_535)] = 0
+    base_address: Annotated[
+        str,
+        Doc(
+            description="What every link begins with, such as `https://files.example.org`; empty = host and port above."
+        ),
+    ] = ""
+    other_addresses: Annotated[
+        tuple[str, ...],
+        Doc(
+            description="Further addresses the server is known by; a request sent to one gets links that begin with it."
+        ),
+    ] = ()
+    certificate_file: Annotated[
+        str, Doc(description="TLS certificate chain (PEM); empty = one made by the data folder's own CA.")
+    ] = ""
+    key_file: Annotated[str, Doc(description="Private key (PEM) of that certificate.")] = ""
+    certificate_names: Annotated[
+        tuple[str, ...],
+        Doc(description="Further names and addresses in the certificate that the data folder's CA makes."),
+    ] = ()
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        Doc(description="Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed."),
+    ] = ()
+    workers: Annotated[int, Doc(description="Worker processes that answer requests.", ge=1, le=64)] = 1
+    max_connections: Annotated[
+        int, Doc(description="Connections of one worker before it answers 503.", ge=10, le=100_000)
+    ] = 1000
+    keep_alive_seconds: Annotated[
+        int, Doc(description="How long an idle connection is kept, in seconds.", ge=1, le=600)
+    ] = 30
+    header_seconds: Annotated[
+        int, Doc(description="Time a request's headers may take to arrive, in seconds.", ge=1, le=600)
+    ] = 20
+    body_pause_seconds: Annotated[
+        int, Doc(description="Longest pause between two pieces of a request's body, in seconds.", ge=1, le=600)
+    ] = 30
+    stop_seconds: Annotated[
+        int,
+        Doc(description="How long requests under way may go on after a stop was asked for, in seconds.", ge=1, le=600),
+    ] = 20

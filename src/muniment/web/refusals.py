@@ -1,0 +1,53 @@
+"""Reasons to say no that both halves share; each half adds its own, and each endpoint's table gives them a status."""
+
+
+class Refusal(Exception):
+    """A reason to say no, as one sentence for the caller. It knows no status: the endpoint's table does."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+
+
+class Malformed(Refusal):
+    """The request cannot be read: wrong syntax, wrong encoding, a missing or repeated parameter."""
+
+
+class TooLarge(Refusal):
+    """The request is larger than the setting allows."""
+
+
+class UnsupportedMediaType(Refusal):
+    """The body is of a media type this address does not read."""
+
+
+class NotAcceptable(Refusal):
+    """None of the media types the caller accepts can be produced here."""
+
+
+class UnknownAddress(Refusal):
+    """Nothing answers at this address."""
+
+
+class MethodNotAllowed(Refusal):
+    """The address does not know this method. ``allowed`` lists those it knows."""
+
+    def __init__(self, sentence: str, allowed: tuple[str, ...] = ()) -> None:
+        super().__init__(sentence)
+        self.allowed = allowed
+
+
+class InsecureTransport(Refusal):
+    """The request came over plain HTTP where TLS is required."""
+
+
+class TimedOut(Refusal):
+    """The caller's bytes did not arrive in the time allowed."""
+
+
+class Overloaded(Refusal):
+    """Too many such requests are under way; the caller may try again after ``retry_seconds``."""
+
+    def __init__(self, sentence: str, retry_seconds: int = 1) -> None:
+        super().__init__(sentence)
+        self.retry_seconds = retry_seconds
