@@ -104,6 +104,20 @@ def latest(cx: Connection, repository_id: int) -> Position:
     return Position(*row) if row else START
 
 
+def settled(cx: Connection, repository_id: int) -> Position:
+    """Say the position of the last line that no later commit can still precede; START when there is none."""
+    wanted = (
+        sa.select(changes.c.transaction, changes.c.sequence)
+        .where(changes.c.repository_id == repository_id)
+        .order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
+        .limit(1)
+    )
+    if cx.dialect.name == "postgresql":
+        wanted = wanted.where(changes.c.transaction < _OLDEST_OPEN)
+    row = cx.execute(wanted).first()
+    return Position(*row) if row else START
+
+
 def _after(repository_id: int, position: Position) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
     return sa.select(
         changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind, changes.c.noted

@@ -85,3 +85,15 @@ class IndexBehind(Refusal):
 
 class IndexUnavailable(Refusal):
     """The repository has no readable index at the moment."""
+
+
+class BadTypesFile(Refusal):
+    """The types file cannot be read, or contradicts itself."""
+
+
+class RangeNotSatisfiable(Refusal):
+    """The range asked for lies past the end of the content, which has ``size`` bytes."""
+
+    def __init__(self, sentence: str, size: int) -> None:
+        super().__init__(sentence)
+        self.size = size

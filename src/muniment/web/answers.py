@@ -87,6 +87,9 @@ class Endpoint(Generic[H]):
             if method is None:
                 allowed = tuple(sorted(self._methods))
                 raise MethodNotAllowed(f"This address knows {', '.join(allowed)}, not {request.method}.", allowed)
+            if "\x00" in request.scope["path"]:
+                # PostgreSQL does not even compare with such a text, so nothing can be called so.
+                raise UnknownAddress("There is nothing at this address: it holds a NUL character.")
             return await method(request, self._half)
         except Refusal as refusal:
             return refused(request, refusal, self._table, self._shape)

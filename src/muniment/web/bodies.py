@@ -62,7 +62,7 @@ def form_fields(encoded: bytes, what: str) -> dict[str, str]:
     for pair in encoded.split(b"&"):
         if not pair:
             continue
-        name, _, value = (_decoded(part, what) for part in pair.partition(b"="))
+        name, _, value = (form_value(part, what) for part in pair.partition(b"="))
         if name in fields:
             raise Malformed(f"{what} repeats the parameter {name[:100]!r}.")
         fields[name] = value
@@ -85,7 +85,8 @@ def decoded_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         raise Malformed(f"The JSON cannot be read: {str(error)[:300]}.") from error
 
 
-def _decoded(part: bytes, what: str) -> str:
+def form_value(part: bytes, what: str) -> str:
+    """Decode one form-encoded name or value; ``what`` begins the sentence of a refusal. Raises Malformed."""
     if _BAD_ESCAPE.search(part):
         raise Malformed(f"{what} has a % that is not followed by two hexadecimal digits.")
     try:

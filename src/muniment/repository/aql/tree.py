@@ -7,9 +7,23 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+Value: TypeAlias = str | int | float | bool
+"""A property's value: text as it was spelled, or after ``bind`` what the property's kind makes of it."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How large a query may be: nesting of expressions or parentheses; expressions, list values and keywords in all."""
+
+    depth: int = 20
+    clauses: int = 1024
+
 
 class Term(msgspec.Struct, frozen=True, tag=True):
-    """One word, in any grammatical form; with ``prefix``, every word that begins with it."""
+    """One word, in any grammatical form; with ``prefix``, every word that begins with it.
+
+    Text that punctuation splits into several words asks for them one after the other; with ``prefix`` for all of them
+    anywhere, the last one as a beginning.
+    """
 
     text: str
     prefix: bool = False
@@ -53,7 +67,7 @@ class Property(msgspec.Struct, frozen=True, tag=True):
 
     name: str
     operator: Literal["BEGINS_WITH"]
-    value: str
+    value: Value
 
 
 class PropertyList(msgspec.Struct, frozen=True, tag=True):
@@ -61,7 +75,7 @@ class PropertyList(msgspec.Struct, frozen=True, tag=True):
 
     name: str
     operator: Literal["IN"]
-    values: tuple[str, ...]
+    values: tuple[Value, ...]
 
 
 class PropertyRange(msgspec.Struct, frozen=True, tag=True):
@@ -69,8 +83,8 @@ class PropertyRange(msgspec.Struct, frozen=True, tag=True):
 
     name: str
     operator: Literal["BETWEEN"]
-    low: str
-    high: str
+    low: Value
+    high: Value
 
 
 class ExpressionSet(msgspec.Struct, frozen=True, tag=True):

@@ -1,0 +1,80 @@
+# Muniment: make run sets everything up and serves a demo, make test sets everything up and tests.
+
+PORT ?= 8443
+DATA ?= var/demo
+DOCS ?=
+ARGS ?=
+
+# The newest Python that fits and can make environments.
+FITS := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for one in python3.13 python3.12 python3.11 python3; do \
+	$$one -c '$(FITS)' >/dev/null 2>&1 && { echo $$one; break; }; done)
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --no-input install
+DEMO = --data "$(DATA)" demo --port "$(PORT)" --project docs $(if $(DOCS),--docs "$(DOCS)")
+WALK = --data "$(DATA)" walk --port "$(PORT)" --project docs $(if $(DOCS),--docs "$(DOCS)")
+
+export PIP_ROOT_USER_ACTION := ignore
+
+.PHONY: run demo test campaign bench lint lock clean
+
+run: .venv/ready-to-run ## Set up demo data and serve it until Ctrl-C: make run PORT=8443 DATA=folder DOCS=folder
+	@exec $(BIN)/muniment $(DEMO)
+
+demo: .venv/ready-to-run ## Perform the walk against the server of make run, or one started for it
+	@exec $(BIN)/muniment $(WALK)
+
+test: .venv/ready-to-test ## Run the tests; ARGS goes to pytest
+	@exec $(BIN)/python -m pytest -n 2 -m "not campaign" $(ARGS)
+
+campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties
+	@exec $(BIN)/python -m pytest -n 2 -m campaign --timeout 3000 $(ARGS)
+
+bench: .venv/ready-to-test ## Measure, and print the figures
+	@exec $(BIN)/python -m bench $(ARGS)
+
+lint: .venv/ready-to-test ## Check style, types and the house's rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock: .venv/ready-to-test ## Choose newer versions of what this depends on; needs uv
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
+		--custom-compile-command "make lock" pyproject.toml -o requirements.lock
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
+		--custom-compile-command "make lock" pyproject.toml --group dev -o requirements-dev.lock
+	printf 'hatchling\neditables\n' | uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+		--no-annotate --custom-compile-command "make lock" --constraint requirements-dev.lock - -o requirements-build.lock
+
+clean: ## Remove what can be made again; data folders stay
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist .coverage*
+	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/made:
+	@if [ -z "$(PYTHON)" ]; then \
+		for one in python3.13 python3.12 python3.11 python3; do \
+			version=$$($$one -c 'import sys; print("%d.%d" % sys.version_info[:2], int((3, 11) <= sys.version_info[:2] <= (3, 13)))' 2>/dev/null) || continue; \
+			case "$$version" in \
+				*" 1") echo "$$one lacks its venv module: install it, on Debian and Ubuntu with 'apt install python$${version% 1}-venv'."; exit 1;; \
+				*) found="$$version";; \
+			esac; \
+		done; \
+		echo "Python 3.11, 3.12 or 3.13 is needed$${found:+, and here is $${found% 0}}: install one, on Debian 12 and Ubuntu 24.04 with 'apt install python3 python3-venv'."; \
+		exit 1; \
+	fi
+	@[ -x $(BIN)/python ] || { echo "Making .venv with $(PYTHON)"; $(PYTHON) -m venv .venv; }
+	@touch $@
+
+.venv/ready-to-run: .venv/made requirements.lock requirements-build.lock pyproject.toml
+	@echo "Installing what this runs on into .venv"
+	@$(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --require-hashes -r requirements-build.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/ready-to-test: .venv/ready-to-run requirements-dev.lock
+	@echo "Installing what the tests need into .venv"
+	@$(PIP) --require-hashes -r requirements-dev.lock
+	@touch $@

@@ -1,0 +1,135 @@
+"""Commands about OAuth clients, and about protected resources with their access roles."""
+
+from typing import Annotated
+
+import typer
+from sqlalchemy.engine import Connection
+
+from muniment.cli import initial, said
+from muniment.cli.directory import Description, entry_named, show_entries, state_of
+from muniment.cli.opened import Opened
+from muniment.directory import entries, resources
+from muniment.directory.resources import Resource
+
+client = typer.Typer(no_args_is_help=True, help="OAuth clients.")
+resource = typer.Typer(no_args_is_help=True, help="Protected APIs and who is in their access roles.")
+
+COMMANDS = {"client": client, "resource": resource}
+
+ResourceName = Annotated[str, typer.Argument(metavar="NAME", help="The resource's name or its identifier.")]
+Members = Annotated[list[str], typer.Argument(metavar="ENTRY...", help="name@partition, a partition, or a location.")]
+
+
+@client.command("add")
+def add_client(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The client_id.")],
+    description: Description = "",
+    confidential: Annotated[
+        bool, typer.Option("--confidential", help="It keeps a secret, which is made up and printed once.")
+    ] = False,
+) -> None:
+    """Register an OAuth client: public unless it is said to keep a secret."""
+    opened: Opened = context.obj
+    secret = said.new_password(from_stdin=False, random=True)[0] if confidential else None
+    password_hash = initial.hashed(opened, secret) if secret else None
+    with opened.database("directory") as database, database.begin() as cx:
+        entries.add_client(cx, name, opened.now, password_hash=password_hash, description=description)
+    if secret:
+        said.line(secret)
+
+
+@client.command("list")
+def list_clients(context: typer.Context) -> None:
+    """List the clients."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.read() as cx:
+        rows = [
+            (one.name, "confidential" if one.has_password else "public", state_of(one), one.description)
+            for one in entries.listing(cx, entries.clients(cx), "user")
+        ]
+    said.table(("Client", "Kind", "State", "Description"), rows)
+
+
+@client.command("remove")
+def remove_client(context: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Remove a client."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.begin() as cx:
+        entries.delete(cx, entries.find_client(cx, name))
+
+
+@resource.command("add")
+def add_resource(
+    context: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME")], description: Description = ""
+) -> None:
+    """Register a protected API with its access role, and print its identifier."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.begin() as cx:
+        made = resources.add(cx, opened.settings.directory.names, name, opened.now, description=description)
+    said.line(made.id)
+
+
+@resource.command("activate")
+def activate_resource(context: typer.Context, name: ResourceName) -> None:
+    """Activate a resource, which happens once, and print its secret key, which is not shown again."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.begin() as cx:
+        secret = resources.activate(cx, _resource(opened, cx, name).id, opened.now)
+    said.line(secret)
+
+
+@resource.command("list")
+def list_resources(context: typer.Context) -> None:
+    """List the resources."""
+    opened: Opened = context.obj
+    named = opened.settings.directory.names
+    with opened.database("directory") as database, database.read() as cx:
+        rows = [
+            (resources.shown_name(named, one), one.id, "activated" if one.activated else "created")
+            for one in resources.every(cx)
+        ]
+    said.table(("Resource", "Identifier", "State"), rows)
+
+
+@resource.command("members")
+def list_role(context: typer.Context, name: ResourceName) -> None:
+    """List who is in a resource's access role."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.read() as cx:
+        show_entries(opened, resources.role_members(cx, _resource(opened, cx, name)))
+
+
+@resource.command("admit")
+def admit(context: typer.Context, name: ResourceName, members: Members) -> None:
+    """Put users, groups, units or partitions into a resource's access role."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.begin() as cx:
+        found = _resource(opened, cx, name)
+        for member in members:
+            resources.add_to_role(cx, found, entry_named(opened, cx, member))
+
+
+@resource.command("expel")
+def expel(context: typer.Context, name: ResourceName, members: Members) -> None:
+    """Take entries out of a resource's access role; their tokens obey at once."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.begin() as cx:
+        found = _resource(opened, cx, name)
+        for member in members:
+            resources.remove_from_role(cx, found, entry_named(opened, cx, member))
+
+
+@resource.command("remove")
+def remove_resource(context: typer.Context, name: ResourceName) -> None:
+    """Remove a resource; its tokens end."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.begin() as cx:
+        resources.delete(cx, _resource(opened, cx, name))
+
+
+def _resource(opened: Opened, cx: Connection, text: str) -> Resource:
+    for one in resources.every(cx):
+        if one.id == text.lower():
+            return one
+    return resources.named(cx, opened.settings.directory.names, text)

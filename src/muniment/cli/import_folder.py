@@ -1,0 +1,133 @@
+"""The command that imports a folder, and the wait until what it imported can be found."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from muniment import app
+from muniment.cli import initial, said
+from muniment.cli.importing import Import, Report
+from muniment.cli.opened import Opened
+from muniment.cli.outcome import Exit, Failure
+from muniment.cli.repository import administrator
+from muniment.db import Database
+from muniment.repository import changes, repositories, text
+from muniment.repository.acls import Principals
+from muniment.repository.refusals import IndexUnavailable
+from muniment.repository.repositories import Repository
+
+_QUIET_SECONDS = 60.0
+
+
+def import_command(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER")],
+    named: Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")] = initial.REPOSITORY,
+    cabinet: Annotated[str, typer.Option(help="Name of the cabinet; otherwise the folder's.")] = "",
+    acl: Annotated[str, typer.Option(help="ACL of the new cabinet and, through it, of all in it.")] = "private",
+    owner: Annotated[str, typer.Option(metavar="NAME@PARTITION", help="Owner of the new objects.")] = "",
+    type_name: Annotated[str, typer.Option("--type", help="Object type of the documents.")] = "document",
+    threads: Annotated[int, typer.Option(min=1, max=64, help="Files at one time.")] = 4,
+    limit: Annotated[int | None, typer.Option(min=1, help="Import no more files than this.")] = None,
+    checksums: Annotated[bool, typer.Option("--checksums", help="Read also files whose size and time agree.")] = False,
+    wait_for: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all is searchable.")] = True,
+) -> int:
+    """Import a folder: the folder as a cabinet, its folders as folders, its files as documents.
+
+    Run again, it goes on where it stopped and replaces what has changed. It works while the server runs.
+    """
+    opened: Opened = context.obj
+    if not folder.is_dir():
+        raise Failure(f"{folder} is no folder.", Exit.USAGE)
+    principals = administrator(opened)
+    if owner:
+        principals = Principals(owner, frozenset(), administrator=True)
+    with opened.database("repository") as database:
+        with database.read() as cx:
+            repository = repositories.named(cx, named)
+        began = time.monotonic()
+        under_way = Import(
+            opened,
+            database,
+            repository,
+            folder,
+            principals=principals,
+            cabinet=cabinet,
+            acl=acl,
+            type_name=type_name,
+            limit=limit,
+            checksums=checksums,
+        )
+        with said.counting("Importing", None) as bar:
+            report = under_way.run(threads, bar.advance)
+        _tell(report, time.monotonic() - began)
+        if wait_for:
+            with said.counting("Making searchable", None) as bar:
+                searchable = until_searchable(opened, database, repository, bar.reach)
+            tell_texts(database, report)
+            if not searchable:
+                return Exit.NOT_READY
+    return Exit.FAILED if report.failed else Exit.OK
+
+
+def until_searchable(
+    opened: Opened, database: Database, repository: Repository, progress: Callable[[int, int], None]
+) -> bool:
+    """Wait until every file was read for its text and the index is at the log's end; False when nothing moves."""
+    reader = app.reader(opened.installation, repository)
+    seen: object = None
+    moved = time.monotonic()
+    try:
+        while time.monotonic() - moved < _QUIET_SECONDS:
+            try:
+                position = reader.snapshot().position
+            except IndexUnavailable:
+                position = changes.START
+            with database.read() as cx:
+                counts, latest = text.counts(cx, repository.id), changes.latest(cx, repository.id)
+            total = sum(counts.values())
+            progress(total - counts["waiting"], total)
+            if not counts["waiting"] and position >= latest:
+                return True
+            if (position, counts["waiting"]) != seen:
+                seen, moved = (position, counts["waiting"]), time.monotonic()
+            time.sleep(0.1)
+    finally:
+        reader.close()
+    said.errors.print(
+        "Nothing is being indexed: start 'muniment serve' or 'muniment agent'. What was imported is kept.", markup=False
+    )
+    return False
+
+
+def tell_texts(database: Database, report: Report) -> None:
+    """Print how many of the files have text, and why the others have none."""
+    states: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    with database.read() as cx:
+        for object_id in report.kept:
+            status = text.status(cx, object_id)
+            states[status.state] += 1
+            if status.state in {"failed", "unsupported"}:
+                reasons[f"{status.state}: {status.reason}"] += 1
+    said.line(
+        f"Text: {states['done']} read, {states['empty']} without any, {states['unsupported']} unsupported, "
+        f"{states['failed']} failed, {states['waiting']} waiting"
+    )
+    for reason, count in reasons.most_common(10):
+        said.line(f"  {count} {reason}")
+
+
+def _tell(report: Report, seconds: float) -> None:
+    said.line(
+        f"{report.made} imported, {report.replaced} replaced, {report.unchanged} unchanged, "
+        f"{len(report.failed)} failed, {report.links} links not followed, in {seconds:.1f} s"
+    )
+    for path, reason in report.failed[:20]:
+        said.line(f"  {path}: {reason}")
+    if len(report.failed) > 20:
+        said.line(f"  and {len(report.failed) - 20} more")

@@ -1,0 +1,137 @@
+"""Search from a terminal: as a user of a running server, or as the administrator of the data folder."""
+
+import getpass
+import os
+import ssl
+import sys
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote
+
+import httpx
+import lxml.etree
+import typer
+
+from muniment import app
+from muniment.cli import initial, said
+from muniment.cli.opened import Opened
+from muniment.cli.outcome import Exit, Failure
+from muniment.cli.repository import administrator
+from muniment.directory import names, resources
+from muniment.repository import feed, repositories
+from muniment.repository.aql import keywords
+from muniment.repository.aql.tree import Fulltext, Limits, Query
+from muniment.repository.feed import Question
+
+_ATOM = "{http://www.w3.org/2005/Atom}"
+_Hit = tuple[str, str, str, str]
+
+
+def search_command(
+    context: typer.Context,
+    words: Annotated[str, typer.Argument(metavar="WORDS", help='Keywords: words, "phrases", AND OR NOT ( ) word*')],
+    named: Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")] = initial.REPOSITORY,
+    user: Annotated[
+        str,
+        typer.Option(metavar="NAME@PARTITION", help="Ask the running server as this user; otherwise as administrator."),
+    ] = "",
+    client: Annotated[str, typer.Option(help="The client to sign in with.")] = initial.CLIENT,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Show no more hits than this.")] = 10,
+    ca_file: Annotated[
+        Path | None, typer.Option(help="CA certificates of the server; otherwise the data folder's.")
+    ] = None,
+) -> int:
+    """Search and print the hits.
+
+    A user's password is asked for, or read from MUNIMENT_PASSWORD; MUNIMENT_TOKEN may hold an access token instead.
+    """
+    opened: Opened = context.obj
+    token = os.environ.get("MUNIMENT_TOKEN", "")
+    if user or token:
+        total, hits = _as_user(opened, words, named, user, client, limit, ca_file, token)
+    else:
+        total, hits = _as_administrator(opened, words, named, limit)
+    said.line(f"{total} found")
+    for object_id, title, score, summary in hits:
+        said.line(f"{score}  {object_id}  {title}")
+        if summary:
+            said.line(f"      {' '.join(summary.split())}")
+    return Exit.OK
+
+
+def _as_administrator(opened: Opened, words: str, named: str, limit: int) -> tuple[int, list[_Hit]]:
+    options = opened.settings.repository
+    asked = keywords.read(words, Limits(options.max_query_depth, options.max_query_clauses))
+    with opened.database("repository") as database:
+        with database.read() as cx:
+            repository = repositories.named(cx, named)
+        reader = app.reader(opened.installation, repository)
+        try:
+            page = feed.search(
+                database,
+                reader.snapshot(),
+                repository,
+                administrator(opened),
+                Question(Query(condition=Fulltext(asked)), 1, limit, include_total=True),
+                options.max_page_offset,
+            )
+        finally:
+            reader.close()
+    return page.total or 0, [(hit.object_id, hit.title, f"{hit.score:.3f}", hit.summary) for hit in page.found]
+
+
+def _as_user(
+    opened: Opened, words: str, named: str, user: str, client: str, limit: int, ca_file: Path | None, token: str
+) -> tuple[int, list[_Hit]]:
+    settings = opened.settings
+    trust = ca_file or opened.installation.tls / "ca.pem"
+    context = ssl.create_default_context(cafile=str(trust) if trust.exists() else None)
+    base = opened.installation.base
+    try:
+        with httpx.Client(base_url=base, verify=context, timeout=60, trust_env=False) as http:
+            bearer = token or _signed_in(opened, http, named, user, client)
+            answer = http.get(
+                f"/{settings.repository.names.prefix}/repositories/{quote(named, safe='')}/search",
+                params={"q": words, "items-per-page": str(limit), "include-total": "true"},
+                headers={"Authorization": f"Bearer {bearer}", "Accept": "application/atom+xml"},
+            )
+    except httpx.TransportError as error:
+        raise Failure(f"{base} cannot be reached ({error}): is 'muniment serve' running?", Exit.NOT_READY) from error
+    if answer.status_code != 200:
+        raise Failure(f"The server answered {answer.status_code}: {answer.text[:500]}", Exit.REFUSED)
+    return _read(
+        answer.content, settings.repository.names.vocab_namespace, settings.repository.names.relevance_namespace
+    )
+
+
+def _signed_in(opened: Opened, http: httpx.Client, named: str, user: str, client: str) -> str:
+    password = os.environ.get("MUNIMENT_PASSWORD", "")
+    if not password:
+        if not sys.stdin.isatty():
+            raise Failure("No password: put it into the environment variable MUNIMENT_PASSWORD.", Exit.USAGE)
+        password = getpass.getpass(f"Password of {user}: ")
+    directory = opened.settings.directory.names
+    with opened.database("repository") as database, database.read() as cx:
+        resource_id = repositories.named(cx, named).resource_id
+    with opened.database("directory") as database, database.read() as cx:
+        scope = names.scope(resources.shown_name(directory, resources.by_id(cx, resource_id)))
+    form = {"grant_type": "password", "client_id": client, "username": user, "password": password, "scope": scope}
+    answer = http.post(f"/{directory.prefix}/login", data=form)
+    if answer.status_code != 200:
+        raise Failure(f"Not signed in: {answer.json().get('error_description', answer.text[:300])}", Exit.REFUSED)
+    return str(answer.json()["access_token"])
+
+
+def _read(document: bytes, vocabulary: str, relevance: str) -> tuple[int, list[_Hit]]:
+    parser = lxml.etree.XMLParser(resolve_entities=False, no_network=True)
+    root = lxml.etree.fromstring(document, parser)
+    hits = [
+        (
+            entry.findtext(f"{_ATOM}id", ""),
+            entry.findtext(f"{_ATOM}title", ""),
+            entry.findtext(f"{{{relevance}}}score", ""),
+            entry.findtext(f"{_ATOM}summary", ""),
+        )
+        for entry in root.findall(f"{_ATOM}entry")
+    ]
+    return int(root.findtext(f"{{{vocabulary}}}total", "0")), hits

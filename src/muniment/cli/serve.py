@@ -1,0 +1,149 @@
+"""The server: sockets bound, databases migrated, then workers, index agent and extraction, each its own process."""
+
+import ctypes
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from muniment import app
+from muniment.cli import listener, logs
+from muniment.cli.listener import Listeners
+from muniment.cli.opened import Opened
+from muniment.cli.outcome import Exit, Failure
+from muniment.cli.supervisor import Role, supervise
+from muniment.db import Database
+from muniment.repository import agent
+from muniment.repository.content import ContentStore
+from muniment.repository.extraction import loop as extraction
+from muniment.settings import Installation
+from muniment.web import certificates
+
+log = structlog.get_logger("muniment.serve")
+
+_M_ARENA_MAX = -8
+
+
+def run(
+    opened: Opened,
+    *,
+    with_agent: bool = True,
+    when_ready: Callable[[], None] | None = None,
+    also: Sequence[Role] = (),
+) -> int:
+    """Serve a data folder until SIGTERM or SIGINT, and say the exit code.
+
+    Raises Failure when the folder is in use, a port is busy, or a file of the settings is missing.
+    """
+    installation = opened.installation
+    opened.make_folder()
+    logs.start(opened.settings)
+    with opened.held():
+        opened.migrate()
+        listeners = _listeners(installation, opened)
+        web = installation.settings.web
+        roles = [Role(f"worker {number}", _worker(installation, listeners)) for number in range(1, web.workers + 1)]
+        if with_agent and "repository" in installation.settings.halves:
+            roles += [Role("agent", agent_work(installation)), Role("extraction", extraction_work(installation))]
+
+        def announce() -> None:
+            log.info("ready", address=installation.base, workers=web.workers)
+            if when_ready:
+                when_ready()
+
+        return supervise([*roles, *also], web.stop_seconds, announce)
+
+
+def agent_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
+    """Make the work of the index agent's process."""
+
+    def work(stop: threading.Event, ready: Callable[[], None]) -> None:
+        _spare_memory()
+        database = Database(installation.database_url("repository"))
+        ready()
+        try:
+            agent.run(
+                database,
+                installation.indexes,
+                app.writer(installation.settings),
+                stop,
+                app.now,
+                ContentStore(installation.content),
+            )
+        finally:
+            database.close()
+
+    return work
+
+
+def extraction_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
+    """Make the work of the process that has texts extracted."""
+
+    def work(stop: threading.Event, ready: Callable[[], None]) -> None:
+        _spare_memory()
+        os.nice(5)
+        database = Database(installation.database_url("repository"))
+        ready()
+        try:
+            extraction.run(database, ContentStore(installation.content), installation.settings.repository, stop)
+        finally:
+            database.close()
+
+    return work
+
+
+def _worker(installation: Installation, listeners: Listeners) -> Callable[[threading.Event, Callable[[], None]], None]:
+    def work(stop: threading.Event, ready: Callable[[], None]) -> None:
+        built = app.build(installation.settings, installation.data)
+        listener.serve(built, listeners, installation.settings.web, stop, ready)
+
+    return work
+
+
+def _listeners(installation: Installation, opened: Opened) -> Listeners:
+    web = installation.settings.web
+    if web.certificate_file:
+        cert_file, key_file = web.certificate_file, web.key_file
+        for key, file in (("web.certificate_file", cert_file), ("web.key_file", key_file)):
+            if not os.access(file, os.R_OK):
+                raise Failure(f"{key}: {file} cannot be read. Name a readable PEM file, or none of the two.")
+    else:
+        made = certificates.ensure(installation.tls, [web.host, *web.certificate_names], opened.now)
+        cert_file, key_file = str(made.cert_file), str(made.key_file)
+    https = _bound(web.host, web.port, "web.port", "--port")
+    http = _bound(web.host, web.http_port, "web.http_port", "--set web.http_port=") if web.http_port else None
+    return Listeners(https, http, cert_file, key_file)
+
+
+def _bound(host: str, port: int, key: str, option: str) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    except socket.gaierror:
+        raise Failure(f"web.host: {host!r} is no address of this machine. Name another with --host.") from None
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
+    try:
+        bound.bind(address)
+        bound.listen(2048)
+    except OSError as error:
+        bound.close()
+        raise Failure(
+            f"Port {port} on {host} cannot be used ({(error.strerror or '').lower()}): "
+            f"choose another with {option} (setting {key}), or stop what listens there.",
+            Exit.IN_USE,
+        ) from error
+    bound.setblocking(False)
+    return bound
+
+
+def _spare_memory() -> None:
+    # glibc gives each thread an arena of its own and never returns them: two are enough for a process of few threads.
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
+            mallopt(_M_ARENA_MAX, 2)

@@ -1,0 +1,278 @@
+"""The walk through steps 1 to 7: as curl commands to copy, and performed, with what is sent and what comes back."""
+
+import re
+import shlex
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import httpx
+import lxml.etree
+import msgspec
+import typer
+
+from muniment.cli import said
+from muniment.cli.opened import Opened
+from muniment.cli.outcome import Exit, Failure
+
+_ATOM = "{http://www.w3.org/2005/Atom}"
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{40,}")
+_PASSWORD = re.compile(r"(?<![^&])password=[^&]*")
+_START_SECONDS = 600
+_SHOWN = 1200
+
+Facts = Mapping[str, Any]
+"""What demo.json holds."""
+
+
+def walk_command(
+    context: typer.Context,
+    port: Annotated[int | None, typer.Option(help="Port for the server when none is running.")] = None,
+    docs: Annotated[Path | None, typer.Option(help="Documents for the server when none is running.")] = None,
+    project: Annotated[Path | None, typer.Option(help="As for the demo.")] = None,
+) -> None:
+    """Perform the walk against the demo's server, starting one for its time when none is running."""
+    opened: Opened = context.obj
+    options = [f"--{name}={value}" for name, value in (("port", port), ("docs", docs), ("project", project)) if value]
+    with _running(opened.data, options) as facts, _client(facts) as http:
+        _Walk(facts, http).perform()
+
+
+def as_curl(facts: Facts) -> str:
+    """Write the walk as commands for a shell, with real values."""
+    base, names = facts["base_url"], facts["names"]
+    login = f"{base}/{names['directory']['prefix']}/login"
+    oauth = f"{base}/{names['directory']['prefix']}/v1/authentication/oauth"
+    repository = f"{base}/{names['repository']['prefix']}/repositories/{quote(facts['repository'], safe='')}"
+    curl = f"curl -sS --cacert {shlex.quote(facts['ca_file'])}"
+    bearer = '-H "Authorization: Bearer $TOKEN"'
+    return f"""# 1. Get in
+TOKEN=$({curl} {login} -d grant_type=password -d client_id={facts["client_id"]} \\
+  -d username={facts["username"]} --data-urlencode password={shlex.quote(facts["password"])} \\
+  -d scope={shlex.quote(scope(facts))} | python3 -c 'import json,sys; print(json.load(sys.stdin)["access_token"])')
+# 2. Keep a document
+{curl} {bearer} -H 'Content-Type: text/plain' --data-binary 'Muniments are documents that prove a right.' \\
+  '{repository}/objects?object-name=muniments.txt'
+# 3. Find it, and others
+{curl} {bearer} -H 'Content-Type: application/xml' -H 'Accept: application/xml' \\
+  '{repository}/search?include-total=true' -d {shlex.quote(document(facts))}
+# 4. Discover
+{curl} {bearer} {repository}
+# 5. Verify
+{curl} {oauth}/tokeninfo -H 'Content-Type: application/json' -H 'Accept: application/json' \\
+  -d "{{\\"token\\": \\"$TOKEN\\", \\"resource_id\\": \\"{facts["resource"]["id"]}\\"}}"
+# 6. By keywords
+{curl} {bearer} '{repository}/search?q={quote(facts["word"])}&include-total=true&items-per-page=5'
+# 7. End it
+{curl} -i -X DELETE {oauth}/$TOKEN
+# In the browser: {login} and {base}/ (its certificate comes from {facts["ca_file"]})
+"""
+
+
+def scope(facts: Facts) -> str:
+    """Write the scope of the demo's resource (given 4.1)."""
+    name: str = facts["resource"]["name"]
+    return "resource:" + name.replace(" ", "+")
+
+
+def document(facts: Facts) -> str:
+    """Write a search document (given 2.8) with every kind of expression that finds many of the demo's documents."""
+    names = facts["names"]
+    size = names["repository"]["system_property_prefix"] + "full_content_size"
+    return (
+        f'<search xmlns="{names["vocab_namespace"]}"><types><type>{names["sysobject_type"]}</type></types>'
+        f'<expression-set operator="AND"><expressions><fulltext>{facts["word"]}</fulltext>'
+        f'<property-list name="owner_name" operator="IN"><values><value>{facts["username"]}</value></values>'
+        f'</property-list><property-range name="{size}" operator="BETWEEN"><from>1</from><to>100000000</to>'
+        "</property-range></expressions></expression-set></search>"
+    )
+
+
+def check_answers(facts: Facts) -> None:
+    """Sign in and search once. Raises Failure when either does not answer as it should."""
+    with _client(facts) as http:
+        walk = _Walk(facts, http, quiet=True)
+        token = walk.sign_in()
+        if not walk.search(token):
+            raise Failure(f"The search for {facts['word']!r} found nothing; the log may say why.")
+        walk.end(token)
+
+
+class _Walk:
+    def __init__(self, facts: Facts, http: httpx.Client, *, quiet: bool = False) -> None:
+        self._facts = facts
+        self._http = http
+        self._quiet = quiet
+        names = facts["names"]
+        self._directory = f"/{names['directory']['prefix']}"
+        self._oauth = f"{self._directory}/v1/authentication/oauth"
+        self._repository = f"/{names['repository']['prefix']}/repositories/{quote(facts['repository'], safe='')}"
+
+    def perform(self) -> None:
+        """Go all the way; Failure at the first answer that is not as it should be."""
+        self._say("1. Get in")
+        token = self.sign_in()
+        self._say("2. Keep a document")
+        object_id, address = self._keep(token)
+        self._say("3. Find documents")
+        self.search(token)
+        self._say("4. Discover")
+        self._ask("GET", self._repository, 200, token=token)
+        self._say("5. Verify")
+        resource_id = self._facts["resource"]["id"]
+        self._ask("POST", f"{self._oauth}/tokeninfo", 200, json={"token": token, "resource_id": resource_id})
+        self._say("6. By keywords")
+        parameters = {"q": self._facts["word"], "include-total": "true", "items-per-page": "3"}
+        self._ask("GET", f"{self._repository}/search", 200, token=token, params=parameters)
+        self._say("Clean up, then 7. End it")
+        self._ask("DELETE", address, 204, token=token)
+        self.end(token)
+        self._say(f"The walk is done: {object_id} was kept, found and deleted, and the token has ended.")
+
+    def sign_in(self) -> str:
+        """Get an access token by the password grant, and another by the refresh token."""
+        form = {
+            "grant_type": "password",
+            "client_id": self._facts["client_id"],
+            "username": self._facts["username"],
+            "password": self._facts["password"],
+            "scope": scope(self._facts),
+        }
+        granted = self._ask("POST", f"{self._directory}/login", 200, data=form).json()
+        form = {
+            "grant_type": "refresh_token",
+            "client_id": self._facts["client_id"],
+            "refresh_token": granted["refresh_token"],
+        }
+        return str(self._ask("POST", f"{self._directory}/login", 200, data=form).json()["access_token"])
+
+    def search(self, token: str) -> int:
+        """Find the demo's word with a search document; say how many there are."""
+        headers = {"Content-Type": "application/xml", "Accept": "application/xml"}
+        answer = self._ask(
+            "POST",
+            f"{self._repository}/search",
+            200,
+            token=token,
+            params={"include-total": "true", "items-per-page": "3"},
+            content=document(self._facts),
+            headers=headers,
+        )
+        root = lxml.etree.fromstring(answer.content, lxml.etree.XMLParser(resolve_entities=False, no_network=True))
+        return int(root.findtext(f"{{{self._facts['names']['vocab_namespace']}}}total", "0"))
+
+    def end(self, token: str) -> None:
+        """End the grant, and see that it has ended."""
+        self._ask("DELETE", f"{self._oauth}/{token}", 204)
+        resource_id = self._facts["resource"]["id"]
+        self._ask("POST", f"{self._oauth}/tokeninfo", 410, json={"token": token, "resource_id": resource_id})
+        self._ask("GET", f"{self._repository}/search", 401, token=token, params={"q": self._facts["word"]})
+
+    def _keep(self, token: str) -> tuple[str, str]:
+        made = self._ask(
+            "POST",
+            f"{self._repository}/objects",
+            201,
+            token=token,
+            params={"object-name": "muniments.txt"},
+            content="Muniments are documents that prove a right.",
+            headers={"Content-Type": "text/plain", "Accept": "application/json"},
+        )
+        prefix = self._facts["names"]["repository"]["system_property_prefix"]
+        object_id = str(made.json()["properties"][f"{prefix}object_id"])
+        address = f"{self._repository}/objects/{object_id}"
+        self._ask("POST", address, 200, token=token, json={"properties": {"title": "What a muniment is"}})
+        self._ask("GET", address, 200, token=token, headers={"Accept": "application/xml"})
+        self._ask("GET", f"{address}/content-media", 200, token=token)
+        return object_id, address
+
+    def _ask(self, method: str, address: str, status: int, *, token: str = "", **more: Any) -> httpx.Response:
+        headers = dict(more.pop("headers", {}))
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        request = self._http.build_request(method, address, headers=headers, **more)
+        self._show_request(request)
+        try:
+            answer = self._http.send(request)
+        except httpx.TransportError as error:
+            raise Failure(f"{self._facts['base_url']} cannot be reached ({error}).", Exit.NOT_READY) from error
+        self._show_answer(answer)
+        if answer.status_code != status:
+            raise Failure(f"{method} {shortened(address)} answered {answer.status_code} where {status} was due.")
+        return answer
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            said.line(f"\n== {text}")
+
+    def _show_request(self, request: httpx.Request) -> None:
+        if self._quiet:
+            return
+        said.line(f"\n> {request.method} {shortened(str(request.url))}")
+        for name in ("authorization", "content-type", "accept"):
+            if name in request.headers and request.headers[name] != "*/*":
+                said.line(f"> {name.title()}: {shortened(request.headers[name])}")
+        body = request.read().decode("utf-8", "replace")
+        if body:
+            said.line("> " + shortened(_PASSWORD.sub("password=...", body)))
+
+    def _show_answer(self, answer: httpx.Response) -> None:
+        if self._quiet:
+            return
+        said.line(f"< {answer.status_code} {answer.reason_phrase}")
+        for name in ("content-type", "location", "www-authenticate", "muniment-position"):
+            if name in answer.headers:
+                said.line(f"< {name.title()}: {shortened(answer.headers[name])}")
+        body = answer.text
+        if body:
+            said.line(shortened(body[:_SHOWN]) + ("..." if len(body) > _SHOWN else ""))
+
+
+def shortened(text: str) -> str:
+    """Show of each token its first characters only."""
+    return _TOKEN.sub(lambda found: found[0][:6] + "...", text)
+
+
+@contextmanager
+def _running(data: Path, options: list[str]) -> Iterator[Facts]:
+    facts = _facts(data)
+    if facts is not None:
+        yield facts
+        return
+    said.line("No server is running: starting one for the walk.")
+    log = data.parent / f"{data.name}-walk.log"
+    command = [sys.executable, "-m", "muniment", "--data", str(data), "demo", *options]
+    with log.open("wb") as lines:
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=lines)
+        try:
+            deadline = time.monotonic() + _START_SECONDS
+            while (facts := _facts(data)) is None:
+                if server.poll() is not None or time.monotonic() > deadline:
+                    raise Failure(f"The server did not start; {log} says why.")
+                time.sleep(0.3)
+            yield facts
+        finally:
+            server.terminate()
+            server.wait()
+    log.unlink()
+
+
+def _facts(data: Path) -> Facts | None:
+    try:
+        facts: Facts = msgspec.json.decode((data / "demo.json").read_bytes())
+        with _client(facts) as http:
+            http.get("/health/live")
+    except (FileNotFoundError, httpx.TransportError):
+        return None
+    return facts
+
+
+def _client(facts: Facts) -> httpx.Client:
+    trust = ssl.create_default_context(cafile=facts["ca_file"])
+    return httpx.Client(base_url=facts["base_url"], verify=trust, timeout=120, trust_env=False)

@@ -1,0 +1,134 @@
+"""Which directory attributes a user carries, as the wire shows them (given 2.7 `values`).
+
+Some are computed from what is known of him anyway; any other an administrator may set. They are kept under our names
+and spelled on the wire as DirectoryNames says.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.db import Instant, directory_tables
+from muniment.directory.names import user_id
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import BadAttribute
+
+_MAX_VALUES = 100
+_MAX_LENGTH = 4000
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.;-]{0,63}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_attributes = sa.Table(
+    "user_attributes",
+    directory_tables,
+    sa.Column("entry_id", sa.ForeignKey("entries.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("content", sa.Text, nullable=False),
+)
+
+
+class Attribute(msgspec.Struct, frozen=True):
+    """One attribute with its values: texts or integers (given 2.7)."""
+
+    name: str
+    values: list[str | int]
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What is known of a user anyway, spelled for the wire. ``groups`` are the locations of all his groups."""
+
+    name: str
+    partition: str
+    location: str
+    uuid: str
+    disabled: bool
+    locked: bool
+    password_never_expires: bool
+    must_change_password: bool
+    cannot_change_password: bool
+    created: Instant
+    modified: Instant
+    groups: Sequence[str]
+
+
+def of_user(cx: Connection, names: DirectoryNames, entry_id: int, facts: Facts) -> list[Attribute]:
+    """List a user's attributes as the wire spells them: one statement."""
+    every = {**_defaults(facts), **kept(cx, entry_id), **_computed(facts)}
+    return [Attribute(names.attributes.get(name, name), values) for name, values in every.items()]
+
+
+def kept(cx: Connection, entry_id: int) -> dict[str, list[str | int]]:
+    """Give the attributes that were set for a user, under our names."""
+    return {row.name: msgspec.json.decode(row.content) for row in cx.execute(_OF_ENTRY, {"entry": entry_id})}
+
+
+def put(cx: Connection, names: DirectoryNames, entry_id: int, name: str, values: Sequence[str | int]) -> None:
+    """Set a user's attribute by its name on the wire; no values unset it. Raises BadAttribute."""
+    name = _ours(names, name)
+    if not _NAME.fullmatch(name):
+        raise BadAttribute("An attribute's name is a letter and at most 63 letters, digits, '.', '-', '_' or ';'.")
+    if name in _COMPUTED:
+        raise BadAttribute(f"The attribute {name!r} is computed and cannot be set.")
+    if len(values) > _MAX_VALUES:
+        raise BadAttribute(f"An attribute has at most {_MAX_VALUES} values.")
+    if any(isinstance(value, str) and (len(value) > _MAX_LENGTH or _unstorable(value)) for value in values):
+        raise BadAttribute(f"An attribute's value is at most {_MAX_LENGTH} characters of text.")
+    cx.execute(_attributes.delete().where(_attributes.c.entry_id == entry_id, _attributes.c.name == name))
+    if values:
+        content = msgspec.json.encode(list(values)).decode()
+        cx.execute(_attributes.insert().values(entry_id=entry_id, name=name, content=content))
+
+
+def timestamp(instant: Instant) -> str:
+    """Write an instant in ISO 8601, UTC, with milliseconds (given 2.6)."""
+    return (_EPOCH + timedelta(microseconds=instant)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def _ours(names: DirectoryNames, name: str) -> str:
+    return next((ours for ours, wire in names.attributes.items() if wire == name), name)
+
+
+def _unstorable(value: str) -> bool:
+    return any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in value)
+
+
+def _defaults(facts: Facts) -> dict[str, list[str | int]]:
+    return {"sn": [facts.name], "displayName": [facts.name], "givenName": [], "mail": []}
+
+
+def _computed(facts: Facts) -> Mapping[str, list[str | int]]:
+    full = user_id(facts.name, facts.partition)
+    return {
+        "accountDisabled": [_text(facts.disabled)],
+        "accountLockedOut": [_text(facts.locked)],
+        "passwordNeverExpires": [_text(facts.password_never_expires)],
+        "userMustChangePasswordAtNextSignIn": [_text(facts.must_change_password)],
+        "userCannotChangePassword": [_text(facts.cannot_change_password)],
+        "memberOf": list(facts.groups),
+        "cn": [facts.name],
+        "entryDN": [facts.location],
+        "entryUUID": [facts.uuid],
+        "externalID1": [facts.name],
+        "externalID2": [full],
+        "externalID3": [full],
+        "externalID4": [f"{facts.partition}\\{facts.name}"],
+        "domainName": [facts.partition],
+        "createTimestamp": [timestamp(facts.created)],
+        "modifyTimestamp": [timestamp(facts.modified)],
+    }
+
+
+def _text(flag: bool) -> str:
+    return "true" if flag else "false"
+
+
+_COMPUTED = frozenset(_computed(Facts("", "", "", "", False, False, False, False, False, 0, 0, ())))
+_OF_ENTRY = (
+    sa.select(_attributes.c.name, _attributes.c.content)
+    .where(_attributes.c.entry_id == sa.bindparam("entry", type_=sa.BigInteger))
+    .order_by(_attributes.c.name)
+)

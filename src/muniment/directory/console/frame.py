@@ -1,0 +1,147 @@
+"""The frame every page is drawn in: templates, the stylesheet, the mark against forged forms, the page of a refusal."""
+
+import base64
+import datetime as dt
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+from urllib.parse import urlsplit
+
+import jinja2
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from muniment.db import SECOND, Instant
+from muniment.directory import system
+from muniment.directory.half import Directory
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import Forged
+from muniment.web.answers import Said, Shape
+from muniment.web.refusals import UnknownAddress
+
+_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADINGS = {
+    400: "That cannot be read",
+    403: "That is not allowed",
+    404: "There is nothing here",
+    405: "That is not offered here",
+    500: "Something went wrong",
+    503: "Too busy just now",
+}
+_MEDIA_TYPES = {".css": "text/css", ".svg": "image/svg+xml"}
+
+
+def _files() -> dict[str, bytes]:
+    folder = resources.files("muniment.directory.console") / "static"
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+def _moment(instant: Instant) -> str:
+    return dt.datetime.fromtimestamp(instant // SECOND, dt.UTC).strftime("%Y-%m-%d %H:%MZ")
+
+
+_STATIC = _files()
+_VERSION = hashlib.sha256(b"".join(_STATIC[name] for name in sorted(_STATIC))).hexdigest()[:12]
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("muniment.directory.console"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+)
+_TEMPLATES.filters["moment"] = _moment
+
+
+def place(request: Request, names: DirectoryNames) -> str:
+    """Say where the directory's addresses begin, as a path: the base address's own path, then the prefix."""
+    return urlsplit(request.scope.get("muniment.base", "")).path.rstrip("/") + f"/{names.prefix}"
+
+
+def draw(
+    request: Request, names: DirectoryNames, template: str, values: Mapping[str, Any], status: int = 200
+) -> Response:
+    """Draw a page."""
+    at = place(request, names)
+    text = _TEMPLATES.get_template(template).render(
+        at=at, static=lambda name: f"{at}/static/{name}?{_VERSION}", prefix=names.form_prefix, **values
+    )
+    headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store", "X-Frame-Options": "DENY"}
+    return Response(text, status, headers, media_type="text/html")
+
+
+def led_to(request: Request, names: DirectoryNames, path: str) -> Response:
+    """Lead the browser to another page of ours, to be fetched by GET."""
+    return RedirectResponse(place(request, names) + path, 303, {"Cache-Control": "no-store"})
+
+
+def page_shape(names: DirectoryNames) -> Shape:
+    """Make the shape of a refusal that a person reads; who is not signed in is led to the sign-in page."""
+
+    def write(request: Request, said: Said, sentence: str) -> Response:
+        if said.code == "not_signed_in":
+            return led_to(request, names, "/login?RFA=")
+        heading = _HEADINGS.get(said.status, "That did not work")
+        return draw(request, names, "problem.html", {"heading": heading, "sentence": sentence}, said.status)
+
+    return write
+
+
+def wants_page(request: Request) -> bool:
+    """Say whether a refusal had better be a page: a browser asks, or a page was begun."""
+    return "muniment.page" in request.scope or "text/html" in request.headers.get("accept", "")
+
+
+async def static(request: Request, _directory: Directory) -> Response:
+    """GET /static/<name>: the stylesheet and the icon; their address changes with them, so they are kept for long."""
+    name = request.path_params["name"]
+    if name not in _STATIC:
+        raise UnknownAddress("There is nothing at this address.")
+    media_type = _MEDIA_TYPES["." + name.rpartition(".")[2]]
+    return Response(_STATIC[name], 200, {"Cache-Control": "public, max-age=31536000, immutable"}, media_type)
+
+
+def form_cookie(names: DirectoryNames) -> str:
+    """Name the cookie to which the sign-in form is bound before anybody is signed in."""
+    return f"{names.ticket_cookie}_form"
+
+
+def set_cookie(
+    response: Response, request: Request, names: DirectoryNames, cookie: str, value: str, seconds: int | None = None
+) -> None:
+    """Set a cookie for the directory's own addresses. ``seconds`` None: until the browser closes; 0: gone at once.
+
+    It is Secure unless plain HTTP is permitted and was used: a browser would not keep it then.
+    """
+    response.set_cookie(
+        cookie,
+        value,
+        max_age=seconds,
+        path=place(request, names),
+        secure=request.scope["scheme"] == "https",
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def new_mark() -> str:
+    """Make a value for the form cookie."""
+    return secrets.token_urlsafe(24)
+
+
+def csrf(cx: Connection, bound_to: str) -> str:
+    """Make the hidden field that shows a form to be ours; ``bound_to`` is the cookie the form goes with."""
+    digest = hmac.digest(system.key(cx, "csrf"), bound_to.encode("utf-8", "surrogateescape"), "sha256")
+    return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
+
+
+def check_csrf(cx: Connection, request: Request, given: str, bound_to: str) -> None:
+    """Check that a form is ours and was not sent by another site's page. Raises Forged."""
+    foreign = request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
+    genuine = hmac.compare_digest(given.encode("utf-8"), csrf(cx, bound_to).encode("utf-8"))
+    if foreign or not bound_to or not genuine:
+        raise Forged("This form has expired, or does not come from a page of this server. Open the page again.")

@@ -1,0 +1,153 @@
+"""The admin console's pages: an overview, and the system attributes (given 5.4)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.db import Instant
+from muniment.directory import entries, resources, system
+from muniment.directory.console import frame, sign_in
+from muniment.directory.entries import Entry
+from muniment.directory.half import Directory
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import BadAttribute, Forged, NotSignedIn
+from muniment.directory.resources import Resource
+from muniment.directory.system import SystemAttribute
+from muniment.web import bodies
+from muniment.web.answers import Said, Table
+from muniment.web.refusals import Malformed
+
+CONSOLE: Table = {
+    NotSignedIn: Said(401, "not_signed_in"),
+    Forged: Said(403, "forged"),
+    BadAttribute: Said(400, "bad_attribute"),
+}
+
+_DONE = {"add": "The attribute was added.", "change": "The attribute was changed.", "delete": "The attribute is gone."}
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """What the overview shows."""
+
+    user: Entry
+    csrf: str
+    enforced: bool
+    partitions: list[Entry]
+    resources: list[Resource]
+
+
+class SystemAttributes(msgspec.Struct, frozen=True):
+    """What the system attributes page shows."""
+
+    user: Entry
+    csrf: str
+    attributes: list[SystemAttribute]
+
+
+async def overview(request: Request, directory: Directory) -> Response:
+    """GET /console: what there is."""
+    names = directory.options.names
+    seen = await directory.desk.read(_overview, _ticket(request, directory), directory.clock())
+    values = _console_values(names, "overview", seen.user, seen.csrf) | {
+        "enforced": seen.enforced,
+        "partitions": [
+            {"name": entries.shown_name(names, partition), "description": partition.description}
+            for partition in seen.partitions
+        ],
+        "resources": [
+            {
+                "name": resources.shown_name(names, resource),
+                "id": resource.id,
+                "activated": resource.activated is not None,
+            }
+            for resource in seen.resources
+        ],
+    }
+    return frame.draw(request, names, "overview.html", values)
+
+
+async def system_attributes(request: Request, directory: Directory) -> Response:
+    """GET /console/system-attributes: those that are set, and a form to add one."""
+    done = _DONE.get(bodies.query(request).get("done", ""), "")
+    return await _system_attributes(request, directory, done=done)
+
+
+async def change_system_attribute(request: Request, directory: Directory) -> Response:
+    """POST /console/system-attributes: add, change or delete one; it holds from the next request on."""
+    names = directory.options.names
+    form = await bodies.form(request)
+    action, name, value = (form.get(field, "") for field in ("action", "name", "value"))
+    if action not in _DONE:
+        raise Malformed("The form says neither add nor change nor delete.")
+    csrf = form.get(f"{names.form_prefix}csrf", "")
+    ticket = _ticket(request, directory)
+    try:
+        await directory.desk.write(_change, request, csrf, ticket, action, name, value, directory.clock())
+    except BadAttribute as refusal:
+        typed = {"typed_name": name, "typed_value": value} if action == "add" else {}
+        return await _system_attributes(request, directory, sentence=refusal.sentence, typed=typed)
+    return frame.led_to(request, names, f"/console/system-attributes?done={action}")
+
+
+async def _system_attributes(
+    request: Request,
+    directory: Directory,
+    *,
+    done: str = "",
+    sentence: str = "",
+    typed: Mapping[str, str] | None = None,
+) -> Response:
+    names = directory.options.names
+    seen = await directory.desk.read(_attributes, _ticket(request, directory), directory.clock())
+    values = _console_values(names, "system attributes", seen.user, seen.csrf) | {
+        "attributes": seen.attributes,
+        "done": done,
+        "sentence": sentence,
+        "typed_name": "",
+        "typed_value": "",
+        **(typed or {}),
+    }
+    return frame.draw(request, names, "system_attributes.html", values, 400 if sentence else 200)
+
+
+def _administrator(cx: Connection, ticket: str, now: Instant) -> Entry:
+    user, resource_id = sign_in.user_of(cx, ticket, now)
+    if resource_id != resources.administration(cx).id:
+        raise NotSignedIn("Sign in to the administration first.")
+    return user
+
+
+def _overview(cx: Connection, ticket: str, now: Instant) -> Overview:
+    user = _administrator(cx, ticket, now)
+    return Overview(user, frame.csrf(cx, ticket), system.enforce_ssl(cx), entries.partitions(cx), resources.every(cx))
+
+
+def _attributes(cx: Connection, ticket: str, now: Instant) -> SystemAttributes:
+    user = _administrator(cx, ticket, now)
+    return SystemAttributes(user, frame.csrf(cx, ticket), system.every(cx))
+
+
+def _change(
+    cx: Connection, request: Request, csrf: str, ticket: str, action: str, name: str, value: str, now: Instant
+) -> None:
+    _administrator(cx, ticket, now)
+    frame.check_csrf(cx, request, csrf, ticket)
+    if action == "delete":
+        system.remove(cx, name)
+        return
+    is_set = system.get(cx, name.strip()) is not None
+    if action == "add" and is_set:
+        raise BadAttribute(f"{name.strip()} is set already: change it in the list.")
+    system.put(cx, name, value, now)
+
+
+def _ticket(request: Request, directory: Directory) -> str:
+    return request.cookies.get(directory.options.names.ticket_cookie, "")
+
+
+def _console_values(names: DirectoryNames, here: str, user: Entry, csrf: str) -> dict[str, Any]:
+    return {"here": here, "user_id": entries.shown_id(names, user), "csrf": csrf}

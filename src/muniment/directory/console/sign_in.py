@@ -1,0 +1,151 @@
+"""Signing in and out with a browser, at the token endpoint's address (given 4.1, 5.2)."""
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.db import Instant
+from muniment.directory import entries, grants, resources, tickets
+from muniment.directory.console import frame
+from muniment.directory.entries import Entry
+from muniment.directory.half import Directory
+from muniment.directory.options import DirectoryOptions
+from muniment.directory.refusals import AccessEnded, InvalidGrant, NotSignedIn
+from muniment.directory.resources import Resource
+from muniment.web import bodies
+
+REFUSED = "That did not work. Check the user name and the password; if they are right, an administrator can help."
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """What the sign-in page shows: a resource, who is signed in to it, and the form's mark."""
+
+    resource: Resource
+    user: Entry | None
+    csrf: str
+
+
+def is_form(form: Mapping[str, str], directory: Directory) -> bool:
+    """Say whether this is the sign-in page's form: it alone carries the field against forgery."""
+    return f"{directory.options.names.form_prefix}csrf" in form
+
+
+async def page(request: Request, directory: Directory) -> Response:
+    """GET /login: the form, or who is signed in to what. ``RFA`` names the resource, else it is the administration."""
+    request.scope["muniment.page"] = True
+    wanted = _resource_id(bodies.query(request).get("RFA"))
+    return await _shown(request, directory, wanted)
+
+
+async def submit(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
+    """POST /login with the form's own field: sign in, or out."""
+    request.scope["muniment.page"] = True
+    if "sign_out" in form:
+        return await _sign_out(request, directory, form)
+    return await _sign_in(request, directory, form)
+
+
+def user_of(cx: Connection, ticket: str, now: Instant) -> tuple[Entry, str]:
+    """Name who is signed in by this ticket, and to which resource; asked of the database each time.
+
+    Raises NotSignedIn when the ticket is over, or the user may not sign in to that resource any more.
+    """
+    held = tickets.read(cx, ticket, now)
+    try:
+        return grants.signed_in(cx, held.user_id, held.resource_id), held.resource_id
+    except AccessEnded as ended:
+        raise NotSignedIn(ended.sentence) from ended
+
+
+async def _shown(
+    request: Request, directory: Directory, wanted: str | None, *, sentence: str = "", username: str = ""
+) -> Response:
+    names = directory.options.names
+    ticket = request.cookies.get(names.ticket_cookie, "")
+    known_mark = request.cookies.get(frame.form_cookie(names), "")
+    mark = known_mark or frame.new_mark()
+    sight = await directory.desk.read(_look, wanted, ticket, mark, directory.clock())
+    if sight.user is not None and sight.resource.built_in == resources.ADMINISTRATION:
+        return frame.led_to(request, names, "/console")
+    values = {
+        "resource_name": resources.shown_name(names, sight.resource),
+        "resource_id": sight.resource.id,
+        "csrf": sight.csrf,
+    }
+    if sight.user is not None:
+        values |= {"user_id": entries.shown_id(names, sight.user)}
+        return frame.draw(request, names, "signed_in.html", values)
+    response = frame.draw(request, names, "sign_in.html", {**values, "sentence": sentence, "username": username})
+    if mark != known_mark:
+        frame.set_cookie(response, request, names, frame.form_cookie(names), mark)
+    return response
+
+
+async def _sign_in(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
+    options, prefix = directory.options, directory.options.names.form_prefix
+    mark = request.cookies.get(frame.form_cookie(options.names), "")
+    await directory.desk.read(frame.check_csrf, request, form[f"{prefix}csrf"], mark)
+    username, password = form.get(f"{prefix}username", ""), form.get(f"{prefix}password", "")
+    wanted = _resource_id(form.get("RFA"))
+    attempt = await directory.desk.read(grants.begin_form_sign_in, options, wanted or None, username, directory.clock())
+    password_ok = await asyncio.wrap_future(directory.gate.check(attempt.stored, password))
+    old = request.cookies.get(options.names.ticket_cookie, "")
+    ticket = await directory.desk.write(_decide, options, attempt, password_ok, old, directory.clock())
+    if isinstance(ticket, InvalidGrant):
+        return await _shown(request, directory, attempt.resource_id, sentence=REFUSED, username=username)
+    response = frame.led_to(request, options.names, f"/login?RFA={attempt.resource_id}")
+    frame.set_cookie(response, request, options.names, options.names.ticket_cookie, ticket, options.ticket_seconds)
+    frame.set_cookie(response, request, options.names, frame.form_cookie(options.names), "", 0)
+    return response
+
+
+async def _sign_out(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
+    names = directory.options.names
+    ticket = request.cookies.get(names.ticket_cookie, "")
+    await directory.desk.write(_end, request, form[f"{names.form_prefix}csrf"], ticket)
+    response = frame.led_to(request, names, f"/login?RFA={_resource_id(form.get('RFA')) or ''}")
+    frame.set_cookie(response, request, names, names.ticket_cookie, "", 0)
+    return response
+
+
+def _look(cx: Connection, wanted: str | None, ticket: str, mark: str, now: Instant) -> Sight:
+    try:
+        user, signed_in_to = user_of(cx, ticket, now)
+    except NotSignedIn:
+        user, signed_in_to = None, None
+    if wanted is None and signed_in_to is not None:
+        wanted = signed_in_to
+    resource = resources.by_id(cx, wanted) if wanted else resources.administration(cx)
+    if user is None or resource.id != signed_in_to:
+        return Sight(resource, None, frame.csrf(cx, mark))
+    return Sight(resource, user, frame.csrf(cx, ticket))
+
+
+def _decide(
+    cx: Connection,
+    options: DirectoryOptions,
+    attempt: grants.Attempt,
+    password_ok: bool,
+    old_ticket: str,
+    now: Instant,
+) -> str | InvalidGrant:
+    user = grants.finish_form_sign_in(cx, options, attempt, password_ok, now)
+    if isinstance(user, InvalidGrant):
+        return user
+    tickets.end(cx, old_ticket)
+    return tickets.issue(cx, user.id, attempt.resource_id, options.ticket_seconds, now)
+
+
+def _end(cx: Connection, request: Request, csrf: str, ticket: str) -> None:
+    frame.check_csrf(cx, request, csrf, ticket)
+    tickets.end(cx, ticket)
+
+
+def _resource_id(given: str | None) -> str | None:
+    """Read ``RFA``: nothing asks for no particular resource, blank for the administration. What follows a colon is a
+    return address in the field's spelling; nobody is led there."""
+    return None if given is None else given.partition(":")[0].strip()

@@ -1,0 +1,222 @@
+"""The OAuth surface: tokens issued and refreshed, verified, and ended (given 4.1, 4.3, 4.4)."""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Mapping
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.directory import grants
+from muniment.directory.console import sign_in
+from muniment.directory.endpoints import spelling
+from muniment.directory.grants import Issued
+from muniment.directory.half import Directory
+from muniment.directory.refusals import (
+    AccessEnded,
+    DeadToken,
+    Forged,
+    InvalidClient,
+    InvalidGrant,
+    InvalidScope,
+    InvalidTokenRequest,
+    UnknownResource,
+    UnparseableToken,
+    UnsupportedGrantType,
+    WrongResource,
+)
+from muniment.web import bodies
+from muniment.web.answers import Said, Table, json_response
+from muniment.web.refusals import (
+    InsecureTransport,
+    Malformed,
+    MethodNotAllowed,
+    Overloaded,
+    Refusal,
+    TimedOut,
+    TooLarge,
+    UnsupportedMediaType,
+)
+
+LOGIN: Table = {
+    InvalidTokenRequest: Said(400, "invalid_request"),
+    InvalidClient: Said(401, "invalid_client"),
+    InvalidGrant: Said(400, "invalid_grant"),
+    InvalidScope: Said(400, "invalid_scope"),
+    UnsupportedGrantType: Said(400, "unsupported_grant_type"),
+    UnknownResource: Said(400, "invalid_request"),
+    Forged: Said(403, "invalid_request"),
+    Malformed: Said(400, "invalid_request"),
+    UnsupportedMediaType: Said(400, "invalid_request"),
+    MethodNotAllowed: Said(405, "invalid_request"),
+    InsecureTransport: Said(403, "invalid_request"),
+    TimedOut: Said(408, "invalid_request"),
+    TooLarge: Said(413, "invalid_request"),
+    Overloaded: Said(503, "temporarily_unavailable"),
+}
+
+TOKENINFO: Table = {
+    UnknownResource: Said(400, "invalid_resource_id"),
+    UnparseableToken: Said(401, "unparseable_token"),
+    WrongResource: Said(401, "wrong_resource"),
+    DeadToken: Said(410, "dead_token"),
+    AccessEnded: Said(401, "access_ended"),
+}
+
+REVOCATION: Table = {UnparseableToken: Said(401, "unparseable_token")}
+
+_SHARED_WITH_BROWSERS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Methods": "DELETE, HEAD, GET, OPTIONS, POST, PUT",
+    "Access-Control-Allow-Headers": "Content-Type",
+    "Access-Control-Max-Age": "3600",
+}
+
+
+class Verification(msgspec.Struct, frozen=True, rename={"resource_id_too": "resourceId"}):
+    """What tokeninfo is asked (given 2.5); keys it does not know do no harm."""
+
+    token: str
+    resource_id: str | None = None
+    resource_id_too: str | None = None
+
+
+_VERIFICATION = msgspec.json.Decoder(Verification)
+
+
+async def login(request: Request, directory: Directory) -> Response:
+    """POST /login: with the sign-in form's own field it is the form, anything else is a token request."""
+    form = await bodies.form(request)
+    if sign_in.is_form(form, directory):
+        return await sign_in.submit(request, directory, form)
+    return await token(request, directory, form)
+
+
+async def token(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
+    """Issue or refresh a token (given 4.1, RFC 6749 4.3 and 6)."""
+    # RFC 6749 3.2: a parameter without a value counts as left out.
+    asked = {name: value for name, value in form.items() if value}
+    client_id, client_secret = client(request, asked)
+    grant = _needed(asked, "grant_type")
+    if grant == "password":
+        issued = await _password(directory, client_id, client_secret, asked)
+    elif grant == "refresh_token":
+        issued = await _refresh(directory, client_id, client_secret, asked)
+    else:
+        raise UnsupportedGrantType("The grant types offered are password and refresh_token.")
+    return json_response(issued, headers=spelling.NEVER_STORED)
+
+
+async def tokeninfo(request: Request, directory: Directory) -> Response:
+    """POST /v1/authentication/oauth/tokeninfo: whose token is this (given 4.3)?"""
+    asked = await bodies.json(request, _VERIFICATION)
+    resource_id = asked.resource_id if asked.resource_id is not None else asked.resource_id_too
+    if resource_id is None:
+        raise Malformed("The JSON cannot be read: Object missing required field `resource_id`.")
+    found = await directory.desk.read(grants.tokeninfo, directory.options, asked.token, resource_id, directory.clock())
+    return json_response(found, headers=spelling.NEVER_STORED)
+
+
+async def revoke(request: Request, directory: Directory) -> Response:
+    """DELETE /v1/authentication/oauth/<token>: end the whole grant (given 4.4)."""
+    await directory.desk.write(grants.revoke, request.path_params["token"], directory.clock())
+    return Response(status_code=204, headers=_SHARED_WITH_BROWSERS)
+
+
+async def preflight(_request: Request, _directory: Directory) -> Response:
+    """OPTIONS on a token: what a browser asks before it sends the DELETE."""
+    return Response(status_code=204, headers=_SHARED_WITH_BROWSERS)
+
+
+def client(request: Request, asked: Mapping[str, str]) -> tuple[str, str | None]:
+    """Read who the client says it is: in the body or by HTTP Basic, never both (RFC 6749 2.3).
+
+    Raises InvalidTokenRequest, InvalidClient.
+    """
+    basic = _basic(request)
+    if basic is None:
+        return _needed(asked, "client_id"), asked.get("client_secret")
+    client_id, secret = basic
+    if "client_secret" in asked:
+        raise InvalidTokenRequest("The client authenticates twice: use the body or the Authorization header, not both.")
+    if asked.get("client_id", client_id) != client_id:
+        raise InvalidTokenRequest("The client_id of the body is not the one of the Authorization header.")
+    return client_id, secret or None
+
+
+async def _password(
+    directory: Directory, client_id: str, client_secret: str | None, asked: Mapping[str, str]
+) -> Issued:
+    username, password, scope = (_needed(asked, name) for name in ("username", "password", "scope"))
+    attempt = await directory.desk.read(
+        grants.begin_password_sign_in,
+        directory.options,
+        client_id,
+        client_secret,
+        username,
+        scope,
+        directory.clock(),
+    )
+    client_ok = await _client_ok(directory, attempt.client, client_secret)
+    password_ok = await asyncio.wrap_future(directory.gate.check(attempt.stored, password))
+    decided = await directory.desk.write(
+        grants.finish_password_grant,
+        directory.options,
+        attempt,
+        password_ok,
+        directory.clock(),
+        client_ok=client_ok,
+    )
+    if isinstance(decided, Refusal):
+        raise decided
+    return decided
+
+
+async def _refresh(directory: Directory, client_id: str, client_secret: str | None, asked: Mapping[str, str]) -> Issued:
+    refresh_token = _needed(asked, "refresh_token")
+    known = await directory.desk.read(grants.begin_refresh, client_id, client_secret)
+    client_ok = await _client_ok(directory, known, client_secret)
+    return await directory.desk.write(
+        grants.refresh,
+        directory.options,
+        known,
+        refresh_token,
+        asked.get("scope"),
+        directory.clock(),
+        client_ok=client_ok,
+    )
+
+
+async def _client_ok(directory: Directory, known: grants.Client | None, client_secret: str | None) -> bool:
+    if known is None or known.stored is None:
+        return True
+    return await asyncio.wrap_future(directory.gate.check(known.stored, client_secret or ""))
+
+
+def _needed(asked: Mapping[str, str], name: str) -> str:
+    if name not in asked:
+        raise InvalidTokenRequest(f"The parameter {name} is missing.")
+    return asked[name]
+
+
+def _basic(request: Request) -> tuple[str, str] | None:
+    values = [value.strip() for value in request.headers.getlist("authorization")]
+    shown = [value for value in values if value and value.partition(" ")[0].lower() != "bearer"]
+    if not shown:
+        return None
+    scheme, _, encoded = shown[0].partition(" ")
+    if len(shown) > 1 or scheme.lower() != "basic":
+        raise InvalidClient("The client may authenticate by HTTP Basic or in the body, in no other way.")
+    try:
+        client_id, colon, secret = base64.b64decode(encoded.strip(), validate=True).decode("utf-8").partition(":")
+        # RFC 6749 2.3.1: both parts are form-encoded before they are joined.
+        client_id, secret = (
+            bodies.form_value(part.encode("utf-8"), "The Authorization header") for part in (client_id, secret)
+        )
+    except (binascii.Error, UnicodeDecodeError, Malformed) as error:
+        raise InvalidClient("The Authorization header cannot be read as HTTP Basic.") from error
+    if not colon or not client_id:
+        raise InvalidClient("The Authorization header names no client.")
+    return client_id, secret

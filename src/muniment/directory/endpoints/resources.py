@@ -1,0 +1,45 @@
+"""Activating a resource: the one call that tells its secret (given 4.5)."""
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.db import Instant
+from muniment.directory import grants, resources
+from muniment.directory.endpoints import spelling
+from muniment.directory.half import Directory
+from muniment.directory.refusals import (
+    AlreadyActivated,
+    NotAdministrator,
+    NotSignedIn,
+    UnknownResource,
+)
+from muniment.web.answers import Said, Table, json_response
+
+ACTIVATION: Table = {
+    NotSignedIn: Said(401, "not_signed_in"),
+    NotAdministrator: Said(403, "not_administrator"),
+    UnknownResource: Said(404, "unknown_resource"),
+    AlreadyActivated: Said(409, "already_activated"),
+}
+
+
+async def activate(request: Request, directory: Directory) -> Response:
+    """POST /rest/resources/<id>/activate: 200 with the secret, once; the caller is an administrator (bearer token)."""
+    token = bearer(request)
+    secret = await directory.desk.write(_activate, token, request.path_params["resource_id"], directory.clock())
+    return json_response({"secret_key": secret, "secretKey": secret}, headers=spelling.NEVER_STORED)
+
+
+def bearer(request: Request) -> str:
+    """Read the bearer token of the Authorization header (RFC 6750 2.1). Raises NotSignedIn where there is none."""
+    values = request.headers.getlist("authorization")
+    scheme, _, token = (values[0] if len(values) == 1 else "").strip().partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise NotSignedIn("Sign in first: this address wants the header 'Authorization: Bearer <access token>'.")
+    return token.strip()
+
+
+def _activate(cx: Connection, token: str, resource_id: str, now: Instant) -> str:
+    grants.administers(cx, token, now)
+    return resources.activate(cx, resource_id, now)

@@ -1,0 +1,499 @@
+"""Partitions, organizational units, groups and users: who is there, and where (given 2.1, 2.7).
+
+Every entry is one row. A user's or group's name is unique in its partition, in any case.
+"""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from muniment.db import BigId, Instant, directory_tables
+from muniment.directory import names as spelling
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import BadAttribute, BadName, NameTaken, UnknownEntry, UnknownPartition
+
+Kind = Literal["partition", "unit", "group", "user"]
+
+ADMINISTRATION = "administration"
+CLIENTS = "clients"
+ADMINISTRATORS = "administrators"
+_ROOT = "root"
+
+_entries = sa.Table(
+    "entries",
+    directory_tables,
+    sa.Column("id", BigId, primary_key=True),
+    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
+    sa.Column("kind", sa.String(10), nullable=False),
+    sa.Column("partition_id", sa.ForeignKey("entries.id")),
+    sa.Column("parent_id", sa.ForeignKey("entries.id"), index=True),
+    sa.Column("built_in", sa.String(20)),
+    sa.Column("space", sa.String(30), nullable=False),
+    sa.Column("name", sa.String(120), nullable=False),
+    sa.Column("name_key", sa.String(400), nullable=False),
+    sa.Column("units", sa.Text, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("password_hash", sa.String(255)),
+    sa.Column("disabled", sa.Boolean, nullable=False),
+    sa.Column("locked", sa.Boolean, nullable=False),
+    sa.Column("password_never_expires", sa.Boolean, nullable=False),
+    sa.Column("must_change_password", sa.Boolean, nullable=False),
+    sa.Column("cannot_change_password", sa.Boolean, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("paused_until", sa.BigInteger, nullable=False),
+    sa.Column("attempted", sa.BigInteger, nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("modified", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("space", "name_key"),
+    sa.Index("ix_entries_listing", "partition_id", "kind", "name_key"),
+    # A deleted user's number is never given again: the grants that name it stay dead.
+    sqlite_autoincrement=True,
+)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A partition, unit, group or user.
+
+    ``name`` is as stored: use ``shown_name``. ``units`` are the names of the units it lies in, below the root unit,
+    innermost first. ``partition`` and ``partition_built_in`` name its partition (a partition names itself).
+    """
+
+    id: int
+    uuid: str
+    kind: Kind
+    partition_id: int | None
+    parent_id: int | None
+    built_in: str | None
+    name: str
+    units: tuple[str, ...]
+    description: str
+    has_password: bool
+    disabled: bool
+    locked: bool
+    password_never_expires: bool
+    must_change_password: bool
+    cannot_change_password: bool
+    created: Instant
+    modified: Instant
+    partition: str
+    partition_built_in: str | None
+
+    @property
+    def live(self) -> bool:
+        """Whether this user may act: neither disabled nor locked."""
+        return not (self.disabled or self.locked)
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """A user with what a sign-in is decided by."""
+
+    user: Entry
+    stored: str | None
+    failures: int
+    paused_until: Instant
+
+
+def initialise(cx: Connection, now: Instant) -> None:
+    """Make the built-in partitions with their root units, and the group of administrators. Once is enough."""
+    if cx.execute(sa.select(_e.c.id).limit(1)).first():
+        return
+    held = _add_partition(cx, f"@{ADMINISTRATION}", "The administrators of this directory.", now, ADMINISTRATION)
+    _add_partition(cx, f"@{CLIENTS}", "OAuth clients: users of this partition at its root location.", now, CLIENTS)
+    description = "They administer the directory."
+    _add(cx, "group", held, ADMINISTRATORS, now, built_in=ADMINISTRATORS, description=description)
+
+
+def shown_name(names: DirectoryNames, entry: Entry) -> str:
+    """Name an entry as the wire does."""
+    if entry.kind == "partition":
+        return _shown_partition(names, entry.name, entry.built_in)
+    return names.root_unit if entry.built_in == _ROOT else entry.name
+
+
+def shown_partition(names: DirectoryNames, entry: Entry) -> str:
+    """Name an entry's partition as the wire does."""
+    return _shown_partition(names, entry.partition, entry.partition_built_in)
+
+
+def shown_id(names: DirectoryNames, entry: Entry) -> str:
+    """Write a user's or group's id, ``<name>@<partition>`` (given 2.7)."""
+    return spelling.user_id(entry.name, shown_partition(names, entry))
+
+
+def location(names: DirectoryNames, entry: Entry) -> str:
+    """Write an entry's distinguished name (given 2.7)."""
+    partition = shown_partition(names, entry)
+    if entry.kind in ("user", "group"):
+        return spelling.location(names, partition, entry.units, name=entry.name)
+    units = (entry.name, *entry.units) if entry.kind == "unit" and entry.built_in != _ROOT else ()
+    return spelling.location(names, partition, units, root=entry.kind == "unit")
+
+
+def add_partition(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Entry:
+    """Make a user partition with its root unit. Raises BadName, NameTaken."""
+    name = spelling.check(name, partition=True)
+    if spelling.key(name) in map(spelling.key, (names.administration_partition, names.clients_partition)):
+        raise NameTaken(f"There is a partition {name!r} already.")
+    return _add_partition(cx, name, description, now, None)
+
+
+def add_unit(cx: Connection, parent: Entry, name: str, now: Instant, *, description: str = "") -> Entry:
+    """Make an organizational unit in a unit, or at a partition's root. Raises BadName, NameTaken."""
+    return _add(cx, "unit", parent, spelling.check(name), now, description=description)
+
+
+def add_group(cx: Connection, parent: Entry, name: str, now: Instant, *, description: str = "") -> Entry:
+    """Make a group in a unit, or at a partition's root. Raises BadName, NameTaken."""
+    return _add(cx, "group", parent, spelling.check(name), now, description=description)
+
+
+def add_user(
+    cx: Connection, parent: Entry, name: str, now: Instant, *, password_hash: str | None = None, description: str = ""
+) -> Entry:
+    """Make a user in a unit, or at a partition's root. Raises BadName, NameTaken."""
+    values = {"description": description, "password_hash": password_hash}
+    return _add(cx, "user", parent, spelling.check(name), now, **values)
+
+
+def add_client(
+    cx: Connection, name: str, now: Instant, *, password_hash: str | None = None, description: str = ""
+) -> Entry:
+    """Make an OAuth client: a user at the root location of the clients' partition (given 2.1); with a password it is
+    confidential, without one public. Raises BadName, NameTaken."""
+    return add_user(cx, clients(cx), name, now, password_hash=password_hash, description=description)
+
+
+def find_partition(cx: Connection, names: DirectoryNames, name: str) -> Entry:
+    """Find a partition by its name. Raises UnknownPartition."""
+    found = _first(cx, _select().where(_e.c.space == "", _e.c.name_key == _partition_key(names, name)))
+    if found is None:
+        raise UnknownPartition(f"There is no partition {name[:100]!r}.")
+    return found
+
+
+def clients(cx: Connection) -> Entry:
+    """Give the partition of OAuth clients. Raises UnknownPartition before initialisation."""
+    return _built_in(cx, CLIENTS)
+
+
+def administration(cx: Connection) -> Entry:
+    """Give the partition of administrators. Raises UnknownPartition before initialisation."""
+    return _built_in(cx, ADMINISTRATION)
+
+
+def administrators(cx: Connection) -> Entry:
+    """Give the group of administrators. Raises UnknownPartition before initialisation."""
+    wanted = _named(("group",), ADMINISTRATORS).where(_e.c.partition_id == administration(cx).id)
+    return _entry(cx.execute(wanted).one())
+
+
+def find_user(cx: Connection, names: DirectoryNames, user_id: str) -> Entry:
+    """Find a user by ``<name>@<partition>``. Raises UnknownEntry."""
+    return _found(cx, names, user_id, "user")
+
+
+def find_group(cx: Connection, names: DirectoryNames, group_id: str) -> Entry:
+    """Find a group by ``<name>@<partition>``. Raises UnknownEntry."""
+    return _found(cx, names, group_id, "group")
+
+
+def find_client(cx: Connection, name: str) -> Entry:
+    """Find an OAuth client by its name. Raises UnknownEntry."""
+    if found := client_credentials(cx, name):
+        return found.user
+    raise UnknownEntry(f"There is no client {name[:100]!r}.")
+
+
+def find_unit(cx: Connection, names: DirectoryNames, location: str) -> Entry:
+    """Find a unit by its location. Raises UnknownEntry, UnknownPartition, BadName."""
+    if (found := find_location(cx, names, location)).kind == "unit":
+        return found
+    raise UnknownEntry(f"There is no unit {location[:200]!r}.")
+
+
+def find_location(cx: Connection, names: DirectoryNames, location: str) -> Entry:
+    """Find any entry by its location. Raises UnknownEntry, UnknownPartition, BadName."""
+    name, units, partition_name = spelling.split_location(names, location)
+    partition = find_partition(cx, names, partition_name)
+    if units is None:
+        return partition
+    entry = unit_at(cx, partition, units[::-1])
+    if name is None:
+        return entry
+    found = _first(cx, _named(("user", "group"), name).where(_e.c.parent_id == entry.id))
+    if found is None:
+        raise UnknownEntry(f"There is no entry {location[:200]!r}.")
+    return found
+
+
+def unit_at(cx: Connection, partition: Entry, path: Sequence[str]) -> Entry:
+    """Find a unit by its names, from the outermost below the root inwards (none: the root). Raises UnknownEntry."""
+    unit = _root(cx, partition)
+    for name in path:
+        found = _first(cx, _named(("unit",), name).where(_e.c.parent_id == unit.id))
+        if found is None:
+            raise UnknownEntry(f"There is no unit {name[:100]!r} in {unit.name[:100]!r}.")
+        unit = found
+    return unit
+
+
+def by_id(cx: Connection, entry_id: int) -> Entry | None:
+    """Give an entry by its number, or None when it was deleted."""
+    return _first(cx, _BY_ID, {"entry": entry_id})
+
+
+def credentials(cx: Connection, names: DirectoryNames, user_id: str) -> Credentials | None:
+    """Look up a user for a sign-in: one statement, whether there is such a user or not."""
+    name, at, partition = user_id.rpartition("@")
+    partition = _partition_key(names, partition) if at else ""
+    return _credentials(cx, _CREDENTIALS_BY_NAME, {"name": spelling.key(name), "partition": partition})
+
+
+def client_credentials(cx: Connection, name: str) -> Credentials | None:
+    """Look up an OAuth client by its name: one statement."""
+    return _credentials(cx, _CREDENTIALS_BY_NAME, {"name": spelling.key(name), "partition": f"@{CLIENTS}"})
+
+
+def lock_credentials(cx: Connection, user_id: int) -> Credentials | None:
+    """Look up a user to decide a sign-in, keeping other decisions about him waiting until this one is committed."""
+    return _credentials(cx, _CREDENTIALS_LOCKED, {"entry": user_id})
+
+
+def count_failures(cx: Connection, user_id: int | None, failures: int, paused_until: Instant, now: Instant) -> None:
+    """Keep how many passwords in a row were wrong, and until when sign-in pauses.
+
+    It writes one row whoever tried: for a user that does not exist that of the first entry, where it means nothing, so
+    that the time it takes does not tell who exists.
+    """
+    cx.execute(_COUNT_FAILURES, {"entry": user_id, "new_failures": failures, "new_pause": paused_until, "now": now})
+
+
+def set_password_hash(cx: Connection, user: Entry, password_hash: str | None, now: Instant) -> None:
+    """Give a user a password, or none; a pause of his sign-in ends."""
+    _change(cx, user, now, password_hash=password_hash, failures=0, paused_until=0, must_change_password=False)
+
+
+def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> None:
+    """Disable a user, or enable him again."""
+    _change(cx, user, now, disabled=disabled)
+
+
+def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> None:
+    """Lock a user out, or let him in again (which also ends a pause of his sign-in)."""
+    _change(cx, user, now, locked=locked, failures=0, paused_until=0)
+
+
+def set_flags(cx: Connection, user: Entry, now: Instant, **flags: bool) -> None:
+    """Set flags about a user's password: password_never_expires, must_change_password, cannot_change_password."""
+    if not flags.keys() <= set(_FLAGS[2:]):
+        raise BadAttribute(f"The flags are {', '.join(_FLAGS[2:])}.")
+    _change(cx, user, now, **flags)
+
+
+def set_description(cx: Connection, entry: Entry, description: str, now: Instant) -> None:
+    """Describe an entry in free text."""
+    _change(cx, entry, now, description=description)
+
+
+def delete(cx: Connection, entry: Entry) -> None:
+    """Delete a user, a group, an empty unit or an empty partition. Raises BadName for built-in or filled ones."""
+    if entry.built_in is not None:
+        raise BadName("A built-in entry cannot be deleted.")
+    doomed = [entry.id]
+    if entry.kind == "partition":
+        root = _root(cx, entry)
+        doomed.insert(0, root.id)
+    if cx.execute(sa.select(_e.c.id).where(_e.c.parent_id.in_(doomed), _e.c.id.not_in(doomed)).limit(1)).first():
+        raise BadName("Only an empty unit or partition can be deleted.")
+    for entry_id in doomed:
+        cx.execute(_entries.delete().where(_entries.c.id == entry_id))
+
+
+def partitions(cx: Connection) -> list[Entry]:
+    """List the partitions, in the order they were made."""
+    return [_entry(row) for row in cx.execute(_select().where(_e.c.kind == "partition").order_by(_e.c.id))]
+
+
+def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", limit: int = 1000) -> list[Entry]:
+    """List a partition's units, groups or users by name, those after the name ``after``."""
+    wanted = _select().where(_e.c.kind == kind, _e.c.partition_id == partition.id, _e.c.name_key > spelling.key(after))
+    return [_entry(row) for row in cx.execute(wanted.order_by(_e.c.name_key, _e.c.id).limit(limit))]
+
+
+def those(wanted: sa.Select[tuple[int]]) -> sa.Select[Any]:
+    """A query for the entries whose numbers another noun's query gives, by kind and name; ``read`` reads its rows."""
+    return _select().where(_e.c.id.in_(wanted)).order_by(_e.c.kind, _e.c.name_key, _e.c.id)
+
+
+def read(cx: Connection, wanted: sa.Select[Any], parameters: dict[str, Any]) -> list[Entry]:
+    """Run what ``those`` made; the parameters are the other noun's own."""
+    return [_entry(row) for row in cx.execute(wanted, parameters)]
+
+
+def units_above(entry: sa.BindParameter[int]) -> sa.Select[tuple[int]]:
+    """A query for the units an entry lies in, outwards, and its partition; for use in another noun's statement."""
+    units = sa.select(_entries.c.parent_id.label("id")).where(_entries.c.id == entry).cte("units", recursive=True)
+    outer = _entries.alias("outer_unit")
+    units = units.union(sa.select(outer.c.parent_id).where(outer.c.id == units.c.id))
+    return sa.select(units.c.id)
+
+
+def of_values(values: Sequence[Any]) -> Entry | None:
+    """Read the entry whose columns ``person`` put into another noun's statement, or None where there was none."""
+    return None if values[0] is None else _entry(values)
+
+
+def person(label: str) -> tuple[sa.FromClause, sa.FromClause, list[sa.Label[Any]]]:
+    """What joins a user into another noun's statement: his row, his partition's row, his columns for ``of_values``."""
+    entry, partition = _entries.alias(label), _entries.alias(f"{label}_partition")
+    return entry, partition, [column.label(f"{label}_{name}") for name, column in _columns(entry, partition)]
+
+
+def _columns(entry: sa.FromClause, partition: sa.FromClause) -> list[tuple[str, sa.ColumnElement[Any]]]:
+    computed: dict[str, sa.ColumnElement[Any]] = {
+        "has_password": entry.c.password_hash.is_not(None),
+        "partition": sa.func.coalesce(partition.c.name, entry.c.name),
+        "partition_built_in": sa.case((entry.c.kind == "partition", entry.c.built_in), else_=partition.c.built_in),
+    }
+    return [(name, computed[name] if name in computed else entry.c[name]) for name in _FIELDS]
+
+
+def _select(*more: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    return sa.select(*(column for _, column in _columns(_e, _p)), *more).select_from(
+        _e.outerjoin(_p, _p.c.id == _e.c.partition_id)
+    )
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    values = list(row[: len(_FIELDS)])
+    values[_UNITS] = tuple(msgspec.json.decode(values[_UNITS]))
+    return Entry(*values)
+
+
+def _first(cx: Connection, wanted: sa.Select[Any], parameters: dict[str, Any] | None = None) -> Entry | None:
+    row = cx.execute(wanted, parameters).first()
+    return None if row is None else _entry(row)
+
+
+def _credentials(cx: Connection, wanted: sa.Select[Any], parameters: dict[str, Any]) -> Credentials | None:
+    row = cx.execute(wanted, parameters).first()
+    return None if row is None else Credentials(_entry(row), *row[len(_FIELDS) :])
+
+
+def _found(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> Entry:
+    name, at, partition = entry_id.rpartition("@")
+    parameters = {"name": spelling.key(name), "partition": _partition_key(names, partition), "kind": kind}
+    found = _first(cx, _BY_NAME, parameters) if at else None
+    if found is None:
+        raise UnknownEntry(f"There is no {kind} {entry_id[:200]!r}.")
+    return found
+
+
+def _named(kinds: Sequence[Kind], name: str) -> sa.Select[Any]:
+    return _select().where(_e.c.kind.in_(kinds), _e.c.name_key == spelling.key(name))
+
+
+def _built_in(cx: Connection, built_in: str) -> Entry:
+    found = _first(cx, _select().where(_e.c.space == "", _e.c.name_key == f"@{built_in}"))
+    if found is None:
+        raise UnknownPartition("The directory has not been initialised.")
+    return found
+
+
+def _root(cx: Connection, partition: Entry) -> Entry:
+    wanted = _select().where(_e.c.parent_id == partition.id, _e.c.built_in == _ROOT)
+    return _entry(cx.execute(wanted).one())
+
+
+def _partition_of(cx: Connection, entry: Entry) -> Entry:
+    return entry if entry.partition_id is None else _entry(cx.execute(_BY_ID, {"entry": entry.partition_id}).one())
+
+
+def _unit_of(cx: Connection, parent: Entry) -> Entry:
+    if parent.kind == "partition":
+        return _root(cx, parent)
+    if parent.kind != "unit":
+        raise BadName("Entries lie in units and partitions, nowhere else.")
+    return parent
+
+
+def _partition_key(names: DirectoryNames, name: str) -> str:
+    built_in = {names.clients_partition: CLIENTS, names.administration_partition: ADMINISTRATION}
+    keys = {spelling.key(shown): f"@{stored}" for shown, stored in built_in.items()}
+    # A stored name of a built-in partition holds an '@', which no partition's name on the wire does.
+    return keys.get(spelling.key(name), spelling.key(name.replace("@", "\ufffd")))
+
+
+def _shown_partition(names: DirectoryNames, name: str, built_in: str | None) -> str:
+    shown = {CLIENTS: names.clients_partition, ADMINISTRATION: names.administration_partition}
+    return shown[built_in] if built_in is not None else name
+
+
+def _add_partition(cx: Connection, name: str, description: str, now: Instant, built_in: str | None) -> Entry:
+    partition = _insert(cx, now, kind="partition", space="", name=name, description=description, built_in=built_in)
+    space = f"units {partition.id}"
+    inside = {"partition_id": partition.id, "parent_id": partition.id}
+    _insert(cx, now, kind="unit", space=space, name="Root", built_in=_ROOT, **inside)
+    return partition
+
+
+def _add(cx: Connection, kind: Kind, parent: Entry, name: str, now: Instant, **values: str | None) -> Entry:
+    partition, unit = _partition_of(cx, parent), _unit_of(cx, parent)
+    if partition.built_in == CLIENTS and (kind == "unit" or unit.built_in != _ROOT):
+        raise BadName("The clients' partition has its root location only: clients lie there (given 2.1).")
+    space = f"units {unit.id}" if kind == "unit" else f"members {partition.id}"
+    units = (unit.name, *unit.units) if unit.built_in != _ROOT else ()
+    inside = {"partition_id": partition.id, "parent_id": unit.id, "units": msgspec.json.encode(units).decode()}
+    return _insert(cx, now, kind=kind, space=space, name=name, **inside, **values)
+
+
+def _insert(cx: Connection, now: Instant, *, name: str, **values: Any) -> Entry:
+    row = _NEW | values | {"uuid": str(uuid.uuid4()), "name": name, "name_key": spelling.key(name)}
+    try:
+        with cx.begin_nested():
+            made = cx.execute(_entries.insert().returning(_entries.c.id), row | {"created": now, "modified": now})
+            entry_id = made.scalar_one()
+    except IntegrityError as error:
+        raise NameTaken(f"There is an entry {name!r} there already.") from error
+    return _entry(cx.execute(_BY_ID, {"entry": entry_id}).one())
+
+
+def _change(cx: Connection, entry: Entry, now: Instant, **values: Any) -> None:
+    cx.execute(_entries.update().where(_entries.c.id == entry.id).values(modified=now, **values))
+
+
+_e = _entries.alias("e")
+_p = _entries.alias("p")
+_FIELDS = Entry.__struct_fields__
+_UNITS = _FIELDS.index("units")
+_FLAGS = ("disabled", "locked", "password_never_expires", "must_change_password", "cannot_change_password")
+_NEW: dict[str, Any] = {
+    **dict.fromkeys(("partition_id", "parent_id", "built_in", "password_hash")),
+    **dict.fromkeys(_FLAGS, False),
+    **dict.fromkeys(("failures", "paused_until", "attempted"), 0),
+    "units": "[]",
+    "description": "",
+}
+_ENTRY = sa.bindparam("entry", type_=sa.BigInteger)
+_SIGN_IN = (_e.c.password_hash, _e.c.failures, _e.c.paused_until)
+_IN_PARTITION = sa.and_(
+    _p.c.space == "", _p.c.name_key == sa.bindparam("partition"), _e.c.name_key == sa.bindparam("name")
+)
+_BY_ID = _select().where(_e.c.id == _ENTRY)
+_BY_NAME = _select().where(_IN_PARTITION, _e.c.kind == sa.bindparam("kind"))
+_CREDENTIALS_BY_NAME = _select(*_SIGN_IN).where(_IN_PARTITION, _e.c.kind == "user")
+_CREDENTIALS_LOCKED = _select(*_SIGN_IN).where(_e.c.id == _ENTRY, _e.c.kind == "user").with_for_update(of=_e)
+_COUNT_FAILURES = (
+    _entries.update()
+    .where(_entries.c.id == sa.func.coalesce(_ENTRY, sa.select(sa.func.min(_entries.alias().c.id)).scalar_subquery()))
+    .values(
+        failures=sa.bindparam("new_failures"),
+        paused_until=sa.bindparam("new_pause"),
+        attempted=sa.bindparam("now", type_=sa.BigInteger),
+    )
+)

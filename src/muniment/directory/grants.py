@@ -1,0 +1,375 @@
+"""Who may have tokens, whose token this is, and the end of them: the directory's decisions (given 3, 4.1-4.4, 5, 7).
+
+A sign-in is two decisions with one password check between them, which the edge takes to the gate: ``begin`` looks up,
+``finish`` decides. Whatever is wrong with the user - unknown, wrong password, disabled, locked, paused, not in the
+access role - takes the same statements and one check, and gets the same sentence.
+"""
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.db import SECOND, Instant
+from muniment.directory import attributes, entries, memberships, resources, system, tokens
+from muniment.directory.attributes import Attribute
+from muniment.directory.entries import Credentials, Entry
+from muniment.directory.names import resource_name
+from muniment.directory.options import DirectoryNames, DirectoryOptions
+from muniment.directory.refusals import (
+    AccessEnded,
+    DeadToken,
+    InvalidClient,
+    InvalidGrant,
+    InvalidScope,
+    NotAdministrator,
+    NotSignedIn,
+    UnknownResource,
+    UnparseableToken,
+    WrongResource,
+)
+from muniment.directory.resources import Resource
+from muniment.directory.tokens import Grant, Standing
+
+_NOBODY = -1
+_KEYS = ("tokens", "csrf")
+_CLIENT_REFUSED = "The client is unknown, or did not authenticate as it must."
+_USER_REFUSED = "The user name or the password is wrong, or the user may not sign in to this resource."
+_REFRESH_REFUSED = "The refresh token is not, or no longer, valid for this client."
+
+
+class Client(msgspec.Struct, frozen=True):
+    """An OAuth client that may ask.
+
+    When ``stored`` is set it is confidential: the edge checks the secret presented against it at the gate (a check of
+    its own) and says in ``client_ok`` whether it was right.
+    """
+
+    id: int
+    stored: str | None
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A sign-in under way: the edge checks the password against ``stored`` (None: a dummy) at the gate, once, always.
+
+    ``client`` is None for the sign-in form, ``user_id`` for a user who does not exist.
+    """
+
+    client: Client | None
+    resource_id: str
+    user_id: int | None
+    stored: str | None
+
+
+class Issued(msgspec.Struct, frozen=True):
+    """What the token endpoint replies (given 2.4), ready to encode; a refresh gives no refresh token (given 4.1)."""
+
+    access_token: str
+    expires_in: int
+    refresh_token: str | msgspec.UnsetType
+    token_type: str
+
+
+class User(msgspec.Struct, frozen=True):
+    """A user as the wire shows him (given 2.7)."""
+
+    user_partition_id: str
+    name: str
+    location: str
+    id: str
+    description: str
+    values: list[Attribute]
+    object_class: str
+    custom_attributes: None
+    url_location: str
+    url_id: str
+
+
+class TokenInfo(msgspec.Struct, frozen=True):
+    """What tokeninfo replies (given 2.6), ready to encode."""
+
+    user: User
+    expiry_time: str
+    token_id: str
+    scopes: list[str]
+    data_map: dict[str, str]
+
+
+def initialise(cx: Connection, now: Instant) -> Resource:
+    """Make what every directory has, and give the administration's resource: built-in partitions, the group of
+    administrators, the administration's resource (activated), the keys. Once is enough."""
+    entries.initialise(cx, now)
+    for purpose in _KEYS:
+        system.key(cx, purpose)
+    return resources.initialise(cx, now)
+
+
+def begin_password_sign_in(
+    cx: Connection,
+    options: DirectoryOptions,
+    client_id: str,
+    client_secret: str | None,
+    username: str,
+    scope: str,
+    now: Instant,
+) -> Attempt:
+    """Look up who asks for what (given 4.1, RFC 6749 4.3.2). It writes nothing. Raises InvalidClient, InvalidScope."""
+    client = _client(cx, client_id, client_secret)
+    resource = _scoped(cx, options.names, scope)
+    return _attempt(cx, options.names, client, resource, username, now)
+
+
+def finish_password_grant(
+    cx: Connection,
+    options: DirectoryOptions,
+    attempt: Attempt,
+    password_ok: bool,
+    now: Instant,
+    *,
+    client_ok: bool = True,
+) -> Issued | InvalidGrant:
+    """Decide a password grant (given 4.1, 5.1, 5.2; RFC 6749 4.3).
+
+    A refusal of the user is returned, for the edge to raise after the transaction: the failure it counted must stay.
+    Raises InvalidClient when the client's own secret was wrong.
+    """
+    client = attempt.client
+    if client is None or not client_ok:
+        raise InvalidClient(_CLIENT_REFUSED)
+    user = _admitted(cx, options, attempt, password_ok, now)
+    if user is None:
+        return InvalidGrant(_USER_REFUSED)
+    expires = now + options.refresh_token_seconds * SECOND
+    grant, refresh_token = tokens.open_grant(cx, user.id, client.id, attempt.resource_id, now, expires)
+    return _issue(cx, options, grant, refresh_token, now)
+
+
+def begin_form_sign_in(
+    cx: Connection, options: DirectoryOptions, resource_id: str | None, username: str, now: Instant
+) -> Attempt:
+    """Look up who signs in with a browser, for which resource (None: the administration). It writes nothing.
+
+    Raises UnknownResource.
+    """
+    resource = resources.administration(cx) if resource_id is None else resources.by_id(cx, resource_id)
+    return _attempt(cx, options.names, None, resource, username, now)
+
+
+def finish_form_sign_in(
+    cx: Connection, options: DirectoryOptions, attempt: Attempt, password_ok: bool, now: Instant
+) -> Entry | InvalidGrant:
+    """Decide a sign-in with a browser (given 5.2): the user, or the refusal to raise after the transaction."""
+    return _admitted(cx, options, attempt, password_ok, now) or InvalidGrant(_USER_REFUSED)
+
+
+def signed_in(cx: Connection, user_id: int, resource_id: str) -> Entry:
+    """Give the user behind a browser sign-in, if he is live and still in the access role. Raises AccessEnded."""
+    return _with_access(cx, entries.by_id(cx, user_id), resource_id)
+
+
+def begin_refresh(cx: Connection, client_id: str, client_secret: str | None) -> Client:
+    """Look up the client that wants to refresh (RFC 6749 6). Raises InvalidClient."""
+    return _client(cx, client_id, client_secret)
+
+
+def refresh(
+    cx: Connection,
+    options: DirectoryOptions,
+    client: Client,
+    refresh_token: str,
+    scope: str | None,
+    now: Instant,
+    *,
+    client_ok: bool = True,
+) -> Issued:
+    """Issue a further access token of a grant (given 4.1; RFC 6749 6): the user must still be live and in the role.
+
+    Raises InvalidClient, InvalidGrant, and InvalidScope for a scope that is not the grant's.
+    """
+    if not client_ok:
+        raise InvalidClient(_CLIENT_REFUSED)
+    grant = _grant_of(cx, refresh_token)
+    if grant is None or not grant.alive(now) or grant.client_id != client.id:
+        raise InvalidGrant(_REFRESH_REFUSED)
+    if scope is not None and _scoped(cx, options.names, scope).id != grant.resource_id:
+        raise InvalidScope("The scope is not the one the refresh token was issued for.")
+    try:
+        _with_access(cx, entries.by_id(cx, grant.user_id), grant.resource_id)
+    except AccessEnded as ended:
+        raise InvalidGrant(_REFRESH_REFUSED) from ended
+    return _issue(cx, options, grant, msgspec.UNSET, now)
+
+
+def tokeninfo(cx: Connection, options: DirectoryOptions, token: str, resource_id: str, now: Instant) -> TokenInfo:
+    """Say whose token this is, for the resource it was issued for (given 2.6, 4.3, 7).
+
+    Raises, in this order, UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded.
+    """
+    resource = resources.by_id(cx, resource_id)
+    standing = _standing(cx, token)
+    if standing.grant.resource_id != resource.id:
+        raise WrongResource("The token was issued for another resource.")
+    _require_alive(standing, now)
+    user = _user_of(cx, standing)
+    return TokenInfo(
+        user=_shown(cx, options.names, user),
+        expiry_time=attributes.timestamp(standing.expires),
+        token_id=standing.token_id,
+        scopes=[resources.scope(options.names, resource)],
+        data_map={options.names.has_password: "true" if user.has_password else "false"},
+    )
+
+
+def revoke(cx: Connection, token: str, now: Instant) -> None:
+    """End the whole grant of an access or refresh token (given 3, 4.4), dead or not. Raises UnparseableToken."""
+    tokens.revoke(cx, tokens.parse(cx, token), now)
+
+
+def administers(cx: Connection, token: str | None, now: Instant) -> Entry:
+    """Give the administrator behind a bearer token for the administration's resource.
+
+    Raises NotSignedIn when the token is none, or is dead, or its user is; NotAdministrator for any other user's.
+    """
+    try:
+        standing = _standing(cx, token or "")
+        _require_alive(standing, now)
+    except (UnparseableToken, DeadToken) as refusal:
+        raise NotSignedIn("A valid access token of an administrator is required.") from refusal
+    if standing.user is None or not standing.user.live or standing.client is None or not standing.client.live:
+        raise NotSignedIn("A valid access token of an administrator is required.")
+    resource = resources.administration(cx)
+    if standing.grant.resource_id != resource.id or not resources.admits(cx, resource.id, standing.user.id):
+        raise NotAdministrator("Only an administrator's token for the administration's resource may do this.")
+    return standing.user
+
+
+def _client(cx: Connection, client_id: str, secret: str | None) -> Client:
+    found = entries.client_credentials(cx, client_id)
+    # A public client that sends a secret, or a confidential one that sends none, did not authenticate as it must.
+    if found is None or not found.user.live or (found.stored is None) != (not secret):
+        raise InvalidClient(_CLIENT_REFUSED)
+    return Client(found.user.id, found.stored)
+
+
+def _scoped(cx: Connection, names: DirectoryNames, scope: str) -> Resource:
+    try:
+        resource = resources.named(cx, names, resource_name(scope))
+    except UnknownResource as unknown:
+        raise InvalidScope("The scope names no resource.") from unknown
+    if resource.activated is None:
+        raise InvalidScope("The resource of this scope has not been activated.")
+    return resource
+
+
+def _attempt(
+    cx: Connection, names: DirectoryNames, client: Client | None, resource: Resource, username: str, now: Instant
+) -> Attempt:
+    found = entries.credentials(cx, names, username)
+    if found is None:
+        return Attempt(client, resource.id, None, None)
+    stored = None if now < found.paused_until else found.stored
+    return Attempt(client, resource.id, found.user.id, stored)
+
+
+def _admitted(
+    cx: Connection, options: DirectoryOptions, attempt: Attempt, password_ok: bool, now: Instant
+) -> Entry | None:
+    user_id = _NOBODY if attempt.user_id is None else attempt.user_id
+    found = entries.lock_credentials(cx, user_id)
+    in_role = resources.admits(cx, attempt.resource_id, user_id)
+    # The hash is compared again: the password may have been changed while the check waited.
+    right = password_ok and found is not None and found.stored is not None and found.stored == attempt.stored
+    paused = found is not None and now < found.paused_until
+    failures, paused_until = _counted(options, found, right, now)
+    entries.count_failures(cx, None if found is None else found.user.id, failures, paused_until, now)
+    if found is None or not right or paused or not found.user.live or not in_role:
+        return None
+    return found.user
+
+
+def _counted(options: DirectoryOptions, found: Credentials | None, right: bool, now: Instant) -> tuple[int, Instant]:
+    """Count one more wrong password, or begin again at a right one.
+
+    While sign-in pauses nothing counts and nothing succeeds. So of any number of guesses under way at one time no more
+    than ``lockout_failures`` are answered by whether they were right.
+    """
+    if found is None or (right and now >= found.paused_until):
+        return 0, 0
+    if now < found.paused_until:
+        return found.failures, found.paused_until
+    failures = (0 if found.paused_until else found.failures) + 1
+    if options.lockout_failures and failures >= options.lockout_failures:
+        return failures, now + options.lockout_seconds * SECOND
+    return failures, 0
+
+
+def _issue(
+    cx: Connection, options: DirectoryOptions, grant: Grant, refresh_token: str | msgspec.UnsetType, now: Instant
+) -> Issued:
+    expires = min(now + options.access_token_seconds * SECOND, grant.expires)
+    access_token = tokens.add_access_token(cx, grant, now, expires)
+    return Issued(access_token, (expires - now) // SECOND, refresh_token, "Bearer")
+
+
+def _grant_of(cx: Connection, refresh_token: str) -> Grant | None:
+    try:
+        parsed = tokens.parse(cx, refresh_token)
+    except UnparseableToken:
+        return None
+    return tokens.lock_grant(cx, parsed.digest) if parsed.kind == "refresh" else None
+
+
+def _standing(cx: Connection, token: str) -> Standing:
+    parsed = tokens.parse(cx, token)
+    if parsed.kind != "access":
+        raise UnparseableToken("The token is no access token.")
+    standing = tokens.standing(cx, parsed.digest)
+    if standing is None:
+        raise DeadToken("The token has expired or was revoked.")
+    return standing
+
+
+def _require_alive(standing: Standing, now: Instant) -> None:
+    if not standing.alive(now):
+        raise DeadToken("The token has expired or was revoked.")
+
+
+def _user_of(cx: Connection, standing: Standing) -> Entry:
+    if standing.client is None or not standing.client.live:
+        raise AccessEnded("The client of this token may not act any more.")
+    return _with_access(cx, standing.user, standing.grant.resource_id)
+
+
+def _with_access(cx: Connection, user: Entry | None, resource_id: str) -> Entry:
+    if user is None or not user.live or not resources.admits(cx, resource_id, user.id):
+        raise AccessEnded("The user has no access to the resource.")
+    return user
+
+
+def _shown(cx: Connection, names: DirectoryNames, user: Entry) -> User:
+    location, user_id = entries.location(names, user), entries.shown_id(names, user)
+    partition = entries.shown_partition(names, user)
+    facts = attributes.Facts(
+        name=user.name,
+        partition=partition,
+        location=location,
+        uuid=user.uuid,
+        disabled=user.disabled,
+        locked=user.locked,
+        password_never_expires=user.password_never_expires,
+        must_change_password=user.must_change_password,
+        cannot_change_password=user.cannot_change_password,
+        created=user.created,
+        modified=user.modified,
+        groups=[entries.location(names, group) for group in memberships.groups_of(cx, user.id)],
+    )
+    return User(
+        user_partition_id=partition,
+        name=user.name,
+        location=location,
+        id=user_id,
+        description=user.description,
+        values=attributes.of_user(cx, names, user.id, facts),
+        object_class=names.object_class,
+        custom_attributes=None,
+        url_location=location,
+        url_id=user_id,
+    )

@@ -1,0 +1,228 @@
+"""Which protected APIs are there, are they activated, and who is in their access role (given 2.2, 3, 4.5, 5.2).
+
+The access role is made with the resource. Its members are users, groups, units and partitions; whoever is in one of
+them, however deep, is in the role.
+"""
+
+import base64
+import hashlib
+import secrets
+import uuid
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from muniment.db import BigId, Instant, directory_tables
+from muniment.directory import entries
+from muniment.directory import names as spelling
+from muniment.directory.entries import Entry
+from muniment.directory.memberships import containers
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import AlreadyActivated, BadName, NameTaken, UnknownResource
+
+ADMINISTRATION = "administration"
+# '+' is in no resource's name, so no other resource can have this one.
+_STORED_ADMINISTRATION = f"+{ADMINISTRATION}"
+
+_resources = sa.Table(
+    "resources",
+    directory_tables,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("name", sa.String(120), nullable=False),
+    sa.Column("name_key", sa.String(400), nullable=False, unique=True),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("built_in", sa.String(20)),
+    sa.Column("activated", sa.BigInteger),
+    sa.Column("secret_digest", sa.LargeBinary),
+    sa.Column("created", sa.BigInteger, nullable=False),
+)
+
+_roles = sa.Table(
+    "access_roles",
+    directory_tables,
+    sa.Column("id", BigId, primary_key=True),
+    sa.Column("resource_id", sa.ForeignKey("resources.id", ondelete="CASCADE"), nullable=False, unique=True),
+    sa.Column("created", sa.BigInteger, nullable=False),
+)
+
+_role_members = sa.Table(
+    "access_role_members",
+    directory_tables,
+    sa.Column("role_id", sa.ForeignKey("access_roles.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("entry_id", sa.ForeignKey("entries.id", ondelete="CASCADE"), primary_key=True, index=True),
+)
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A protected API. ``name`` is as stored: use ``shown_name``. ``activated`` is None until it is."""
+
+    id: str
+    name: str
+    description: str
+    built_in: str | None
+    activated: Instant | None
+    created: Instant
+
+
+def shown_name(names: DirectoryNames, resource: Resource) -> str:
+    """Name a resource as the wire does."""
+    return names.administration_resource if resource.built_in == ADMINISTRATION else resource.name
+
+
+def scope(names: DirectoryNames, resource: Resource) -> str:
+    """Write a resource's scope (given 4.1)."""
+    return spelling.scope(shown_name(names, resource))
+
+
+def initialise(cx: Connection, now: Instant) -> Resource:
+    """Make and activate the resource of the administration, with the administrators in its role. Once is enough."""
+    found = _first(cx, _COLUMNS.where(_resources.c.built_in == ADMINISTRATION))
+    if found is not None:
+        return found
+    made = _insert(cx, _STORED_ADMINISTRATION, "The administration of this directory.", now, ADMINISTRATION)
+    activate(cx, made.id, now)
+    add_to_role(cx, made, entries.administrators(cx))
+    return by_id(cx, made.id)
+
+
+def add(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Resource:
+    """Make a resource with its access role, not yet activated (given 2.2). Raises BadName, NameTaken."""
+    name = spelling.check_resource(name)
+    if spelling.key(name) == spelling.key(names.administration_resource):
+        raise NameTaken(f"There is a resource {name!r} already.")
+    return _insert(cx, name, description, now, None)
+
+
+def activate(cx: Connection, resource_id: str, now: Instant) -> str:
+    """Activate a resource, which happens once, and make its secret (given 3, 4.5); only the digest is kept.
+
+    Of any number at one time one succeeds. Raises UnknownResource, AlreadyActivated.
+    """
+    # 16 random bytes, as text of 24 characters: what clients of the field expect of a secret key.
+    secret = base64.b64encode(secrets.token_bytes(16)).decode()
+    done = cx.execute(
+        _resources.update()
+        .where(_resources.c.id == _uuid(resource_id), _resources.c.activated.is_(None))
+        .values(activated=now, secret_digest=hashlib.sha256(secret.encode()).digest())
+    )
+    if done.rowcount == 1:
+        return secret
+    by_id(cx, resource_id)
+    raise AlreadyActivated("The resource has been activated before.")
+
+
+def by_id(cx: Connection, resource_id: str) -> Resource:
+    """Find a resource by its identifier, in any spelling of the UUID. Raises UnknownResource."""
+    found = _first(cx, _BY_ID, {"resource": _uuid(resource_id)})
+    if found is None:
+        raise UnknownResource("There is no resource with this identifier.")
+    return found
+
+
+def named(cx: Connection, names: DirectoryNames, name: str) -> Resource:
+    """Find a resource by its name, spelled exactly (RFC 6749 3.3: scopes count in case). Raises UnknownResource."""
+    administration = name == names.administration_resource
+    found = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION if administration else spelling.key(name)})
+    if found is None or shown_name(names, found) != name:
+        raise UnknownResource(f"There is no resource {name[:100]!r}.")
+    return found
+
+
+def administration(cx: Connection) -> Resource:
+    """Give the resource that stands for the administration. Raises UnknownResource before initialisation."""
+    found = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION})
+    if found is None:
+        raise UnknownResource("The directory has not been initialised.")
+    return found
+
+
+def every(cx: Connection) -> list[Resource]:
+    """List the resources, in the order they were made."""
+    return [Resource(*row) for row in cx.execute(_COLUMNS.order_by(_resources.c.created, _resources.c.name_key))]
+
+
+def delete(cx: Connection, resource: Resource) -> None:
+    """Delete a resource with its access role; its tokens verify no more. Raises BadName for the built-in one."""
+    if resource.built_in is not None:
+        raise BadName("The administration's resource cannot be deleted.")
+    cx.execute(_resources.delete().where(_resources.c.id == resource.id))
+
+
+def add_to_role(cx: Connection, resource: Resource, entry: Entry) -> None:
+    """Put a user, group, unit or partition into the access role (given 5.2); once there it stays."""
+    cx.execute(
+        sa.text(
+            "INSERT INTO access_role_members (role_id, entry_id) "
+            "SELECT id, :entry FROM access_roles WHERE resource_id = :resource ON CONFLICT DO NOTHING"
+        ).bindparams(sa.bindparam("entry", type_=sa.BigInteger)),
+        {"resource": resource.id, "entry": entry.id},
+    )
+
+
+def remove_from_role(cx: Connection, resource: Resource, entry: Entry) -> None:
+    """Take an entry out of the access role; one that is not there stays out."""
+    role = sa.select(_roles.c.id).where(_roles.c.resource_id == resource.id).scalar_subquery()
+    cx.execute(_role_members.delete().where(_role_members.c.role_id == role, _role_members.c.entry_id == entry.id))
+
+
+def role_members(cx: Connection, resource: Resource) -> list[Entry]:
+    """List the direct members of the access role, by kind and name."""
+    return entries.read(cx, _MEMBERS, {"resource": resource.id})
+
+
+def admits(cx: Connection, resource_id: str, user_id: int) -> bool:
+    """Say whether a user is in the access role, himself or through a container however deep (given 5.2).
+
+    One statement, whatever the answer.
+    """
+    return cx.execute(_ADMITS, {"resource": resource_id, "entry": user_id}).first() is not None
+
+
+def _insert(cx: Connection, name: str, description: str, now: Instant, built_in: str | None) -> Resource:
+    made = Resource(str(uuid.uuid4()), name, description, built_in, None, now)
+    try:
+        with cx.begin_nested():
+            cx.execute(_resources.insert(), {**msgspec.structs.asdict(made), "name_key": spelling.key(name)})
+    except IntegrityError as error:
+        raise NameTaken(f"There is a resource {name!r} already.") from error
+    cx.execute(_roles.insert().values(resource_id=made.id, created=now))
+    return made
+
+
+def _first(cx: Connection, wanted: sa.Select[Any], parameters: dict[str, str] | None = None) -> Resource | None:
+    row = cx.execute(wanted, parameters).first()
+    return None if row is None else Resource(*row)
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise UnknownResource("The resource identifier is not a UUID.") from None
+
+
+_COLUMNS = sa.select(
+    _resources.c.id,
+    _resources.c.name,
+    _resources.c.description,
+    _resources.c.built_in,
+    _resources.c.activated,
+    _resources.c.created,
+)
+_BY_ID = _COLUMNS.where(_resources.c.id == sa.bindparam("resource"))
+_BY_NAME = _COLUMNS.where(_resources.c.name_key == sa.bindparam("name"))
+_ADMITS = (
+    sa.select(sa.literal(1))
+    .select_from(_role_members.join(_roles))
+    .where(
+        _roles.c.resource_id == sa.bindparam("resource"),
+        _role_members.c.entry_id.in_(containers(sa.bindparam("entry", type_=sa.BigInteger))),
+    )
+    .limit(1)
+)
+_MEMBERS = entries.those(
+    sa.select(_role_members.c.entry_id).join(_roles).where(_roles.c.resource_id == sa.bindparam("resource"))
+)

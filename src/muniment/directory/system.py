@@ -1,0 +1,114 @@
+"""Which system attributes are set, whether TLS is enforced, and the keys this directory signs its own marks with.
+
+given 5.4: TLS is required unless the system attribute ``directory.auth.EnforceSSL`` is ``false``.
+"""
+
+import secrets
+import weakref
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from muniment.db import Instant, directory_tables
+from muniment.directory import names
+from muniment.directory.refusals import BadAttribute
+
+ENFORCE_SSL = "directory.auth.EnforceSSL"
+
+_MAX_NAME = 200
+_MAX_VALUE = 4000
+
+_attributes = sa.Table(
+    "system_attributes",
+    directory_tables,
+    sa.Column("name_key", sa.String(600), primary_key=True),
+    sa.Column("name", sa.String(_MAX_NAME), nullable=False),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("modified", sa.BigInteger, nullable=False),
+)
+
+_keys = sa.Table(
+    "keys",
+    directory_tables,
+    sa.Column("purpose", sa.String(20), primary_key=True),
+    sa.Column("key", sa.LargeBinary, nullable=False),
+)
+
+_read_keys: weakref.WeakKeyDictionary[Engine, dict[str, bytes]] = weakref.WeakKeyDictionary()
+
+
+class SystemAttribute(msgspec.Struct, frozen=True):
+    """One setting that an administrator keeps in the directory itself."""
+
+    name: str
+    value: str
+    modified: Instant
+
+
+def get(cx: Connection, name: str) -> str | None:
+    """Read one attribute's value; its name counts in any case."""
+    return cx.execute(sa.select(_attributes.c.value).where(_attributes.c.name_key == names.key(name))).scalar()
+
+
+def every(cx: Connection) -> list[SystemAttribute]:
+    """List the attributes by name."""
+    columns = (_attributes.c.name, _attributes.c.value, _attributes.c.modified)
+    return [SystemAttribute(*row) for row in cx.execute(sa.select(*columns).order_by(_attributes.c.name_key))]
+
+
+def put(cx: Connection, name: str, value: str, now: Instant) -> None:
+    """Set an attribute, new or not. Raises BadAttribute."""
+    name, value = name.strip(), value.strip()
+    if not name or len(name) > _MAX_NAME or not name.isprintable():
+        raise BadAttribute(f"A system attribute's name has 1 to {_MAX_NAME} printable characters.")
+    if len(value) > _MAX_VALUE or "\x00" in value or not value.isprintable():
+        raise BadAttribute(f"A system attribute's value has at most {_MAX_VALUE} printable characters.")
+    key_ = names.key(name)
+    cx.execute(_attributes.delete().where(_attributes.c.name_key == key_))
+    cx.execute(_attributes.insert().values(name_key=key_, name=name, value=value, modified=now))
+
+
+def remove(cx: Connection, name: str) -> None:
+    """Unset an attribute; one that is not set stays so."""
+    cx.execute(_attributes.delete().where(_attributes.c.name_key == names.key(name)))
+
+
+def enforce_ssl(cx: Connection) -> bool:
+    """Say whether TLS is required (given 5.4): yes, unless the attribute reads ``false`` in any case."""
+    return (get(cx, ENFORCE_SSL) or "").strip().casefold() != "false"
+
+
+def key(cx: Connection, purpose: str) -> bytes:
+    """Give the 32-byte key kept for a purpose, made at random when there is none yet (then ``cx`` must be a write).
+
+    A key never changes, so one read from a snapshot is remembered for the engine's life; one read in a write
+    transaction is not, since the transaction may have made it and may yet be rolled back.
+    """
+    known = _read_keys.setdefault(cx.engine, {})
+    if purpose in known:
+        return known[purpose]
+    wanted = sa.select(_keys.c.key).where(_keys.c.purpose == purpose)
+    found = cx.execute(wanted).scalar()
+    if found is None:
+        _make_key(cx, purpose)
+        return bytes(cx.execute(wanted).scalar_one())
+    if _only_reads(cx):
+        known[purpose] = bytes(found)
+    return bytes(found)
+
+
+def _make_key(cx: Connection, purpose: str) -> None:
+    cx.execute(
+        sa.text("INSERT INTO keys (purpose, key) VALUES (:purpose, :key) ON CONFLICT DO NOTHING").bindparams(
+            sa.bindparam("key", type_=sa.LargeBinary)
+        ),
+        {"purpose": purpose, "key": secrets.token_bytes(32)},
+    )
+
+
+def _only_reads(cx: Connection) -> bool:
+    options = cx.get_execution_options()
+    if cx.dialect.name == "sqlite":
+        return not options.get("muniment_write", False)
+    return bool(options.get("postgresql_readonly", False))

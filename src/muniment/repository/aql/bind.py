@@ -1,0 +1,87 @@
+"""The check of a query against the catalogue: types spelled out with their sub-types, values read by kind."""
+
+from collections.abc import Collection
+from typing import Protocol
+
+import msgspec
+
+from muniment.repository.aql import values
+from muniment.repository.aql.tree import (
+    Expression,
+    ExpressionSet,
+    Fulltext,
+    Property,
+    PropertyList,
+    PropertyRange,
+    Query,
+    Value,
+)
+from muniment.repository.refusals import WrongValue
+
+
+class Definition(Protocol):
+    """What a query needs to know of a property."""
+
+    @property
+    def kind(self) -> values.Kind:
+        """What the property's values are."""
+
+
+class Catalogue(Protocol):
+    """What a query needs to know of a repository's types."""
+
+    def with_subtypes(self, names: Collection[str]) -> Collection[str]:
+        """Name these types and all below them. Raises UnknownType."""
+
+    def property(self, name: str) -> Definition:
+        """Find a property of any type. Raises UnknownProperty."""
+
+
+def bind(query: Query, catalogue: Catalogue) -> Query:
+    """Spell the types out and read the values. A query of no type, or of ``sysobject``, asks for every type.
+
+    Raises UnknownType, UnknownProperty, WrongValue.
+    """
+    types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))
+    if "sysobject" in query.types:
+        types = ()
+    return Query(types, None if query.condition is None else _bound(query.condition, catalogue))
+
+
+def _bound(expression: Expression, catalogue: Catalogue) -> Expression:
+    if isinstance(expression, Fulltext):
+        return expression
+    if isinstance(expression, ExpressionSet):
+        parts = tuple(_bound(part, catalogue) for part in expression.expressions)
+        return ExpressionSet(expression.operator, parts)
+    kind = catalogue.property(expression.name).kind
+    if isinstance(expression, Property):
+        return _property(expression, kind)
+    if isinstance(expression, PropertyList):
+        read = tuple(_value(kind, expression.name, value) for value in expression.values)
+        return msgspec.structs.replace(expression, values=read)
+    return _range(expression, kind)
+
+
+def _property(expression: Property, kind: values.Kind) -> Property:
+    if kind not in ("string", "id"):
+        raise WrongValue(f"BEGINS_WITH compares strings; the property {expression.name!r} is of kind {kind}.")
+    return expression
+
+
+def _range(expression: PropertyRange, kind: values.Kind) -> PropertyRange:
+    if kind == "boolean":
+        raise WrongValue(f"BETWEEN needs an order; the property {expression.name!r} is true or false.")
+    low = _value(kind, expression.name, expression.low)
+    high = _value(kind, expression.name, expression.high, end=True)
+    for bound in (low, high):
+        if isinstance(bound, str) and len(values.fold(bound)) > values.LONGEST_BOUND:
+            raise WrongValue(
+                f"A bound of {expression.name!r} is longer than {values.LONGEST_BOUND} characters: "
+                "a range of strings is compared by its beginning."
+            )
+    return msgspec.structs.replace(expression, low=low, high=high)
+
+
+def _value(kind: values.Kind, name: str, value: Value, end: bool = False) -> Value:
+    return values.read(kind, name, value, end) if isinstance(value, str) else value

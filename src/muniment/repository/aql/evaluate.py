@@ -1,0 +1,121 @@
+"""The plain evaluator of a query over one object: slow, simple, and the oracle that an index is held against."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from muniment.repository.aql.tree import (
+    Both,
+    Either,
+    Expression,
+    ExpressionSet,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Property,
+    PropertyRange,
+    Query,
+    Term,
+    Value,
+    Without,
+)
+from muniment.repository.aql.values import fold, keyword_values
+
+Words = list[tuple[int, str]]
+"""Words with their places in a text."""
+
+
+class Analyser(Protocol):
+    """How text becomes words; the index's own, so that both agree on what a word is."""
+
+    def exact(self, text: str) -> Words:
+        """Split text into words, as written but for case and accents."""
+
+    def stemmed(self, text: str) -> Words:
+        """Split text into stems."""
+
+
+def evaluate(
+    query: Query,
+    type_name: str,
+    values: Mapping[str, Sequence[Value]],
+    text: str,
+    may_read: bool,
+    analyser: Analyser,
+) -> bool:
+    """Say whether an object that the caller may browse meets a bound query.
+
+    ``values`` and ``text`` are the object's; a match in the text counts only where the caller ``may_read`` it.
+    """
+    if query.types and type_name not in query.types:
+        return False
+    if query.condition is None:
+        return True
+    return _Object(values, text if may_read else "", analyser).meets(query.condition)
+
+
+class _Object:
+    """What of one object a caller may see."""
+
+    def __init__(self, values: Mapping[str, Sequence[Value]], text: str, analyser: Analyser) -> None:
+        self._values = values
+        self._analyser = analyser
+        metadata = [value for _, value in keyword_values(values)]
+        self._exact = ([analyser.exact(value) for value in metadata], [analyser.exact(text)])
+        self._stemmed = ([analyser.stemmed(value) for value in metadata], [analyser.stemmed(text)])
+
+    def meets(self, expression: Expression) -> bool:
+        if isinstance(expression, ExpressionSet):
+            met = map(self.meets, expression.expressions)
+            return all(met) if expression.operator == "AND" else any(met)
+        if isinstance(expression, Fulltext):
+            return expression.keywords is not None and self._says(expression.keywords)
+        values = [fold(value) if isinstance(value, str) else value for value in self._values.get(expression.name, ())]
+        if isinstance(expression, Property):
+            beginning = fold(str(expression.value))
+            return any(isinstance(value, str) and value.startswith(beginning) for value in values)
+        if isinstance(expression, PropertyRange):
+            return any(_between(expression.low, value, expression.high) for value in values)
+        wanted = [fold(value) if isinstance(value, str) else value for value in expression.values]
+        return any(value in wanted for value in values)
+
+    def _says(self, keywords: Keywords) -> bool:
+        if isinstance(keywords, Both):
+            return all(map(self._says, keywords.parts))
+        if isinstance(keywords, Either):
+            return any(map(self._says, keywords.parts))
+        if isinstance(keywords, Without):
+            return not self._says(keywords.part)
+        if isinstance(keywords, Phrase):
+            return _somewhere(self._analyser.exact(keywords.text), self._exact)
+        if isinstance(keywords, Term) and keywords.prefix:
+            return self._begins(self._analyser.exact(keywords.text))
+        return _somewhere(self._analyser.stemmed(keywords.text), self._stemmed)
+
+    def _begins(self, wanted: Words) -> bool:
+        if not wanted:
+            return False
+        *whole, (_, beginning) = wanted
+        for texts in self._exact:
+            words = {word for text in texts for _, word in text}
+            if all(word in words for _, word in whole) and any(word.startswith(beginning) for word in words):
+                return True
+        return False
+
+
+def _somewhere(wanted: Words, parts: Sequence[Sequence[Words]]) -> bool:
+    """Whether the words stand somewhere, with the distances they have in the query."""
+    if not wanted:
+        return False
+    first = wanted[0][0]
+    for texts in parts:
+        for text in texts:
+            places = set(text)
+            if any(all((start + at - first, word) in places for at, word in wanted) for start, _ in text):
+                return True
+    return False
+
+
+def _between(low: Value, value: Value, high: Value) -> bool:
+    if isinstance(value, str):
+        return isinstance(low, str) and isinstance(high, str) and fold(low) <= value <= fold(high)
+    return not isinstance(low, str) and not isinstance(high, str) and low <= value <= high

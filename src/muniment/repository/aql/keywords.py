@@ -1,0 +1,137 @@
+"""The simple keyword language, read into the query tree: words, "phrases", AND OR NOT, parentheses, trailing ``*``.
+
+AND binds tighter than OR, NOT applies to the next term, a blank means AND. Operators are operators in any case, but
+only between terms: anywhere else ``and`` is a word. Punctuation that says nothing is harmless, a quote that is never
+closed too. Source: the issue's step 7; the field's language as collected in repository.md section 2.
+"""
+
+import re
+from typing import NamedTuple
+
+from muniment.repository.aql.tree import Both, Either, Keywords, Limits, Phrase, Term, Without
+from muniment.repository.refusals import BadQuery
+
+_WORD = re.compile(r"[^\W_]+")
+_PIECE = re.compile(r'["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>[^\s()"“”„]+)')
+
+
+class _Piece(NamedTuple):
+    """A word, a phrase or a bracket, as it stands in the text."""
+
+    kind: str
+    text: str
+
+
+def read(text: str, limits: Limits) -> Keywords | None:
+    """Read keywords; None when there are none, only punctuation. Raises BadQuery for a query over a limit."""
+    pieces = []
+    terms = 0
+    for match in _PIECE.finditer(text):
+        kind = match.lastgroup or ""
+        piece = _Piece(kind, match[kind])
+        if kind != "bracket":
+            if not any(map(str.isalnum, piece.text)):
+                continue
+            terms += _words(piece.text)
+            if terms > limits.clauses:
+                raise BadQuery(f"The query has more than {limits.clauses} keywords.")
+        pieces.append(piece)
+    return _Reader(pieces, limits.depth).read()
+
+
+def count(keywords: Keywords | None) -> int:
+    """Count the words, those in phrases too."""
+    if keywords is None:
+        return 0
+    if isinstance(keywords, Without):
+        return count(keywords.part)
+    if isinstance(keywords, Both | Either):
+        return sum(map(count, keywords.parts))
+    return _words(keywords.text)
+
+
+class _Reader:
+    """Reads pieces from left to right; every method takes what it understands and leaves the rest."""
+
+    def __init__(self, pieces: list[_Piece], max_depth: int) -> None:
+        self._pieces = pieces
+        self._at = 0
+        self._depth = 0
+        self._max_depth = max_depth
+
+    def read(self) -> Keywords | None:
+        found = []
+        while self._at < len(self._pieces):
+            part = self._either()
+            if part is not None:
+                found.append(part)
+            self._at += 1  # past a bracket that closes nothing
+        return _joined(Both, found)
+
+    def _either(self) -> Keywords | None:
+        found = [self._both()]
+        while self._operator("or"):
+            self._at += 1
+            found.append(self._both())
+        return _joined(Either, [part for part in found if part is not None])
+
+    def _both(self) -> Keywords | None:
+        found = [self._term()]
+        while self._begins(self._at) and not self._operator("or"):
+            if self._operator("and"):
+                self._at += 1
+            found.append(self._term())
+        return _joined(Both, [part for part in found if part is not None])
+
+    def _term(self) -> Keywords | None:
+        negations = 0
+        while self._spells("not") and self._begins(self._at + 1):
+            negations += 1
+            self._at += 1
+        if not self._begins(self._at):
+            return None
+        part = self._group() if self._pieces[self._at].text == "(" else self._word()
+        return Without(part) if part is not None and negations % 2 else part
+
+    def _group(self) -> Keywords | None:
+        self._depth += 1
+        if self._depth > self._max_depth:
+            raise BadQuery(f"The query's parentheses are nested deeper than {self._max_depth}.")
+        self._at += 1
+        part = self._either()
+        self._at += 1  # past the closing bracket, or the end
+        self._depth -= 1
+        return part
+
+    def _word(self) -> Keywords:
+        piece = self._pieces[self._at]
+        self._at += 1
+        if piece.kind == "phrase":
+            return Phrase(piece.text.strip())
+        end = next(at for at in range(len(piece.text), 0, -1) if piece.text[at - 1].isalnum())
+        return Term(piece.text[:end], prefix=piece.text[end:].startswith("*"))
+
+    def _begins(self, at: int) -> bool:
+        """Whether a term could begin here."""
+        return at < len(self._pieces) and self._pieces[at].text != ")"
+
+    def _spells(self, word: str) -> bool:
+        return (
+            self._at < len(self._pieces)
+            and self._pieces[self._at].kind == "word"
+            and self._pieces[self._at].text.lower() == word
+        )
+
+    def _operator(self, word: str) -> bool:
+        """Whether the operator stands here, with a term to come; one before it has been read."""
+        return self._spells(word) and self._begins(self._at + 1)
+
+
+def _words(text: str) -> int:
+    return max(1, len(_WORD.findall(text)))
+
+
+def _joined(kind: type[Both] | type[Either], parts: list[Keywords]) -> Keywords | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return kind(tuple(parts))

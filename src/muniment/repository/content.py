@@ -1,0 +1,200 @@
+"""The content store: bytes kept under a key, given back piece by piece, never changed in place, never whole in memory.
+
+A file is written beside its place, brought to the disk, then renamed into it. A crash before the rename leaves a part
+in ``incoming``, a crash after it a file that no object names; both are found by their age.
+"""
+
+import hashlib
+import os
+import re
+import threading
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from muniment.db import SECOND, Instant
+from muniment.repository.refusals import ContentDamaged
+
+PIECE = 262_144
+"""Bytes that are read or written at one time."""
+
+_KEY = re.compile(r"[0-9a-f]{32}")
+
+
+class StoredContent(msgspec.Struct, frozen=True):
+    """Content that is kept: its key, its size in bytes, its SHA-256 digest."""
+
+    key: str
+    size: int
+    sha256: bytes
+
+
+class ContentWriter:
+    """Content on its way into the store: pieces, then either ``finish`` or ``abort``."""
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self._folder = folder
+        self._key = key
+        self._part = folder / "incoming" / key
+        self._digest = hashlib.sha256()
+        self._size = 0
+        # A request may be given up while a thread still writes for it: the file must not be closed under its hands.
+        self._lock = threading.Lock()
+        self._file: BinaryIO | None = open(self._part, "xb", buffering=0)  # noqa: SIM115 - closed by finish or abort
+
+    def write(self, piece: bytes) -> None:
+        """Add bytes."""
+        with self._lock:
+            file = self._opened()
+            left = memoryview(piece)
+            while left:
+                left = left[file.write(left) or 0 :]
+            self._digest.update(piece)
+            self._size += len(piece)
+
+    def finish(self) -> StoredContent:
+        """Keep what was written: from here on it survives a power cut. Raises OSError; then nothing is kept."""
+        with self._lock:
+            file = self._opened()
+            try:
+                os.fsync(file.fileno())
+                place = _place(self._folder, self._key)
+                _make_folders(place.parent, self._folder)
+                os.rename(self._part, place)
+                _sync_folder(place.parent)
+            except BaseException:
+                self._drop(file)
+                raise
+            file.close()
+            self._file = None
+        return StoredContent(self._key, self._size, self._digest.digest())
+
+    def abort(self) -> None:
+        """Forget what was written. After ``finish`` it does nothing."""
+        with self._lock:
+            if self._file is not None:
+                self._drop(self._file)
+
+    def _opened(self) -> BinaryIO:
+        if self._file is None:
+            raise ValueError("this content is finished or given up")
+        return self._file
+
+    def _drop(self, file: BinaryIO) -> None:
+        file.close()
+        self._file = None
+        self._part.unlink(missing_ok=True)
+
+
+class ContentStore:
+    """The folder that holds every content."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        (folder / "incoming").mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def writer(self) -> ContentWriter:
+        """Begin to keep new content."""
+        return ContentWriter(self._folder, uuid.uuid4().hex)
+
+    def put(self, pieces: Iterable[bytes]) -> StoredContent:
+        """Keep these bytes; if the pieces end with an exception, nothing is kept."""
+        writer = self.writer()
+        try:
+            for piece in pieces:
+                writer.write(piece)
+            return writer.finish()
+        except BaseException:
+            writer.abort()
+            raise
+
+    def open(self, key: str) -> BinaryIO:
+        """Open content for reading, unverified. Raises ContentDamaged when there is none under the key."""
+        try:
+            return open(_place(self._folder, key), "rb", buffering=0)
+        except (FileNotFoundError, ValueError) as error:
+            raise ContentDamaged("The content is missing from the store.") from error
+
+    def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+        """Give back bytes, piece by piece.
+
+        Raises ContentDamaged at the first piece when size or presence is wrong, and before the last piece when
+        all of it was read and its digest is wrong: damaged content is never given back whole.
+        """
+        whole = start == 0 and (length is None or length >= content.size)
+        with self.open(content.key) as file:
+            if os.fstat(file.fileno()).st_size != content.size:
+                raise ContentDamaged("The content does not have the size it was kept with.")
+            file.seek(start)
+            left = content.size - start if length is None else min(length, content.size - start)
+            digest = hashlib.sha256()
+            while left > 0:
+                piece = file.read(min(PIECE, left))
+                if not piece:
+                    raise ContentDamaged("The content ends early.")
+                left -= len(piece)
+                if whole:
+                    digest.update(piece)
+                    if left == 0 and digest.digest() != content.sha256:
+                        raise ContentDamaged("The content is not what was kept.")
+                yield piece
+
+    def verify(self, key: str, sha256: bytes) -> bool:
+        """Say whether the content is still what was kept."""
+        try:
+            with self.open(key) as file:
+                digest = hashlib.sha256()
+                while piece := file.read(PIECE):
+                    digest.update(piece)
+                return digest.digest() == sha256
+        except ContentDamaged:
+            return False
+
+    def remove(self, key: str) -> None:
+        """Let content go; who is reading it reads on. Nothing happens when there is none."""
+        with suppress(FileNotFoundError, ValueError):
+            _place(self._folder, key).unlink()
+
+    def older_than(self, before: Instant) -> Iterator[str]:
+        """Name every content last written before the instant; parts of that age in ``incoming`` are removed."""
+        limit = before / SECOND
+        for part in (self._folder / "incoming").iterdir():
+            with suppress(FileNotFoundError):
+                if part.stat().st_mtime < limit:
+                    part.unlink()
+        for first in sorted(_folders(self._folder)):
+            for second in sorted(_folders(first)):
+                for place in sorted(second.iterdir()):
+                    with suppress(FileNotFoundError):
+                        if _KEY.fullmatch(place.name) and place.stat().st_mtime < limit:
+                            yield place.name
+
+
+def _place(folder: Path, key: str) -> Path:
+    if not _KEY.fullmatch(key):
+        raise ValueError("not a key of this store")
+    return folder / key[:2] / key[2:4] / key
+
+
+def _make_folders(folder: Path, root: Path) -> None:
+    if folder == root or folder.is_dir():
+        return
+    _make_folders(folder.parent, root)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    return (child for child in folder.iterdir() if len(child.name) == 2 and child.is_dir())

@@ -1,0 +1,240 @@
+"""An object's content: described, given out piece by piece, replaced.
+
+Sources: repository.md 8.4; RFC 9110 14 (ranges), 13 (conditions); RFC 6266 (file name). Content goes out as an
+attachment that no browser may interpret: ``nosniff`` and ``Content-Security-Policy: sandbox``.
+"""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from urllib.parse import quote
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from muniment.db import Busy
+from muniment.repository import batches, objects, text
+from muniment.repository.acls import Permission, Principals
+from muniment.repository.content import StoredContent
+from muniment.repository.endpoints import representations, spelling, uploads
+from muniment.repository.endpoints.half import BELOW, ENTERING, POSITION, Address, RepositoryHalf, address, entered
+from muniment.repository.objects import StoredObject
+from muniment.repository.refusals import (
+    ContentDamaged,
+    NoContent,
+    NotOfferedYet,
+    NotPermitted,
+    RangeNotSatisfiable,
+    UnknownObject,
+    VersionConflict,
+    WrongValue,
+)
+from muniment.repository.repositories import Repository
+from muniment.repository.text import IndexStatus
+from muniment.web.answers import Said, Table
+from muniment.web.refusals import Refusal
+
+TABLE: Table = {
+    **ENTERING,
+    UnknownObject: Said(404, "E_UNKNOWN_OBJECT"),
+    WrongValue: Said(400, "E_INVALID_ATTR_VALUE"),
+    VersionConflict: Said(412, "E_VERSION_CONFLICT"),
+    NoContent: Said(404, "E_NO_CONTENT"),
+    ContentDamaged: Said(500, "E_CONTENT_DAMAGED"),
+    RangeNotSatisfiable: Said(416, "E_RANGE_NOT_SATISFIABLE"),
+}
+
+_RANGE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")
+_UNPRINTABLE = re.compile(r'[^ -~]|["\\%/]')
+
+
+async def media(request: Request, half: RepositoryHalf) -> Response:
+    """GET content-media: the bytes, whole or one range of them."""
+    repository, principals = await entered(request, half)
+    representations.parameters(request, ("format", "page", "modifier", "media-url-policy"))
+    while True:
+        stored = await half.desk.read(objects.readable, repository, representations.identifier(request), principals)
+        content = _content(stored)
+        try:
+            return await _media(request, half, stored, content)
+        except ContentDamaged:
+            # Replaced between the two reads? Then the former content is gone rightly.
+            again = await half.desk.read(objects.readable, repository, representations.identifier(request), principals)
+            if again.content == content:
+                raise
+
+
+async def described(request: Request, half: RepositoryHalf) -> Response:
+    """GET contents/content: the content object."""
+    repository, principals = await entered(request, half)
+    names = half.options.names
+    media_type = spelling.chosen(request, spelling.both(names))
+    representations.parameters(request, ("format", "page", "modifier", "media-url-policy", "network-location"))
+    stored = await half.desk.read(objects.readable, repository, representations.identifier(request), principals)
+    _content(stored)
+    document = representations.content_document(address(request, half, repository), stored, names)
+    return _answered(media_type, "content", document, half)
+
+
+async def listed(request: Request, half: RepositoryHalf) -> Response:
+    """GET contents: a feed of the one content an object has, or of none."""
+    repository, principals = await entered(request, half)
+    representations.feed_type(request, half.options.names)
+    wanted = representations.page(request, half.options)
+    stored = await half.desk.read(objects.readable, repository, representations.identifier(request), principals)
+    thing = f"{address(request, half, repository)}/objects/{stored.id}"
+    entries = [
+        representations.plain_entry(
+            f"{thing}/contents/content", stored.name, stored.owner, stored.media_type, stored.modified
+        )
+    ]
+    shown = entries if stored.content is not None and wanted.number == 1 else []
+    total = len(shown) if wanted.include_total else None
+    return representations.feed_answer(request, half, "Contents", f"{thing}/contents", wanted, shown, False, total)
+
+
+async def replace(request: Request, half: RepositoryHalf) -> Response:
+    """POST contents: the body, whatever it is, becomes the object's content."""
+    repository, principals = await entered(request, half)
+    names = half.options.names
+    media_type = spelling.chosen(request, spelling.both(names))
+    given = representations.parameters(
+        request, ("format", "page", "primary", "overwrite", "content-length", "content-charset"), later=("modifier",)
+    )
+    if given.get("primary", "true").lower() != "true" or given.get("page", "0") != "0":
+        raise NotOfferedYet("Renditions and further pages of content are not offered yet.")
+    expected = representations.expected_version(request)
+    object_id = representations.identifier(request)
+    name = await half.desk.read(_may_replace, repository, principals, object_id)
+    stated = given["format"] if "/" in given.get("format", "") else request.headers.get("content-type", "")
+    content = await uploads.raw_content(request, half)
+    kind = uploads.media_type_of(stated, name)
+    try:
+        stored, former = await half.desk.write(
+            objects.replace_content, repository, principals, object_id, content, kind, half.clock(), expected=expected
+        )
+    except (Refusal, Busy):
+        await half.desk.off_loop(half.store.remove, content.key)
+        raise
+    if former is not None:
+        await half.desk.off_loop(half.store.remove, former.key)
+    here = address(request, half, repository)
+    answered = _answered(media_type, "content", representations.content_document(here, stored, names), half, 201)
+    answered.headers["Location"] = f"{here}/objects/{stored.id}/contents/content"
+    answered.headers[POSITION] = str(stored.position)
+    return answered
+
+
+async def index_status(request: Request, half: RepositoryHalf) -> Response:
+    """GET index-status: how far the text of an object is, and why there is none."""
+    repository, principals = await entered(request, half)
+    media_type = spelling.chosen(request, spelling.both(half.options.names))
+    stored, status = await half.desk.read(_index_status, repository, principals, representations.identifier(request))
+    own = f"{address(request, half, repository)}/objects/{stored.id}"
+    document: dict[str, spelling.Written] = {
+        "state": status.state,
+        "reason": status.reason,
+        "attempts": status.attempts,
+        "links": [{"rel": "self", "href": f"{own}/index-status"}, {"rel": "parent", "href": own}],
+    }
+    return _answered(media_type, "index-status", document, half)
+
+
+async def _media(request: Request, half: RepositoryHalf, stored: StoredObject, content: StoredContent) -> Response:
+    headers = _headers(stored, content)
+    if representations.matches(request, "if-none-match", headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    try:
+        start, length = _wanted(request, content, headers["ETag"])
+    except RangeNotSatisfiable as refusal:
+        shape = spelling.error_shape(half.options.names)
+        answered = shape(request, TABLE[RangeNotSatisfiable], refusal.sentence)
+        answered.headers["Content-Range"] = f"bytes */{refusal.size}"
+        return answered
+    status = 200
+    if length is not None:
+        status = 206
+        headers["Content-Range"] = f"bytes {start}-{start + length - 1}/{content.size}"
+    headers["Content-Length"] = str(content.size if length is None else length)
+    if request.method == "HEAD":
+        return Response(status_code=status, headers=headers)
+    pieces = half.store.read(content, start, length)
+    # Damage that shows at once is answered; what shows later cuts the transfer short.
+    first = await half.desk.off_loop(next, pieces, b"")
+    return StreamingResponse(_pieces(half, first, pieces), status, headers)
+
+
+def _may_replace(cx: Connection, repository: Repository, principals: Principals, object_id: str) -> str:
+    stored, permission = objects.read(cx, repository, object_id, principals)
+    if permission < Permission.WRITE:
+        raise NotPermitted("You may not change this object: it takes the permission Write.")
+    objects.check_may_hold_content(stored.id)
+    return stored.name
+
+
+def _index_status(
+    cx: Connection, repository: Repository, principals: Principals, object_id: str
+) -> tuple[StoredObject, IndexStatus]:
+    stored = objects.readable(cx, repository, object_id, principals)
+    status, unindexed = text.status(cx, stored.id), batches.reason(cx, stored.id)
+    return stored, IndexStatus("failed", unindexed, status.attempts) if unindexed else status
+
+
+def _answered(
+    media_type: str, root: str, document: dict[str, spelling.Written], half: RepositoryHalf, status: int = 200
+) -> Response:
+    body = spelling.answer(media_type, root, document, half.options.names)
+    headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    return Response(body, status, headers)
+
+
+def _content(stored: StoredObject) -> StoredContent:
+    if stored.content is None:
+        raise NoContent(f"The object {stored.id!r} has no content.")
+    return stored.content
+
+
+def _headers(stored: StoredObject, content: StoredContent) -> dict[str, str]:
+    plain = _UNPRINTABLE.sub("_", stored.name)
+    return {
+        "Content-Type": uploads.servable(stored.media_type),
+        "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(stored.name, safe='')}",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "sandbox",
+        "Cache-Control": "private, no-cache",
+        "Vary": "Authorization",
+        "Accept-Ranges": "bytes",
+        "ETag": f'"{content.sha256.hex()}"',
+    }
+
+
+def _wanted(request: Request, content: StoredContent, etag: str) -> tuple[int, int | None]:
+    """Read Range: where it begins and how long it is; all of it also for what is not understood (RFC 9110 14.2)."""
+    found = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
+    if found is None or found[1] == found[2] == "" or request.headers.get("if-range", etag) != etag:
+        return 0, None
+    if found[1] == "":
+        start, end = max(0, content.size - int(found[2])), content.size - 1
+    else:
+        start, end = int(found[1]), min(int(found[2]) if found[2] else content.size - 1, content.size - 1)
+        if found[2] and int(found[2]) < start:
+            return 0, None
+    if start > end:
+        raise RangeNotSatisfiable(f"The content has {content.size} bytes.", content.size)
+    return start, end - start + 1
+
+
+async def _pieces(half: RepositoryHalf, first: bytes, rest: Iterator[bytes]) -> AsyncIterator[bytes]:
+    piece = first
+    while piece:
+        yield piece
+        piece = await half.desk.off_loop(next, rest, b"")
+
+
+ADDRESSES: tuple[Address, ...] = (
+    Address(f"{BELOW}/objects/{{id}}/contents", {"GET": listed, "POST": replace}, TABLE),
+    Address(f"{BELOW}/objects/{{id}}/contents/content", {"GET": described}, TABLE),
+    Address(f"{BELOW}/objects/{{id}}/content-media", {"GET": media}, TABLE),
+    Address(f"{BELOW}/objects/{{id}}/index-status", {"GET": index_status}, TABLE),
+)
+"""The content surface: every address below a repository that this module answers."""

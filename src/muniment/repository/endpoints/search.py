@@ -1,0 +1,251 @@
+"""The search service: keywords by GET, a query document by POST, a feed as the answer.
+
+Source: given 2.8-2.10, 4.6; issue 3, steps 3 and 7; repository.md 3 and 4.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.db import SECOND
+from muniment.repository import atom, feed, links
+from muniment.repository.acls import Principals, accessor_key
+from muniment.repository.aql import as_xml, keywords
+from muniment.repository.aql.tree import Fulltext, Limits, Query
+from muniment.repository.changes import Position
+from muniment.repository.endpoints import spelling
+from muniment.repository.endpoints.half import POSITION, RepositoryHalf, address, entered
+from muniment.repository.feed import FeedPage, Question
+from muniment.repository.fulltext.index import Index
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.refusals import IndexBehind, NotOfferedYet
+from muniment.repository.repositories import Repository
+from muniment.web import bodies
+from muniment.web.refusals import Malformed, UnsupportedMediaType
+
+_NOT_YET = (
+    "collections",
+    "facet",
+    "facet-id-constraints",
+    "facet-value-constraints",
+    "inline",
+    "locations",
+    "query-locale",
+    "sort",
+    "timezone",
+    "view",
+)
+_WAIT_SECONDS = 5.0
+_POLL_SECONDS = 0.02
+
+_query_encoder = msgspec.json.Encoder()
+_query_decoder = msgspec.json.Decoder(Query)
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """A request, read: the query or the link that leads to one, the page, and what its own links must repeat."""
+
+    page: int
+    items_per_page: int
+    include_total: bool
+    wait_for: Position | None
+    media_type: str
+    repeated: dict[str, str]
+    document: bytes | None = None
+
+
+async def by_keywords(request: Request, half: RepositoryHalf) -> Response:
+    """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
+    repository, principals = await entered(request, half)
+    asked = _asked(request, half.options, ("q", "object-type", "link"))
+    return await _answer(request, half, repository, principals, asked)
+
+
+async def by_document(request: Request, half: RepositoryHalf) -> Response:
+    """POST: a query document in XML (given 2.8)."""
+    repository, principals = await entered(request, half)
+    asked = _asked(request, half.options, ())
+    names = half.options.names
+    if bodies.media_type(request) not in ("application/xml", "text/xml", f"{names.media_type}+xml"):
+        raise UnsupportedMediaType("The query document must be application/xml.")
+    document = await bodies.raw(request, half.options.max_metadata_bytes)
+    return await _answer(request, half, repository, principals, msgspec.structs.replace(asked, document=document))
+
+
+async def _answer(
+    request: Request, half: RepositoryHalf, repository: Repository, principals: Principals, asked: _Asked
+) -> Response:
+    index = half.indexes(repository)
+    if asked.wait_for is not None:
+        await _reached(half, index, asked.wait_for)
+    here = address(request, half, repository)
+    body, position = await half.desk.off_loop(_page, half, index, repository, principals, asked, here)
+    return Response(body, headers={"Content-Type": asked.media_type, POSITION: str(position)})
+
+
+def _page(
+    half: RepositoryHalf, index: Index, repository: Repository, principals: Principals, asked: _Asked, here: str
+) -> tuple[bytes, Position]:
+    """Answer one page, from the query's reading to the feed's bytes; runs off the loop as one piece of work."""
+    query, kept = _query(half, repository, principals, asked)
+    page = feed.search(
+        half.desk.database,
+        index.snapshot(),
+        repository,
+        principals,
+        Question(query, asked.page, asked.items_per_page, asked.include_total),
+        half.options.max_page_offset,
+    )
+    repeated = asked.repeated
+    if kept is not None and (page.more or page.page > 1):
+        repeated = {"link": _keep(half, repository, principals, kept), **repeated}
+    written = _feed(page, repeated, here, half)
+    names = half.options.names
+    if asked.media_type.endswith("json"):
+        return atom.as_json(written, f"{names.media_type}+json"), page.position
+    return atom.as_xml(written, names.vocab_namespace, names.relevance_namespace), page.position
+
+
+def _query(
+    half: RepositoryHalf, repository: Repository, principals: Principals, asked: _Asked
+) -> tuple[Query, bytes | None]:
+    """Read the query, and say what of it is kept for `next`: a query that came as a document."""
+    limits = Limits(half.options.max_query_depth, half.options.max_query_clauses)
+    names = half.options.names
+    if asked.document is not None:
+        query = as_xml.read(asked.document, names, limits)
+        return query, _query_encoder.encode(query)
+    link = asked.repeated.get("link")
+    if link is not None:
+        caller = accessor_key(principals.id)
+        with half.desk.database.read() as cx:
+            return _query_decoder.decode(links.follow(cx, repository.id, link, caller, half.clock())), None
+    text = asked.repeated.get("q", "")
+    named = asked.repeated.get("object-type")
+    return Query(
+        types=(spelling.type_read(named, names),) if named else (),
+        condition=Fulltext(keywords.read(text, limits)) if text.strip() else None,
+    ), None
+
+
+def _keep(half: RepositoryHalf, repository: Repository, principals: Principals, document: bytes) -> str:
+    caller, now, seconds = accessor_key(principals.id), half.clock(), half.options.link_seconds
+    with half.desk.database.read() as cx:
+        if links.kept(cx, repository.id, caller, document, now + seconds * SECOND // 2):
+            return links.name(repository.id, caller, document)
+    with half.desk.database.begin() as cx:
+        return links.keep(cx, repository.id, caller, document, seconds, now)
+
+
+def _feed(page: FeedPage, repeated: Mapping[str, str], here: str, half: RepositoryHalf) -> atom.Feed:
+    service = f"{here}/search"
+
+    def link(rel: str, number: int) -> atom.Link:
+        parameters = {**repeated, "page": str(number), "items-per-page": str(page.items_per_page)}
+        return atom.Link(rel, f"{service}?{urlencode(parameters)}")
+
+    shown = [link("self", page.page)]
+    if page.more:
+        shown.append(link("next", page.page + 1))
+    if page.page > 1:
+        shown.append(link("previous", page.page - 1))
+    if page.more or page.page > 1:
+        shown.append(link("first", 1))
+        if page.total is not None:
+            shown.append(link("last", max(1, -(-page.total // page.items_per_page))))
+    return atom.Feed(
+        id=service,
+        title="Search results",
+        author="Muniment",
+        updated=half.clock(),
+        page=page.page,
+        items_per_page=page.items_per_page,
+        links=tuple(shown),
+        total=page.total,
+        entries=tuple(
+            atom.Entry(
+                id=found.object_id,
+                title=found.title,
+                author=found.owner,
+                summary=found.summary,
+                updated=found.updated,
+                address=f"{here}/objects/{found.object_id}",
+                score=found.score,
+                terms=found.terms,
+            )
+            for found in page.found
+        ),
+    )
+
+
+def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> _Asked:
+    parameters = bodies.query(request)
+    for name in _NOT_YET:
+        if parameters.get(name):
+            raise NotOfferedYet(f"The parameter {name!r} is not offered yet.")
+    for name in ("q", "object-type", "link"):
+        if name in parameters and name not in own:
+            raise Malformed(f"The parameter {name!r} belongs to a GET; a POST says it in the query document.")
+    if "link" in parameters and ("q" in parameters or "object-type" in parameters):
+        raise Malformed("The parameter 'link' stands for a whole query: 'q' and 'object-type' cannot go with it.")
+    repeated = {name: parameters[name] for name in (*own, "include-total") if name in parameters}
+    return _Asked(
+        page=_number(parameters, "page", 1, None),
+        items_per_page=_number(parameters, "items-per-page", options.items_per_page, options.max_items_per_page),
+        include_total=_true(parameters, "include-total"),
+        wait_for=_position(parameters),
+        media_type=_feed_type(request, options),
+        repeated=repeated,
+    )
+
+
+def _feed_type(request: Request, options: RepositoryOptions) -> str:
+    vendor = options.names.media_type
+    offered = ("application/atom+xml", "application/xml", f"{vendor}+xml", f"{vendor}+json", "application/json")
+    return spelling.chosen(request, offered)
+
+
+def _number(parameters: Mapping[str, str], name: str, default: int, most: int | None) -> int:
+    written = parameters.get(name)
+    if not written:
+        return default
+    wanted = f"from 1 to {most}" if most is not None else "from 1 on"
+    if not (written.isascii() and written.isdecimal() and len(written) <= 18) or int(written) < 1:
+        raise Malformed(f"The parameter {name!r} must be a whole number {wanted}, not {written[:40]!r}.")
+    if most is not None and int(written) > most:
+        raise Malformed(f"The parameter {name!r} must be a whole number {wanted}, not {written[:40]!r}.")
+    return int(written)
+
+
+def _true(parameters: Mapping[str, str], name: str) -> bool:
+    written = parameters.get(name) or "false"
+    if written not in ("true", "false"):
+        raise Malformed(f"The parameter {name!r} must be true or false, not {written[:40]!r}.")
+    return written == "true"
+
+
+def _position(parameters: Mapping[str, str]) -> Position | None:
+    written = parameters.get("wait-for")
+    if not written:
+        return None
+    try:
+        return Position.parse(written)
+    except ValueError as error:
+        raise Malformed(f"The parameter 'wait-for' must be a position, as {POSITION} states it.") from error
+
+
+async def _reached(half: RepositoryHalf, index: Index, wanted: Position) -> None:
+    """Wait until the index is true to the position. Raises IndexBehind after 5 seconds."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _WAIT_SECONDS
+    while True:
+        reached = await half.desk.off_loop(lambda: index.snapshot().position)
+        if reached >= wanted:
+            return
+        if loop.time() > deadline:
+            raise IndexBehind(f"The index has reached position {reached}, not yet {wanted}.")
+        await asyncio.sleep(_POLL_SECONDS)

@@ -1,0 +1,318 @@
+"""What a caller sends to make or change an object: metadata, and content that goes to the store piece by piece.
+
+Sources: repository.md 8.2 (bodies) and 8.4 (multipart as clients really send it: parts are known by order and type);
+RFC 2046 5.1, RFC 7578.
+"""
+
+import mimetypes
+import re
+from collections.abc import AsyncIterator, Mapping
+
+import msgspec
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import Request
+
+from muniment.repository.content import PIECE, ContentWriter, StoredContent
+from muniment.repository.endpoints import spelling
+from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.options import RepositoryNames
+from muniment.repository.properties import Given
+from muniment.repository.refusals import NotOfferedYet
+from muniment.web import bodies
+from muniment.web import xml as strangers_xml
+from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
+from muniment.web.xml import Element
+
+MULTIPART = ("multipart/form-data", "multipart/mixed")
+
+_TOKEN = r"[A-Za-z0-9!#$&^_.+-]{1,120}"  # noqa: S105 - a token of RFC 9110's grammar
+_MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(;\s*charset={_TOKEN})?")
+_PLAIN = ("", "text/plain", "application/octet-stream")
+_types = mimetypes.MimeTypes(filenames=())
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    """What a body says about an object, in neutral names; ``type`` is empty when it names none."""
+
+    properties: dict[str, Given] = {}
+    type: str = ""
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """A body received whole: its metadata, its content in the store, and the media type the body says it has."""
+
+    metadata: Metadata
+    content: StoredContent | None
+    media_type: str
+
+
+class _JsonBody(msgspec.Struct):
+    properties: dict[str, msgspec.Raw] = {}
+    type: str = ""
+
+
+_json_body = msgspec.json.Decoder(_JsonBody)
+
+
+def is_metadata(media_type: str) -> bool:
+    """Say whether a body of this type is JSON or XML that describes an object."""
+    return _is_json(media_type) or _is_xml(media_type)
+
+
+async def metadata(request: Request, half: RepositoryHalf) -> Metadata:
+    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, Malformed."""
+    kind = bodies.media_type(request)
+    _check_encoding(request)
+    if not is_metadata(kind):
+        raise UnsupportedMediaType("Metadata must be application/json or application/xml.")
+    return read_metadata(await bodies.raw(request, half.options.max_metadata_bytes), kind, half.options.names)
+
+
+def read_metadata(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
+    """Read metadata as JSON or XML, as its type says (or its first character, when it says nothing).
+
+    Raises Malformed, UnknownType (a built-in type without its prefix).
+    """
+    if _is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):
+        return _from_xml(body, names)
+    decoded = bodies.decoded_json(body, _json_body)
+    try:
+        given = {name: msgspec.json.decode(raw) for name, raw in decoded.properties.items()}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(f"The JSON cannot be read: {str(error)[:300]}.") from error
+    return _neutral(given, decoded.type, names)
+
+
+async def raw_content(request: Request, half: RepositoryHalf) -> StoredContent:
+    """Keep a body as it comes. Raises UnsupportedMediaType, TooLarge; then, as when it ends early, nothing is kept."""
+    _check_encoding(request)
+    writer = half.store.writer()
+    try:
+        return await _kept(half, writer, bodies.pieces(request, half.options.max_content_bytes))
+    except BaseException:
+        writer.abort()
+        raise
+
+
+async def multipart(request: Request, half: RepositoryHalf) -> Upload:
+    """Receive metadata and content in parts, in this order unless their types say otherwise.
+
+    Raises Malformed, TooLarge, UnsupportedMediaType, NotOfferedYet (more than one content); then nothing is kept.
+    """
+    _check_encoding(request)
+    receiving = _Receiving(half)
+    try:
+        return await receiving.upload(request)
+    except BaseException:
+        receiving.abort()
+        raise
+
+
+def media_type_of(stated: str, name: str) -> str:
+    """Say the media type of content: the stated one unless it says nothing, else what the name's ending suggests."""
+    if stated.partition(";")[0].strip().lower() not in ("", "application/octet-stream"):
+        return stated.strip()[:255]
+    return _types.guess_type(name, strict=False)[0] or "application/octet-stream"
+
+
+def servable(media_type: str) -> str:
+    """Say as which media type stored content may go out: only what has the form of one."""
+    return media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
+
+
+class _Receiving:
+    """A multipart body on its way in."""
+
+    def __init__(self, half: RepositoryHalf) -> None:
+        self._half = half
+        self._writer: ContentWriter | None = None
+        self._waiting: list[bytes] = []
+        self._waiting_size = 0
+        self._size = 0
+        self._metadata: list[bytes] | None = None
+        self._metadata_type = ""
+        self._media_type = ""
+        self._into: str = ""
+
+    async def upload(self, request: Request) -> Upload:
+        options = self._half.options
+        _, parameters = parse_options_header(request.headers.get("content-type", ""))
+        boundary = parameters.get(b"boundary", b"")
+        if not 1 <= len(boundary) <= 70:
+            raise Malformed("The Content-Type of a multipart body needs a boundary of 1 to 70 characters.")
+        parts = _Parts(boundary)
+        limit = options.max_content_bytes + options.max_metadata_bytes + 65_536
+        async for piece in bodies.pieces(request, limit):
+            for event, data in parts.read(piece):
+                if isinstance(data, Mapping):
+                    self._begin(data)
+                elif event == "data":
+                    await self._take(data)
+        if not parts.ended:
+            raise Malformed("The multipart body ends before its last boundary.")
+        if self._metadata is None:
+            raise Malformed("The multipart body has no part with the object's metadata.")
+        said = read_metadata(b"".join(self._metadata), self._metadata_type, options.names)
+        content = None
+        if self._writer is not None:
+            await self._flush(self._writer)
+            content = await self._half.desk.off_loop(self._writer.finish)
+        return Upload(said, content, self._media_type)
+
+    def abort(self) -> None:
+        if self._writer is not None:
+            self._writer.abort()
+
+    def _begin(self, headers: Mapping[str, str]) -> None:
+        if headers.get("content-transfer-encoding", "binary").strip().lower() not in ("binary", "8bit", "7bit"):
+            raise UnsupportedMediaType("The parts of the body must not be transfer-encoded.")
+        stated = headers.get("content-type", "").strip()
+        kind = stated.partition(";")[0].strip().lower()
+        first = self._metadata is None and self._writer is None
+        if self._metadata is None and (is_metadata(kind) or (first and kind in _PLAIN)):
+            self._metadata, self._metadata_type, self._into = [], kind, "metadata"
+        elif self._writer is None:
+            self._writer, self._media_type, self._into = self._half.store.writer(), stated, "content"
+        else:
+            raise NotOfferedYet("More than one content of an object is not offered yet.")
+        self._size = 0
+
+    async def _take(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._into == "metadata" and self._metadata is not None:
+            if self._size > self._half.options.max_metadata_bytes:
+                raise TooLarge(f"The metadata is larger than {self._half.options.max_metadata_bytes} bytes.")
+            self._metadata.append(data)
+        elif self._writer is not None:
+            if self._size > self._half.options.max_content_bytes:
+                raise TooLarge(f"The content is larger than {self._half.options.max_content_bytes} bytes.")
+            self._waiting.append(data)
+            self._waiting_size += len(data)
+            if self._waiting_size >= PIECE:
+                await self._flush(self._writer)
+
+    async def _flush(self, writer: ContentWriter) -> None:
+        if self._waiting:
+            await self._half.desk.off_loop(writer.write, b"".join(self._waiting))
+            self._waiting, self._waiting_size = [], 0
+
+
+class _Parts:
+    """A multipart body's headers and data, in the order in which they arrive."""
+
+    def __init__(self, boundary: bytes) -> None:
+        self.ended = False
+        self._events: list[tuple[str, bytes | dict[str, str]]] = []
+        self._headers: dict[str, str] = {}
+        self._name, self._value = b"", b""
+        self._parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._part,
+                "on_part_data": lambda data, start, end: self._events.append(("data", data[start:end])),
+                "on_header_field": self._header_name,
+                "on_header_value": self._header_value,
+                "on_header_end": self._header,
+                "on_headers_finished": lambda: self._events.append(("part", self._headers)),
+                "on_end": self._end,
+            },
+            max_header_count=16,
+            max_header_size=8192,
+        )
+
+    def read(self, piece: bytes) -> list[tuple[str, bytes | dict[str, str]]]:
+        try:
+            self._parser.write(piece)
+        except FormParserError as error:
+            raise Malformed(f"The multipart body cannot be read: {str(error)[:200]}.") from error
+        events, self._events = self._events, []
+        return events
+
+    def _part(self) -> None:
+        self._headers = {}
+
+    def _header_name(self, data: bytes, start: int, end: int) -> None:
+        self._name += data[start:end]
+
+    def _header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _header(self) -> None:
+        self._headers[self._name.decode("latin-1").strip().lower()] = self._value.decode("utf-8", "replace")
+        self._name, self._value = b"", b""
+
+    def _end(self) -> None:
+        self.ended = True
+
+
+async def _kept(half: RepositoryHalf, writer: ContentWriter, pieces: AsyncIterator[bytes]) -> StoredContent:
+    waiting: list[bytes] = []
+    size = 0
+    async for piece in pieces:
+        waiting.append(piece)
+        size += len(piece)
+        if size >= PIECE:
+            await half.desk.off_loop(writer.write, b"".join(waiting))
+            waiting, size = [], 0
+    if waiting:
+        await half.desk.off_loop(writer.write, b"".join(waiting))
+    return await half.desk.off_loop(writer.finish)
+
+
+def _from_xml(body: bytes, names: RepositoryNames) -> Metadata:
+    root = strangers_xml.parse(body)
+    given: dict[str, Given] = {}
+    for element in (root, *root.children):
+        _check_namespace(element, names)
+    for part in root.children:
+        if part.name != "properties":
+            continue
+        for element in part.children:
+            _check_namespace(element, names)
+            if element.name in given:
+                raise Malformed(f"The property {element.name[:100]!r} comes twice ({element.place}).")
+            given[element.name] = _value(element)
+    stated = root.attributes.get(f"{{{spelling.XSI}}}type", "")
+    return _neutral(given, stated.rpartition(":")[2], names)
+
+
+def _value(element: Element) -> Given:
+    if element.attributes.get(f"{{{spelling.XSI}}}nil") in ("true", "1"):
+        return None
+    if not element.children:
+        return element.text
+    if any(child.name != "item" or child.children for child in element.children) or element.text.strip():
+        raise Malformed(f"A property holds text, or item elements with text ({element.place}).")
+    return [child.text for child in element.children]
+
+
+def _check_namespace(element: Element, names: RepositoryNames) -> None:
+    if element.namespace != names.vocab_namespace:
+        raise Malformed(
+            f"The element {element.name[:100]!r} is not in the namespace {names.vocab_namespace!r} ({element.place})."
+        )
+
+
+def _neutral(given: Mapping[str, Given], stated_type: str, names: RepositoryNames) -> Metadata:
+    properties = {spelling.property_read(name, names): value for name, value in given.items()}
+    if len(properties) != len(given):
+        raise Malformed("The body names a property twice.")
+    named = properties.get("r_object_type")
+    if isinstance(named, str) and named:
+        properties["r_object_type"] = spelling.type_read(named, names)
+        return Metadata(properties, str(properties["r_object_type"]))
+    return Metadata(properties, spelling.type_read(stated_type, names) if stated_type else "")
+
+
+def _check_encoding(request: Request) -> None:
+    if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type == "application/json" or media_type.endswith("+json")
+
+
+def _is_xml(media_type: str) -> bool:
+    return media_type in ("application/xml", "text/xml") or media_type.endswith("+xml")

@@ -1,0 +1,97 @@
+"""From bytes to characters, whatever their encoding; and from what a reader found to text fit to keep."""
+
+import codecs
+import re
+
+from muniment.repository.extraction.findings import Unsupported
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
+_HIGH_RUNS = re.compile(rb"[\x80-\xff]+")
+_SOFT_BREAK = re.compile("[\u00ad\ufffe\x02][ \t]*\r?\n?")
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BLANKS = re.compile(r"[^\S\n]+")
+_BLANK_LINES = re.compile(r" ?\n(?: ?\n)+ ?| \n ?|\n ")
+
+
+def decoded(content: bytes, declared: str = "") -> str:
+    """Read bytes as text: by byte order mark, by the declared charset, as UTF-8, or else as windows-1252.
+
+    Never fails on what is text in some encoding. Raises Unsupported for bytes that are no text at all.
+    """
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            return content[len(mark) :].decode(encoding, "replace")
+    if wide := _wide(content, declared):
+        return content.decode(wide, "replace")
+    if _is_binary(content):
+        raise Unsupported("The file holds binary data, not text.")
+    if (encoding := _charset(declared)) and encoding != "utf-8":
+        try:
+            return content.decode(encoding)
+        except UnicodeDecodeError:
+            pass
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode(_likelier(content), "replace")
+
+
+def tidied(text: str, most: int) -> str:
+    """Drop what XML 1.0 forbids, join words broken at a line's end, fold blanks; keep at most ``most`` characters."""
+    text = _SOFT_BREAK.sub("", text[: 4 * most])
+    text = _FORBIDDEN.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    text = _BLANKS.sub(" ", text)
+    return _BLANK_LINES.sub(_folded, text).strip()[:most]
+
+
+def _folded(blank: re.Match[str]) -> str:
+    return "\n\n" if blank[0].count("\n") > 1 else "\n"
+
+
+def _wide(content: bytes, declared: str) -> str:
+    """UTF-16 without a mark, where it is declared or every other byte of the beginning is zero."""
+    charset = _charset(declared)
+    if charset.startswith(("utf-16", "utf-32")):
+        return charset if charset[6:] else f"{charset}-be"
+    head = content[:1024]
+    half = len(head) // 2
+    if half >= 4:
+        if head[1::2].count(0) > 0.7 * half and head[::2].count(0) < 0.1 * half:
+            return "utf-16-le"
+        if head[::2].count(0) > 0.7 * half and head[1::2].count(0) < 0.1 * half:
+            return "utf-16-be"
+    return ""
+
+
+def _is_binary(content: bytes) -> bool:
+    head = content[: 1 << 20]
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    return head.count(0) > len(head) // 1000 or controls > len(head) // 50
+
+
+def _charset(declared: str) -> str:
+    try:
+        found = codecs.lookup(declared.strip(" \"'")) if declared else None
+    except (LookupError, ValueError):
+        return ""
+    # A name such as `hex` or `rot13` is a codec too, but no charset.
+    return found.name if found and getattr(found, "_is_text_encoding", True) else ""
+
+
+def _likelier(content: bytes) -> str:
+    """A few bad bytes leave UTF-8 the better guess; text that is never UTF-8 beyond ASCII is windows-1252."""
+    good = bad = 0
+    for run in _HIGH_RUNS.finditer(content[: 1 << 20]):
+        try:
+            run[0].decode("utf-8")
+            good += 1
+        except UnicodeDecodeError:
+            bad += 1
+    return "utf-8" if good > bad else "windows-1252"

@@ -1,0 +1,118 @@
+"""The words of HTML and XML: elements give way to line breaks, and attributes, scripts and styles are left out."""
+
+import html.entities
+import re
+
+import lxml.etree
+import lxml.html
+
+from muniment.repository.extraction.characters import decoded
+from muniment.repository.extraction.findings import Extracted, Unreadable
+
+_HEAD = 4096
+_META = re.compile(rb"<meta[^>]{0,500}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]+)", re.IGNORECASE)
+_DECLARATION = re.compile(rb"\s*<\?xml[^>]{0,500}?encoding\s*=\s*[\"']([a-zA-Z0-9_:.-]+)")
+_DECLARATION_TEXT = re.compile(r"\s*<\?xml[^>]{0,1000}\?>")
+_ENTITY = re.compile(r"&([A-Za-z_:][\w:.-]*);")
+_XML_ENTITIES = {"amp", "lt", "gt", "quot", "apos"}
+
+# Attributes are compared with each other while HTML is parsed: the time is quadratic in their number.
+_MANY_ATTRIBUTES = 1000
+_TAG = re.compile(r"<([a-zA-Z][^\s/>]*+)((?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+)")
+_WORD = re.compile(r"[^\s/=]+")
+
+_SKIPPED = {"script", "style", "template", "noscript", "iframe", "object", "svg", "math"}
+_INLINE = {
+    *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i"),
+    *("ins", "kbd", "mark", "nobr", "q", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub"),
+    *("sup", "time", "tt", "u", "var", "wbr"),
+}
+
+
+def html_text(content: bytes, declared: str = "") -> Extracted:
+    """Read HTML, in the declared charset or the one it names itself. Raises Unsupported for binary data."""
+    head = content[:_HEAD]
+    named = _META.search(head) or _DECLARATION.match(head)
+    # A page that can be searched for <meta> is not UTF-16, whatever it says (HTML 13.2.3.3).
+    charset = named[1].decode("ascii") if named and not named[1].lower().startswith(b"utf-16") else ""
+    source = _DECLARATION_TEXT.sub("", decoded(content, declared or charset), count=1)
+    return _html(_TAG.sub(_without_flood, source))
+
+
+def xml_text(content: bytes, declared: str = "") -> Extracted:
+    """Read the text of an XML document; no entity it defines is expanded. Raises Unreadable, Unsupported."""
+    named = _DECLARATION.match(content[:_HEAD])
+    source = decoded(content, declared or (named[1].decode("ascii") if named else ""))
+    source = _ENTITY.sub(_entity, _DECLARATION_TEXT.sub("", source, count=1).lstrip())
+    root, note = _xml_root(source.encode("utf-8", "replace"))
+    return Extracted(_words(root, set(), set()), note)
+
+
+def _html(source: str) -> Extracted:
+    if not source.strip():
+        return Extracted("", "")
+    parser = lxml.html.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    try:
+        root = lxml.html.document_fromstring(source.encode("utf-8", "replace"), parser=parser)
+    except lxml.etree.ParserError:
+        return Extracted("", "")
+    return Extracted(_words(root, _INLINE, _SKIPPED), _cut_off(parser.error_log))
+
+
+def _xml_root(source: bytes) -> tuple[lxml.etree._Element, str]:
+    try:
+        return lxml.etree.fromstring(source, _xml_parser(recover=False)), ""
+    except lxml.etree.XMLSyntaxError as error:
+        parser = _xml_parser(recover=True)
+        root = lxml.etree.fromstring(source, parser)
+        if root is None:
+            raise Unreadable(f"The XML cannot be read: {str(error)[:200]}") from error
+        note = _cut_off(parser.error_log) or "The XML is not well-formed; the text is what could be read of it."
+        return root, note
+
+
+def _xml_parser(recover: bool) -> lxml.etree.XMLParser:
+    return lxml.etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=True,
+        remove_comments=True,
+        remove_pis=True,
+        recover=recover,
+    )
+
+
+def _words(root: lxml.etree._Element, inline: set[str], skipped: set[str]) -> str:
+    pieces: list[str] = []
+    walk = lxml.etree.iterwalk(root, events=("start", "end"))
+    for event, element in walk:
+        name = element.tag if isinstance(element.tag, str) else ""
+        if name not in inline:
+            pieces.append("\n")
+        if event == "start":
+            if name in skipped:
+                walk.skip_subtree()
+            elif element.text:
+                pieces.append(element.text)
+        elif element.tail and element is not root:
+            pieces.append(element.tail)
+    return "".join(pieces)
+
+
+def _without_flood(tag: re.Match[str]) -> str:
+    if len(tag[2]) > 2 * _MANY_ATTRIBUTES and len(_WORD.findall(tag[2])) > 2 * _MANY_ATTRIBUTES:
+        return f"<{tag[1]}"
+    return tag[0]
+
+
+def _entity(reference: re.Match[str]) -> str:
+    if reference[1] in _XML_ENTITIES:
+        return reference[0]
+    return html.entities.html5.get(f"{reference[1]};", " ").replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _cut_off(errors: lxml.etree._ListErrorLog) -> str:
+    deep = any("depth" in str(entry.message) for entry in errors)
+    return "The file is nested too deep; what follows that place was left out." if deep else ""

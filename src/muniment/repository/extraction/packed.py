@@ -1,0 +1,106 @@
+"""Packed files: how much is in there really? Counted while inflating, before any library sees them."""
+
+import gzip
+import io
+import re
+import zipfile
+import zlib
+from typing import BinaryIO
+
+from muniment.repository.extraction.findings import Limits, Unreadable
+
+_MOST_PARTS = 20_000
+_PIECE = 1 << 16
+_ALGORITHM = re.compile(rb"EncryptionMethod[^>]*Algorithm=[\"']([^\"']+)")
+_FONT_MASKS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
+
+
+class _Budget:
+    """The bytes that may still be unpacked, over all archives within one file."""
+
+    def __init__(self, packed: int, limits: Limits) -> None:
+        self._left = limits.unpacked(packed)
+        self._sentence = (
+            f"The file unpacks to more than {self._left} bytes, which is more than {limits.ratio} times its size "
+            "or than may be held at a time; it was not read."
+        )
+
+    def spend(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise Unreadable(self._sentence)
+
+
+def check_parts(file: BinaryIO, limits: Limits) -> None:
+    """Inflate every part of a ZIP-based file, and of those within it, to see that it keeps to the limits.
+
+    Raises Unreadable: encrypted, damaged, too many parts, too much inside, packed too deep.
+    """
+    size = file.seek(0, io.SEEK_END)
+    try:
+        _check(file, _Budget(size, limits), limits.depth)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
+        raise Unreadable("The file is truncated or damaged: its parts cannot be unpacked.") from error
+    except (NotImplementedError, RuntimeError) as error:
+        raise Unreadable("The file is packed in a way that is not read.") from error
+
+
+def inflated(file: BinaryIO, limits: Limits) -> bytes:
+    """Unpack a gzip file. Raises Unreadable: damaged, truncated, too much inside."""
+    budget = _Budget(file.seek(0, io.SEEK_END), limits)
+    file.seek(0)
+    out = io.BytesIO()
+    try:
+        with gzip.GzipFile(fileobj=file) as stream:
+            while piece := stream.read(_PIECE):
+                budget.spend(len(piece))
+                out.write(piece)
+    except (zlib.error, EOFError, OSError) as error:
+        raise Unreadable("The file is truncated or damaged: it cannot be unpacked.") from error
+    return out.getvalue()
+
+
+def _check(file: BinaryIO, budget: _Budget, depth: int) -> None:
+    with zipfile.ZipFile(file) as archive:
+        parts = archive.infolist()
+        if len(parts) > _MOST_PARTS:
+            raise Unreadable(f"The file has more than {_MOST_PARTS} parts; it was not read.")
+        for part in parts:
+            if part.flag_bits & 1:
+                raise Unreadable("The file is encrypted.")
+            _check_part(archive, part, budget, depth)
+
+
+def _check_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo, budget: _Budget, depth: int) -> None:
+    with archive.open(part) as stream:
+        piece = stream.read(_PIECE)
+        budget.spend(len(piece))
+        nested = piece.startswith((b"PK\x03\x04", b"\x1f\x8b"))
+        kept = io.BytesIO(piece)
+        kept.seek(len(piece))
+        keep = nested or part.filename in {"META-INF/manifest.xml", "META-INF/encryption.xml"}
+        while piece := stream.read(_PIECE):
+            budget.spend(len(piece))
+            if keep:
+                kept.write(piece)
+    if part.filename == "META-INF/manifest.xml" and b"encryption-data" in kept.getvalue():
+        raise Unreadable("The file is encrypted: it opens with a password only.")
+    if part.filename == "META-INF/encryption.xml" and set(_ALGORITHM.findall(kept.getvalue())) - set(_FONT_MASKS):
+        raise Unreadable("The book is locked by rights management.")
+    if nested:
+        _check_nested(kept, budget, depth - 1)
+
+
+def _check_nested(file: io.BytesIO, budget: _Budget, depth: int) -> None:
+    if depth < 1:
+        raise Unreadable("The file holds archives within archives deeper than is read.")
+    file.seek(0)
+    try:
+        if file.getvalue().startswith(b"PK"):
+            _check(file, budget, depth)
+        else:
+            with gzip.GzipFile(fileobj=file) as stream:
+                while piece := stream.read(_PIECE):
+                    budget.spend(len(piece))
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError):
+        return  # What is broken in there is not unpacked by anyone.

@@ -1,0 +1,205 @@
+"""The extractor's end of a worker process: hand it a file, wait no longer than allowed, take what it says with care."""
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from muniment.repository.extraction.findings import Extracted, Limits, Poisoned, Unreadable, Unsupported
+from muniment.repository.extraction.messages import Answer, Ended, Ready, Request
+from muniment.repository.options import RepositoryOptions
+
+_PROGRAM = (sys.executable, "-I", "-m", "muniment.repository.extraction.worker")
+_START_SECONDS = 120.0
+_TICK = 0.25
+_GRACE = 2.0
+_FILES = 1000
+_HEADER = 1 << 16
+# None of ours: only what keeps the libraries from starting a thread, or an arena of memory, for each core.
+_ENVIRONMENT = {"MALLOC_ARENA_MAX": "2", "TOKIO_WORKER_THREADS": "1", "RAYON_NUM_THREADS": "1"}
+
+
+class Stopped(Exception):
+    """Whoever asked for the file no longer wants it."""
+
+
+class Unstarted(Exception):
+    """The worker process does not start; no file is to blame."""
+
+
+class Reader:
+    """A worker process that reads files one after another; started when needed, replaced when it broke.
+
+    It belongs to the thread that reads with it: the kernel ends the worker when that thread ends.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+        self._left = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker process, and what it is reading."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def read(self, descriptor: int, name: str, media_type: str, goes_on: Callable[[], bool]) -> Extracted:
+        """Read the text of the open file. ``goes_on`` is asked several times a second whether to.
+
+        Raises Unreadable, Unsupported, Poisoned; Stopped when ``goes_on`` says no; Unstarted.
+        """
+        channel = self._started()
+        self._left -= 1
+        source, target = os.pipe2(os.O_CLOEXEC)
+        try:
+            try:
+                request = msgspec.json.encode(Request(_sendable(name), _sendable(media_type)))
+                socket.send_fds(channel, [request], [descriptor, target])
+            finally:
+                os.close(target)
+            answer, ended = self._awaited(source, channel, goes_on)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(source)
+        return _found(answer, ended, self._limits)
+
+    def _started(self) -> socket.socket:
+        if self._channel is not None and self._left > 0 and self._process is not None and self._process.poll() is None:
+            return self._channel
+        self.close()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            limits = msgspec.json.encode(self._limits).decode()
+            self._process = subprocess.Popen(
+                [*_PROGRAM, str(theirs.fileno()), str(os.getpid()), limits],
+                pass_fds=[theirs.fileno()],
+                env=_ENVIRONMENT,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._channel = ours
+        self._left = _FILES
+        ours.settimeout(_START_SECONDS)
+        try:
+            msgspec.json.decode(ours.recv(_HEADER), type=Ready)
+        except (msgspec.DecodeError, OSError) as error:
+            self.close()
+            raise Unstarted(f"The process that reads files does not start: {_PROGRAM[0]} -m {_PROGRAM[-1]}") from error
+        return ours
+
+    def _awaited(self, source: int, channel: socket.socket, goes_on: Callable[[], bool]) -> tuple[bytes, Ended]:
+        """Collect the answer until the pipe closes, then the child's end; both within the time allowed."""
+        deadline = time.monotonic() + self._limits.seconds + _GRACE
+        most = _HEADER + 4 * self._limits.characters
+        answer = bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(source, selectors.EVENT_READ)
+            watched: int | socket.socket = source
+            while True:
+                if time.monotonic() > deadline:
+                    raise Poisoned(f"Reading it took longer than the {self._limits.seconds} seconds allowed.")
+                if not selector.select(_TICK):
+                    if not goes_on():
+                        raise Stopped
+                elif watched is channel:
+                    return bytes(answer), _ended(channel)
+                elif piece := os.read(source, 1 << 18):
+                    answer += piece
+                    if len(answer) > most:
+                        raise Poisoned("Its reader wrote more than is allowed.")
+                else:
+                    selector.unregister(source)
+                    selector.register(channel, selectors.EVENT_READ)
+                    watched = channel
+
+
+def extract(file: Path | int, name: str, media_type: str, options: RepositoryOptions) -> Extracted:
+    """Read the text of one file (a path or an open descriptor) in a sandbox made for it.
+
+    Raises Unreadable, Unsupported, Poisoned.
+    """
+    descriptor = file if isinstance(file, int) else os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with Reader(limits(options)) as reader:
+            return reader.read(descriptor, name, media_type, lambda: True)
+    finally:
+        if descriptor is not file:
+            os.close(descriptor)
+
+
+def limits(options: RepositoryOptions) -> Limits:
+    """What the operator allows for one file."""
+    return Limits(
+        seconds=options.extraction_seconds,
+        memory=options.extraction_memory_mib << 20,
+        characters=options.extraction_characters,
+        ratio=options.extraction_ratio,
+        depth=options.extraction_depth,
+    )
+
+
+def _ended(channel: socket.socket) -> Ended:
+    if message := channel.recv(_HEADER):
+        return msgspec.json.decode(message, type=Ended)
+    raise Poisoned("The process that reads files ended while it read this one.")
+
+
+def _found(answer: bytes, ended: Ended, limits: Limits) -> Extracted:
+    """Make of the worker's words what they may mean; they are a stranger's, for a file may have taken it over."""
+    if ended.code != 0:
+        raise Poisoned(_how_it_ended(ended.code, limits))
+    header, _, text = answer.partition(b"\n")
+    try:
+        said = msgspec.json.decode(header, type=Answer)
+    except msgspec.DecodeError as error:
+        raise Poisoned("Its reader answered what cannot be understood.") from error
+    if said.outcome == "read":
+        return Extracted(text.decode("utf-8", "replace")[: limits.characters], said.note[:1000])
+    kinds = {"failed": Unreadable, "unsupported": Unsupported, "poisoned": Poisoned}
+    raise kinds[said.outcome](said.note[:1000])
+
+
+def _how_it_ended(code: int, limits: Limits) -> str:
+    if code == -signal.SIGXCPU:
+        return f"Reading it took more than the {limits.seconds} seconds of processor time allowed."
+    if code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        return (
+            f"Its reader was ended by {name}: it crashed, or needed more than the {limits.memory >> 20} MiB "
+            "of memory allowed."
+        )
+    return "Its reader crashed."
+
+
+def _sendable(text: str) -> str:
+    return text[-500:].encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,250 @@
+"""One reader for each format, all alike: a file goes in, its text comes out. Runs inside the sandbox only."""
+
+import asyncio
+import email
+import email.policy
+import html
+import io
+import re
+from collections.abc import Callable
+from email.message import EmailMessage, Message
+from typing import BinaryIO
+
+import lxml.etree
+import pypdfium2
+import xberg
+
+from muniment.repository.extraction import formats, markup, packed
+from muniment.repository.extraction.characters import decoded, tidied
+from muniment.repository.extraction.findings import Extracted, Limits, Unreadable, Unsupported
+from muniment.repository.extraction.formats import Format
+
+_OOXML = "application/vnd.openxmlformats-officedocument"
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
+_OFFICE: dict[Format, str] = {
+    "docx": f"{_OOXML}.wordprocessingml.document",
+    "xlsx": f"{_OOXML}.spreadsheetml.sheet",
+    "pptx": f"{_OOXML}.presentationml.presentation",
+    "odt": f"{_OPEN_DOCUMENT}.text",
+    "ods": f"{_OPEN_DOCUMENT}.spreadsheet",
+    "odp": f"{_OPEN_DOCUMENT}.presentation",
+    "epub": "application/epub+zip",
+    "rtf": "application/rtf",
+}
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
+_PAGE_PICTURE = 3
+_UNENDED = "The file is truncated or damaged: its end is missing."
+_ENCRYPTED = "The file is encrypted: it opens with a password only."
+
+
+def read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
+    """Read the text of a file. Raises Unreadable, Unsupported; a file that defeats its library may raise anything."""
+    found = _read(file, name, media_type, limits)
+    text = tidied(found.text, limits.characters)
+    if len(text) == limits.characters:
+        return Extracted(text, f"Only the first {limits.characters} characters were kept.")
+    return Extracted(text, found.note)
+
+
+def _read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
+    head = file.read(formats.HEAD)
+    if not head:
+        return Extracted("", "The file is empty.")
+    found = formats.recognise(head, file, name, media_type)
+    charset = _CHARSET.search(media_type)
+    declared = charset[1] if charset else ""
+    readers: dict[Format, Callable[[], Extracted]] = {
+        "text": lambda: _plain(file, declared, limits),
+        "html": lambda: markup.html_text(_whole(file, limits), declared),
+        "xml": lambda: markup.xml_text(_whole(file, limits), declared),
+        "pdf": lambda: _pdf(file, limits),
+        "mail": lambda: _mail(_whole(file, limits), limits),
+        "gzip": lambda: _unzipped(file, name, media_type, limits),
+        "rtf": lambda: _rtf(_whole(file, limits)),
+    }
+    reader = readers.get(found)
+    return reader() if reader else _office(file, _OFFICE[found], limits)
+
+
+def _plain(file: BinaryIO, declared: str, limits: Limits) -> Extracted:
+    file.seek(0)
+    return Extracted(decoded(file.read(4 * limits.characters + 4), declared), "")
+
+
+def _unzipped(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
+    if limits.depth < 1:
+        raise Unreadable("The file is packed within packed files deeper than is read.")
+    inner = io.BytesIO(packed.inflated(file, limits))
+    kind = "" if "gzip" in media_type else media_type
+    deeper = Limits(limits.seconds, limits.memory, limits.characters, limits.ratio, limits.depth - 1)
+    return _read(inner, re.sub(r"\.gz$", "", name, flags=re.IGNORECASE), kind, deeper)
+
+
+def _pdf(file: BinaryIO, limits: Limits) -> Extracted:
+    file.seek(max(0, file.seek(0, io.SEEK_END) - 2048))
+    ended = b"%%EOF" in file.read()
+    file.seek(0)
+    try:
+        pdf = pypdfium2.PdfDocument(file)
+    except pypdfium2.PdfiumError as error:
+        if "assword" in str(error) or "ecurity" in str(error):
+            raise Unreadable(_ENCRYPTED) from error
+        raise Unreadable(_UNENDED if not ended else "The PDF is damaged and cannot be read.") from error
+    pieces: list[str] = []
+    length = unread = pictures = 0
+    for number in range(len(pdf)):
+        try:
+            page = pdf[number]
+            text = page.get_textpage().get_text_range()
+            if not text.strip():
+                pictures += any(item.type == _PAGE_PICTURE for item in page.get_objects(max_depth=3))
+            page.close()
+        except pypdfium2.PdfiumError:
+            unread += 1
+            continue
+        pieces.append(text)
+        length += len(text)
+        if length > limits.characters:
+            break
+    return _pdf_found("\n".join(pieces), len(pdf), unread, pictures, ended)
+
+
+def _pdf_found(text: str, pages: int, unread: int, pictures: int, ended: bool) -> Extracted:
+    if not text.strip() and not ended:
+        raise Unreadable(_UNENDED)
+    if not text.strip() and pictures:
+        return Extracted("", "The pages hold pictures only, no text.")
+    if not text.strip():
+        return Extracted("", "The pages hold no text.")
+    if unread:
+        return Extracted(text, f"{unread} of {pages} pages could not be read.")
+    return Extracted(text, "" if ended else f"{_UNENDED} The text is what could be read of it.")
+
+
+def _office(file: BinaryIO, media_type: str, limits: Limits) -> Extracted:
+    packed.check_parts(file, limits)
+    return Extracted(_by_library(_whole(file, limits), media_type), "")
+
+
+def _rtf(content: bytes) -> Extracted:
+    text = _by_library(content, _OFFICE["rtf"])
+    if content.rstrip(b"\0 \r\n\t").endswith(b"}"):
+        return Extracted(text, "")
+    if not text.strip():
+        raise Unreadable(_UNENDED)
+    return Extracted(text, f"{_UNENDED} The text is what could be read of it.")
+
+
+def _by_library(content: bytes, media_type: str) -> str:
+    asked = xberg.ExtractInput(kind="bytes", bytes=content, mime_type=media_type)
+    try:
+        found = asyncio.run(xberg.extract(asked, _CONFIGURATION))
+    except RuntimeError as error:
+        raise _refusal(str(error)) from error
+    if found.errors:
+        raise _refusal(str(found.errors[0].message))
+    return "\n".join(document.content for document in found.results)
+
+
+def _refusal(sentence: str) -> Unreadable:
+    if "ncrypted" in sentence or "assword" in sentence:
+        return Unreadable(_ENCRYPTED)
+    return Unreadable(f"The file is damaged: {sentence[:300]}")
+
+
+_CONFIGURATION = xberg.ExtractionConfig(
+    use_cache=False,
+    enable_quality_processing=False,
+    disable_ocr=True,
+    extraction_timeout_secs=None,
+    max_archive_depth=0,
+    concurrency=xberg.ConcurrencyConfig(max_threads=1),
+    content_filter=xberg.ContentFilterConfig(
+        include_headers=True,
+        include_footers=True,
+        include_footnotes=True,
+        strip_repeating_text=False,
+        include_watermarks=True,
+    ),
+    security_limits=xberg.SecurityLimits(
+        # What archives unpack to is counted beforehand, by our own limits.
+        max_archive_size=1 << 40,
+        max_compression_ratio=1_000_000,
+        max_files_in_archive=100_000,
+        max_table_cells=10_000_000,
+        max_iterations=1_000_000_000,
+    ),
+)
+
+
+def _mail(content: bytes, limits: Limits) -> Extracted:
+    message = email.message_from_bytes(content, policy=email.policy.default)
+    if not message.keys():
+        raise Unreadable("The file is damaged: it has no mail headers.")
+    pieces: list[str] = []
+    notes: list[str] = []
+    _mail_parts(message, limits, pieces, notes)
+    if any(type(defect).__name__ == "CloseBoundaryNotFoundDefect" for defect in message.defects):
+        notes.insert(0, f"{_UNENDED} The text is what could be read of it.")
+    return Extracted("\n".join(pieces), " ".join(notes[:5]))
+
+
+def _mail_parts(message: Message, limits: Limits, pieces: list[str], notes: list[str]) -> None:
+    pieces.extend(f"{name}: {message[name]}" for name in ("Subject", "From", "To", "Cc", "Date") if message[name])
+    body = message.get_body(("plain", "html")) if isinstance(message, EmailMessage) else None
+    if body is not None:
+        pieces.append(_part_text(body))
+    for part in message.walk():
+        if part is body or part.is_multipart() or part.get_content_maintype() == "multipart":
+            continue
+        if part.get_filename() or part.get_content_disposition() == "attachment":
+            _attachment(part, limits, pieces, notes)
+        elif part.get_content_type() == "text/plain":
+            pieces.append(_part_text(part))
+
+
+def _part_text(part: Message) -> str:
+    content = part.get_payload(decode=True)
+    if not isinstance(content, bytes):
+        return ""
+    charset = part.get_content_charset("")
+    if part.get_content_type() == "text/html":
+        return markup.html_text(content, charset).text
+    return decoded(content, charset)
+
+
+def _attachment(part: Message, limits: Limits, pieces: list[str], notes: list[str]) -> None:
+    name = part.get_filename() or ""
+    pieces.append(name)
+    content = part.get_payload(decode=True)
+    if not isinstance(content, bytes) or limits.depth < 1:
+        notes.append(f"The attachment {name[:100]!r} was not read.")
+        return
+    deeper = Limits(limits.seconds, limits.memory, limits.characters, limits.ratio, limits.depth - 1)
+    try:
+        found = _read(io.BytesIO(content), name, part.get_content_type(), deeper)
+    except (Unreadable, Unsupported) as refusal:
+        notes.append(f"The attachment {name[:100]!r} was not read: {refusal}")
+        return
+    pieces.append(found.text)
+
+
+def _whole(file: BinaryIO, limits: Limits) -> bytes:
+    size = file.seek(0, io.SEEK_END)
+    if size > limits.loaded:
+        raise Unreadable(f"The file has {size} bytes; files of this kind are read up to {limits.loaded}.")
+    file.seek(0)
+    return file.read()
+
+
+def warm_up() -> None:
+    """Load what the libraries load on first use, while files can still be opened."""
+    markup.html_text(b"<p>warm</p>")
+    markup.xml_text(b"<p>warm</p>")
+    email.message_from_bytes(
+        b"Subject: =?utf-8?q?w?=\nFrom: a@b\nDate: Thu, 1 Jan 1970 00:00:00 +0000\n"
+        b"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain; charset=x\n\nw\n--b--\n",
+        policy=email.policy.default,
+    ).as_string()
+    html.unescape("&amp;")
+    lxml.etree.tostring(lxml.etree.fromstring("<a/>"))

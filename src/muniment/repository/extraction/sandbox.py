@@ -1,0 +1,122 @@
+"""A process that can compute, and answer over one pipe, and nothing else.
+
+Three fences stand around it: resource limits; an own network namespace without any interface, where the system permits
+one; and a seccomp filter (Linux, x86_64 and aarch64) that knows only the system calls of computing: no socket, no file
+opened, nothing started, no signal to another process.
+"""
+
+import ctypes
+import os
+import platform
+import resource
+import signal
+import struct
+
+from muniment.repository.extraction.findings import Limits
+from muniment.repository.extraction.system_calls import ALWAYS, IN_PART
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+_CLONE_NEWNET, _CLONE_NEWUSER, _CLONE_THREAD = 0x40000000, 0x10000000, 0x10000
+_AF_UNIX, _SOCK_STREAM, _FIONBIO, _PR_SET_NAME = 1, 1, 0x5421, 15
+_AT_EMPTY_PATH = 0x1000
+
+_LOAD, _EQUAL, _ANY_BIT, _MASK, _RETURN = 0x20, 0x15, 0x45, 0x54, 0x06
+_ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_ENOSYS = 38
+_OPEN_FILES = 64
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+_PROCESSORS = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+"""For each processor: its column in the table of system calls, and the kernel's name for it."""
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel end this process when its parent (a process id) ends, however that ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def leave_the_network() -> bool:
+    """Move to a network namespace of its own, without any interface; False where the system does not permit it."""
+    return any(_libc.unshare(flags) == 0 for flags in (_CLONE_NEWNET, _CLONE_NEWUSER | _CLONE_NEWNET))
+
+
+def limit(limits: Limits) -> None:
+    """Set what the kernel counts for us: address space, processor time, open files; no file written, no core.
+
+    The number of processes is not limited here: that count is the whole user's. The filter forbids starting any.
+    """
+    mapped = int(_own_statistics().split()[0]) * resource.getpagesize()
+    space = mapped + limits.memory
+    resource.setrlimit(resource.RLIMIT_AS, (space, space))
+    resource.setrlimit(resource.RLIMIT_CPU, (limits.seconds, limits.seconds + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def forbid_everything_else() -> bool:
+    """Put up the filter of system calls, for good; False where the kernel or the processor knows none.
+
+    A call that is not on the list answers `ENOSYS`, as on a kernel that does not have it.
+    """
+    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    processor = platform.machine()
+    if processor not in _PROCESSORS or struct.calcsize("P") != 8:
+        return False
+    if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        return False
+    program = b"".join(_program(*_PROCESSORS[processor], os.getpid()))
+    held = ctypes.create_string_buffer(program, len(program))
+    description = struct.pack("@HxxxxxxP", len(program) // 8, ctypes.addressof(held))
+    return bool(_libc.prctl(_PR_SET_SECCOMP, 2, ctypes.create_string_buffer(description), 0, 0) == 0)
+
+
+def _program(column: int, audit: int, own: int) -> list[bytes]:
+    no, yes = _step(_RETURN, _ERRNO | _ENOSYS), _step(_RETURN, _ALLOW)
+    steps = [_step(_LOAD, 4), _step(_EQUAL, audit, 1, 0), _step(_RETURN, _KILL), _step(_LOAD, 0)]
+    # The other way to number calls on x86_64 lies above all of these; it is refused like any number not listed.
+    for numbers in ALWAYS.values():
+        if (number := numbers[column]) is not None:
+            steps += [_step(_EQUAL, number, 0, 1), yes]
+    for name, tests in _conditions(own).items():
+        inner = [step for test in tests for step in (*test, no)] + [yes]
+        steps += [_step(_EQUAL, IN_PART[name][column], 0, len(inner)), *inner]
+    return [*steps, no]
+
+
+def _conditions(own: int) -> dict[str, list[list[bytes]]]:
+    """For each call allowed in part, the tests of its arguments; each jumps over the refusal that stands behind it."""
+    return {
+        "clone": [[_argument(0), _step(_ANY_BIT, _CLONE_THREAD, 1, 0)]],
+        "socketpair": [
+            [_argument(0), _step(_EQUAL, _AF_UNIX, 1, 0)],
+            [_argument(1), _step(_MASK, 0xF), _step(_EQUAL, _SOCK_STREAM, 1, 0)],
+        ],
+        "tgkill": [[_argument(0), _step(_EQUAL, own, 1, 0)]],
+        # Asking for limits, not setting them.
+        "prlimit64": [
+            [_argument(0), _step(_EQUAL, 0, 1, 0)],
+            [_argument(2), _step(_EQUAL, 0, 1, 0)],
+            [_argument(2, upper=True), _step(_EQUAL, 0, 1, 0)],
+        ],
+        "ioctl": [[_argument(1), _step(_EQUAL, _FIONBIO, 1, 0)]],
+        "prctl": [[_argument(0), _step(_EQUAL, _PR_SET_NAME, 1, 0)]],
+        "newfstatat": [[_argument(3), _step(_ANY_BIT, _AT_EMPTY_PATH, 1, 0)]],
+    }
+
+
+def _step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, then, otherwise, value)
+
+
+def _argument(number: int, upper: bool = False) -> bytes:
+    return _step(_LOAD, 16 + 8 * number + 4 * upper)
+
+
+def _own_statistics() -> str:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return file.read()

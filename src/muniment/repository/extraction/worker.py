@@ -1,0 +1,95 @@
+"""The worker process: it loads the libraries once, and forks for each file a child that reads that file and ends.
+
+So no file finds anything of another's, memory cannot grow, and what a file breaks is broken for itself alone. Started
+as ``python -I -m muniment.repository.extraction.worker <socket> <parent> <limits>`` by `process.Reader`.
+"""
+
+import contextlib
+import encodings
+import importlib
+import os
+import pkgutil
+import socket
+import sys
+from importlib.machinery import BuiltinImporter, FrozenImporter
+
+import msgspec
+
+from muniment.repository.extraction import readers, sandbox
+from muniment.repository.extraction.findings import Limits, Unreadable, Unsupported
+from muniment.repository.extraction.messages import Answer, Ended, Ready, Request
+
+_SOURCE, _TARGET = 60, 61
+_UNFENCED = "Sandbox without network ban: the file was not read, for this system has no way to keep it offline."
+
+
+def main(arguments: list[str]) -> None:
+    """Serve requests from the socket until it closes."""
+    channel = socket.socket(fileno=int(arguments[0]))
+    limits = msgspec.json.decode(arguments[2], type=Limits)
+    os.nice(10)
+    offline = sandbox.leave_the_network()
+    # Only now: the kernel forgets that wish when a process enters a new user namespace.
+    sandbox.die_with_parent(int(arguments[1]))
+    _load_codecs()
+    readers.warm_up()
+    # What is not loaded by now cannot be: better a module not found than a search that ends at the fence.
+    sys.meta_path[:] = [BuiltinImporter, FrozenImporter]
+    channel.send(msgspec.json.encode(Ready(offline)))
+    while True:
+        message, descriptors, _flags, _address = socket.recv_fds(channel, 1 << 16, 2)
+        if not message:
+            return
+        own = os.getpid()
+        child = os.fork()
+        if child == 0:
+            _child(own, msgspec.json.decode(message, type=Request), descriptors, limits, offline)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        _pid, status = os.waitpid(child, 0)
+        channel.send(msgspec.json.encode(Ended(os.waitstatus_to_exitcode(status))))
+
+
+def _child(parent: int, request: Request, descriptors: list[int], limits: Limits, offline: bool) -> None:
+    code = 1
+    try:
+        sandbox.die_with_parent(parent)
+        # Nothing stays open but these two, and the three that lead nowhere.
+        source, target = os.dup2(descriptors[0], _SOURCE), os.dup2(descriptors[1], _TARGET)
+        os.closerange(3, _SOURCE)
+        os.closerange(_TARGET + 1, 4096)
+        sandbox.limit(limits)
+        fenced = sandbox.forbid_everything_else() or offline
+        answer, text = _read(source, request, limits) if fenced else (Answer("failed", _UNFENCED), "")
+        with os.fdopen(target, "wb") as out:
+            out.write(msgspec.json.encode(answer) + b"\n")
+            out.write(text.encode())
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _read(source: int, request: Request, limits: Limits) -> tuple[Answer, str]:
+    try:
+        found = readers.read(os.fdopen(source, "rb"), request.name, request.media_type, limits)
+    except Unreadable as refusal:
+        return Answer("failed", str(refusal)), ""
+    except Unsupported as refusal:
+        return Answer("unsupported", str(refusal)), ""
+    except MemoryError:
+        return Answer("poisoned", f"Reading it needs more than the {limits.memory >> 20} MiB of memory allowed."), ""
+    except RecursionError:
+        return Answer("failed", "The file is nested too deep to be read."), ""
+    except Exception as error:  # noqa: BLE001 - a library may raise anything at all for a stranger's file
+        return Answer("poisoned", f"Its reader failed: {type(error).__name__}: {str(error)[:300]}"), ""
+    return Answer("read", found.note), found.text
+
+
+def _load_codecs() -> None:
+    for module in pkgutil.iter_modules(encodings.__path__):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"encodings.{module.name}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,164 @@
+"""A page of a search: hits of the index that the database vouches for, at the time of its own read.
+
+The snapshot of the index comes first, then one read of the database that says what the caller may see, which changes
+the snapshot has not seen, and what the hits are called now. So a page obeys every change that was answered before,
+however far the index agent is behind. Source: given 2.9; design.md 1.2, 1.3 and section 4, "ACLs".
+"""
+
+import msgspec
+import structlog
+from sqlalchemy.engine import Connection
+
+from muniment.db import Database, Instant
+from muniment.repository import acls, changes, object_types, objects
+from muniment.repository.acls import Permission, Principals
+from muniment.repository.aql import bind
+from muniment.repository.aql.tree import Expression, ExpressionSet, Fulltext, Query
+from muniment.repository.changes import Kind, Position
+from muniment.repository.fulltext.index import Hit, Search, Snapshot, Visible
+from muniment.repository.objects import StoredObject
+from muniment.repository.refusals import BadQuery
+from muniment.repository.repositories import Repository
+
+log = structlog.get_logger("muniment.repository.feed")
+
+_KINDS: tuple[Kind, ...] = ("properties", "owner", "acl", "content", "deleted")
+"""Kinds of change that a search must not overlook. What was created since is not in the index, and text that was
+extracted since is at worst not found yet."""
+
+_MOVED_WITH_THE_ACL = frozenset({"acl_name", "r_modify_date", "r_modifier"})
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What a caller asks: a query as he spelled it, and which page of its hits."""
+
+    query: Query
+    page: int
+    items_per_page: int
+    include_total: bool = False
+
+
+class Found(msgspec.Struct, frozen=True):
+    """One hit, with what the database says about the object."""
+
+    object_id: str
+    type: str
+    title: str
+    owner: str
+    summary: str
+    updated: Instant
+    score: float
+    terms: tuple[str, ...]
+
+
+class FeedPage(msgspec.Struct, frozen=True):
+    """One page of hits, true to ``position`` of the change log. ``more`` says whether another page follows."""
+
+    found: tuple[Found, ...]
+    page: int
+    items_per_page: int
+    total: int | None
+    more: bool
+    position: Position
+
+
+def search(
+    database: Database,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    question: Question,
+    max_offset: int,
+) -> FeedPage:
+    """Answer one page. ``max_offset`` is the deepest hit that paging reaches.
+
+    Raises BadQuery, UnknownType, UnknownProperty, WrongValue.
+    """
+    offset = (question.page - 1) * question.items_per_page
+    if offset + question.items_per_page > max_offset:
+        raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
+    with database.read() as cx:
+        catalogue = object_types.catalogue(cx, repository.id)
+        query = bind.bind(question.query, catalogue)
+        seen = visible(cx, repository, principals, query, snapshot.position)
+        answer = snapshot.search(Search(query, seen, offset, question.items_per_page + 1, total=question.include_total))
+        rows = objects.rows(cx, repository.id, [hit.object_id for hit in answer.hits])
+    vouched = [(hit, rows.get(hit.object_id)) for hit in answer.hits]
+    found = [_found(hit, row) for hit, row in vouched if row is not None and _may_browse(row, principals, seen)]
+    total, unvouched = answer.total, len(vouched) - len(found)
+    if unvouched:
+        log.error("hits without permission", repository=repository.name, hits=unvouched)
+        total = None if total is None else total - unvouched
+    return FeedPage(
+        found=tuple(found[: question.items_per_page]),
+        page=question.page,
+        items_per_page=question.items_per_page,
+        total=total,
+        more=len(answer.hits) > question.items_per_page,
+        position=snapshot.position,
+    )
+
+
+def visible(
+    cx: Connection, repository: Repository, principals: Principals, query: Query, position: Position
+) -> Visible:
+    """Say what the caller may see of an index that is true to ``position``; ``query`` is bound.
+
+    A change that the index has not seen hides its object, save in two cases where the caller may see, together, every
+    value and all text that the index holds: only the ACL changed and he may see the object now, or properties changed
+    too and he is its owner, who saw the old ones. An administrator may see old values.
+    """
+    behind = changes.pending(cx, repository.id, position, _KINDS)
+    moved = frozenset({"acl"}) if _names(query.condition) & _MOVED_WITH_THE_ACL else frozenset()
+    open_to_decision = {
+        object_id: kinds for object_id, kinds in behind.items() if kinds <= {"acl", "properties"} and not kinds & moved
+    }
+    hidden = behind.keys() - open_to_decision.keys()
+    if principals.administrator:
+        return Visible(everything=True, owner=principals.id, hidden=frozenset(hidden))
+    browse_acls = acls.acl_ids_with(cx, repository.id, principals, Permission.BROWSE)
+    read_acls = acls.acl_ids_with(cx, repository.id, principals, Permission.READ)
+    browse, read = set(), set()
+    for object_id, row in objects.rows(cx, repository.id, list(open_to_decision)).items():
+        owned = principals.is_(row.owner)
+        if not owned and "properties" in open_to_decision[object_id]:
+            continue
+        if owned or row.acl_id in browse_acls:
+            browse.add(object_id)
+        if owned or row.acl_id in read_acls:
+            read.add(object_id)
+    return Visible(
+        owner=principals.id,
+        browse_acls=browse_acls,
+        read_acls=read_acls,
+        hidden=frozenset(hidden),
+        decided=frozenset(open_to_decision),
+        browse=frozenset(browse),
+        read=frozenset(read),
+    )
+
+
+def _names(expression: Expression | None) -> frozenset[str]:
+    if expression is None or isinstance(expression, Fulltext):
+        return frozenset()
+    if isinstance(expression, ExpressionSet):
+        return frozenset().union(*(_names(part) for part in expression.expressions))
+    return frozenset({expression.name})
+
+
+def _may_browse(row: StoredObject, principals: Principals, seen: Visible) -> bool:
+    return principals.administrator or principals.is_(row.owner) or row.acl_id in seen.browse_acls
+
+
+def _found(hit: Hit, row: StoredObject) -> Found:
+    title = str(row.properties.get("title", [""])[0]) if row.properties.get("title") else ""
+    return Found(
+        object_id=row.id,
+        type=row.type,
+        title=row.name,
+        owner=row.owner,
+        summary=hit.excerpt or title or row.name,
+        updated=row.modified,
+        score=hit.score,
+        terms=hit.terms,
+    )

@@ -1,0 +1,82 @@
+"""How text becomes words: split at what is neither letter nor digit, folded, and where asked reduced to stems.
+
+Folding takes away case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC).
+"""
+
+import unicodedata
+from typing import NamedTuple
+
+import tantivy
+
+LONGEST_WORD = 512
+"""Bytes of UTF-8 in a word; a longer one is not indexed."""
+
+LANGUAGES = frozenset(
+    {"Arabic", "Danish", "Dutch", "English", "Finnish", "French", "German", "Greek", "Hungarian", "Italian"}
+    | {"Norwegian", "Portuguese", "Romanian", "Russian", "Spanish", "Swedish", "Tamil", "Turkish"}
+)
+"""Languages whose words can be reduced to stems."""
+
+
+class Span(NamedTuple):
+    """A word in a text: its place among the words, what it is folded to, and the characters it covers."""
+
+    place: int
+    word: str
+    start: int
+    end: int
+
+
+class Analyser:
+    """One language's way to turn text into words; index, oracle and excerpts use the same.
+
+    ``language`` is one of ``LANGUAGES``; raises ValueError for another.
+    """
+
+    def __init__(self, language: str = "English") -> None:
+        if language not in LANGUAGES:
+            raise ValueError(f"There is no stemming for {language!r}; choose one of {', '.join(sorted(LANGUAGES))}.")
+        self.language = language
+        self.exact_words: tantivy.TextAnalyzer = _folding().build()
+        self.stems: tantivy.TextAnalyzer = _folding().filter(tantivy.Filter.stemmer(language)).build()
+
+    def exact(self, text: str) -> list[tuple[int, str]]:
+        """Split text into (place, word), as written but for case and accents."""
+        return [(each.position, each.text) for each in self.exact_words.pre_tokenize(normal(text)).tokens]
+
+    def stemmed(self, text: str) -> list[tuple[int, str]]:
+        """Split text into (place, stem)."""
+        return [(each.position, each.text) for each in self.stems.pre_tokenize(normal(text)).tokens]
+
+    def spans(self, text: str, stemmed: bool) -> list[Span]:
+        """Split text that is ``normal`` already, with the characters each word covers."""
+        words = self.stems if stemmed else self.exact_words
+        return [
+            Span(each.position, each.text, each.char_offset_from, each.char_offset_to)
+            for each in words.pre_tokenize(text).tokens
+        ]
+
+
+def normal(text: str) -> str:
+    """Bring text to the form that is split into words: Unicode NFKC, and no half characters."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", whole(text))
+
+
+def whole(text: str) -> str:
+    """Replace halves of characters (lone surrogates), which no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _folding() -> tantivy.TextAnalyzerBuilder:
+    return (
+        tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+        .filter(tantivy.Filter.remove_long(LONGEST_WORD))
+        .filter(tantivy.Filter.ascii_fold())
+        .filter(tantivy.Filter.lowercase())
+    )

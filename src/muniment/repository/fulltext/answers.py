@@ -1,0 +1,210 @@
+"""One snapshot of the embedded index, and how it answers: the page, the total, terms, excerpts, facets."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+import tantivy
+from tantivy import DocAddress, Order, Query
+
+from muniment.repository.aql.tree import Phrase
+from muniment.repository.aql.values import keyword_values
+from muniment.repository.changes import Position
+from muniment.repository.fulltext import excerpts, failures, fields
+from muniment.repository.fulltext.analysis import Analyser, normal
+from muniment.repository.fulltext.compile import Compiler, Leaf, leaves
+from muniment.repository.fulltext.document import Document
+from muniment.repository.fulltext.index import Answer, Facet, Hit, Search, Visible
+
+REACH = 10_000
+"""Hits whose ties are ordered by identifier; deeper pages take ties as the engine keeps them."""
+
+_SEGMENT_BUCKETS = 65_000
+_EVERY_BATCH = 500
+
+
+class EmbeddedSnapshot:
+    """The index as of one commit; any thread may ask it."""
+
+    def __init__(
+        self, index: tantivy.Index, searcher: tantivy.Searcher, schema: tantivy.Schema, analyser: Analyser
+    ) -> None:
+        self._index = index
+        self._searcher = searcher
+        self._schema = schema
+        self._analyser = analyser
+        self._position = fields.read_position(searcher, schema)
+
+    @property
+    def position(self) -> Position:
+        """The position of the change log that this snapshot is true to."""
+        return self._position
+
+    def search(self, search: Search) -> Answer:
+        """Answer a search: the best first, ties (and hits without a score) by identifier.
+
+        A page's order is that of one snapshot; a commit between two pages may move hits. Raises BadQuery for a
+        property that cannot be one, IndexUnavailable when the engine fails.
+        """
+        with failures.refused("a search failed"):
+            compiler = Compiler(self._index, self._searcher, self._schema, self._analyser, search.statistics)
+            query = compiler.search(search.query.types, search.query.condition, search.visible)
+            wanted = list(dict.fromkeys(leaves(search.query.condition)))
+            found = self._page(query, search.offset, search.limit, scored=bool(wanted))
+            total = self._count(query) if search.total else None
+            hits = self._hits(compiler, search.visible, found, wanted)
+            return Answer(hits, total, {facet.name: self._facet(query, facet) for facet in search.facets})
+
+    def documents(self) -> Iterator[Document]:
+        """Read every document as the index keeps it, for the checker; doubled keys come doubled."""
+        everything, seen = Query.all_query(), 0
+        while True:
+            with failures.refused("a search failed"):
+                hits = self._searcher.search(
+                    everything, _EVERY_BATCH, count=False, order_by_field=fields.NUMBER, offset=seen, order=Order.Asc
+                ).hits
+                stored = [self._searcher.doc(address) for _, address in hits]
+            for document in stored:
+                if document.get_first(fields.KEY) != fields.POSITION:
+                    source = fields.read_source(document)
+                    text = fields.read_text(document)
+                    yield Document(source.key, source.type, source.acl, source.owner, source.values, text)
+            if len(hits) < _EVERY_BATCH:
+                return
+            seen += len(hits)
+
+    def _page(self, query: Query, offset: int, limit: int, scored: bool) -> list[tuple[float, DocAddress]]:
+        if limit < 1:
+            return []
+        if not scored:
+            found = self._searcher.search(
+                query, limit, count=False, order_by_field=fields.NUMBER, offset=offset, order=Order.Asc
+            )
+            return [(0.0, address) for _, address in found.hits]
+        if offset >= REACH:
+            return self._best(query, limit, offset)
+        end = offset + limit
+        asked = end + 1
+        ranked = self._best(query, asked)
+        while len(ranked) == asked <= REACH and ranked[end - 1][0] == ranked[end][0]:
+            asked = min(max(4 * asked, 1000), REACH + 1)
+            ranked = self._best(query, asked)
+        return self._ties_ordered(ranked)[offset:end]
+
+    def _count(self, query: Query) -> int:
+        counted: int | None = getattr(self._searcher.search(query, 1, count=True), "count")  # noqa: B009 - not in the stubs
+        return counted or 0
+
+    def _best(self, query: Query, limit: int, offset: int = 0) -> list[tuple[float, DocAddress]]:
+        return list(self._searcher.search(query, limit, count=False, offset=offset).hits)
+
+    def _ties_ordered(self, ranked: list[tuple[float, DocAddress]]) -> list[tuple[float, DocAddress]]:
+        """Order ties by identifier, save those that reach over REACH: they would differ from page to page."""
+        last = ranked[REACH][0] if len(ranked) > REACH else None
+        whole = len(ranked) if last is None else next(at for at, hit in enumerate(ranked) if hit[0] <= last)
+        head = ranked[:whole]
+        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in head])
+        in_order = sorted(zip(head, numbers, strict=True), key=lambda each: (-each[0][0], each[1] or 0))
+        return [hit for hit, _ in in_order] + ranked[whole:]
+
+    def _hits(
+        self,
+        compiler: Compiler,
+        visible: Visible,
+        found: Sequence[tuple[float, DocAddress]],
+        wanted: Sequence[Leaf],
+    ) -> tuple[Hit, ...]:
+        stored = [self._searcher.doc(address) for _, address in found]
+        sources = [fields.read_source(document) for document in stored]
+        keys = [source.key for source in sources]
+        page = {_place(address): key for (_, address), key in zip(found, keys, strict=True)}
+        readable = set(keys)
+        if not visible.everything:
+            readable = self._among(compiler, page, compiler.readable(visible))
+        in_content = {leaf: readable & self._among(compiler, page, compiler.leaf(leaf, True)) for leaf in wanted}
+        in_metadata = {leaf: self._among(compiler, page, compiler.leaf(leaf, False)) for leaf in wanted}
+        finders: dict[tuple[Leaf, ...], excerpts.Finder] = {}
+        hits = []
+        for (score, _), source, document in zip(found, sources, stored, strict=True):
+            key = source.key
+            said = tuple(leaf for leaf in wanted if key in in_content[leaf])
+            named = tuple(leaf for leaf in wanted if key in in_metadata[leaf])
+            for several in (said, named):
+                if several not in finders:
+                    finders[several] = excerpts.Finder(self._analyser, several)
+            text = fields.read_text(document) if key in readable else ""
+            excerpt = _excerpt(finders[said], finders[named], source, text, bool(wanted))
+            matched = dict.fromkeys(spelled(leaf) for leaf in wanted if leaf in said or leaf in named)
+            hits.append(Hit(key, float(score), excerpt, tuple(matched)))
+        return tuple(hits)
+
+    def _among(self, compiler: Compiler, page: Mapping[tuple[int, int], str], query: Query) -> set[str]:
+        """Say which objects of the page a query finds."""
+        if not page:
+            return set()
+        found = self._searcher.search(compiler.among(list(page.values()), query), len(page), count=False)
+        return {page[_place(address)] for _, address in found.hits if _place(address) in page}
+
+    def _facet(self, query: Query, facet: Facet) -> tuple[tuple[str, int], ...]:
+        """Count exactly: with the engine's own segment size the counts of several segments are wrong."""
+        if facet.limit < 1:
+            return ()
+        asked = {
+            kind: {
+                "terms": {
+                    "field": f"{fields.PROPERTIES}.{kind}.{facet.name}",
+                    "size": min(facet.limit, _SEGMENT_BUCKETS),
+                    "segment_size": _SEGMENT_BUCKETS,
+                }
+            }
+            for kind in "vifb"
+        }
+        answered = msgspec.convert(self._searcher.aggregate(query, asked), dict[str, _Buckets], strict=False)
+        counted = [
+            (_shown(kind, bucket.key), bucket.doc_count)
+            for kind, of_kind in answered.items()
+            for bucket in of_kind.buckets
+        ]
+        return tuple(sorted(counted, key=lambda each: (-each[1], each[0]))[: facet.limit])
+
+
+class _Bucket(msgspec.Struct):
+    key: str | int | float
+    doc_count: int
+
+
+class _Buckets(msgspec.Struct):
+    buckets: list[_Bucket]
+
+
+def spelled(leaf: Leaf) -> str:
+    """Write a leaf as it is shown among the matched terms."""
+    if isinstance(leaf, Phrase):
+        return leaf.text
+    first = next((at for at, character in enumerate(leaf.text) if character.isalnum()), 0)
+    return leaf.text[first:] + ("*" if leaf.prefix else "")
+
+
+def _excerpt(said: excerpts.Finder, named: excerpts.Finder, source: fields.Source, text: str, keywords: bool) -> str:
+    """Cut around a match in the content, else in the metadata; without keywords, show how the content begins."""
+    if not keywords:
+        return excerpts.beginning(text)
+    found = said.excerpt(text) if text else None
+    if found is not None:
+        return found
+    for _, value in keyword_values(source.values):
+        found = named.excerpt(normal(value))
+        if found is not None:
+            return found
+    return excerpts.beginning(text)
+
+
+def _shown(kind: str, key: str | float) -> str:
+    if kind == "v":
+        return str(key).removeprefix(fields.MARKER)
+    if kind == "b":
+        return "true" if float(key) else "false"
+    return str(fields.double(int(key))) if kind == "f" else str(int(key))
+
+
+def _place(address: DocAddress) -> tuple[int, int]:
+    return address.segment_ord, address.doc

@@ -1,0 +1,54 @@
+"""An object as the index keeps it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from muniment.repository.aql.tree import Value
+from muniment.repository.fulltext.analysis import normal, whole
+
+
+class Stored(Protocol):
+    """What of an object its document is made from."""
+
+    @property
+    def id(self) -> str:
+        """The object's identifier, 16 hexadecimal digits."""
+
+    @property
+    def type(self) -> str:
+        """The object's own type, in neutral spelling."""
+
+    @property
+    def owner(self) -> str:
+        """The owner, ``name@partition``."""
+
+    @property
+    def acl_id(self) -> int:
+        """The ACL the object carries."""
+
+
+class Document(msgspec.Struct, frozen=True):
+    """One object: what it is found by, who may find it, and what it says.
+
+    ``values`` holds every searchable property in neutral spelling; a double is a float, a date an instant. ``text`` is
+    in the form that is split into words (``analysis.normal``).
+    """
+
+    key: str
+    type: str
+    acl: int
+    owner: str
+    values: dict[str, tuple[Value, ...]]
+    text: str
+
+
+def document(stored: Stored, values: Mapping[str, Sequence[Value]], text: str) -> Document:
+    """Make the document of an object from its row, its searchable values and the text of its content."""
+    kept = {
+        name: tuple(whole(value) if isinstance(value, str) else value for value in several)
+        for name, several in values.items()
+        if several
+    }
+    return Document(stored.id, stored.type, stored.acl_id, stored.owner, kept, normal(text))

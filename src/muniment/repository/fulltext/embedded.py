@@ -1,0 +1,157 @@
+"""The embedded index: one repository's documents in a folder, kept by Tantivy."""
+
+import os
+import threading
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+import msgspec
+import tantivy
+
+from muniment.repository.changes import Position
+from muniment.repository.fulltext import failures, fields
+from muniment.repository.fulltext.analysis import Analyser
+from muniment.repository.fulltext.answers import EmbeddedSnapshot
+from muniment.repository.fulltext.document import Document
+from muniment.repository.fulltext.index import Snapshot
+from muniment.repository.refusals import IndexUnavailable
+
+_ABOUT = "muniment.json"
+_HEAP = 128_000_000
+
+
+class _About(msgspec.Struct, frozen=True):
+    """What an index was made with; a reader of something else would find the wrong things."""
+
+    format: int
+    language: str
+
+
+class Embedded:
+    """An index folder, open for reading; it follows every commit, also when another folder takes its place."""
+
+    def __init__(self, folder: Path, language: str = "English") -> None:
+        self._folder = folder
+        self._analyser = Analyser(language)
+        self._schema = fields.schema()
+        self._lock = threading.Lock()
+        self._index: tantivy.Index | None = None
+        self._place: tuple[int, int] | None = None
+        self._commit: tuple[int, int] | None = None
+
+    def snapshot(self) -> Snapshot:
+        """Take the newest commit. Raises IndexUnavailable when there is none, or one of another language or format."""
+        with self._lock, failures.refused("the index could not be opened"):
+            index = self._current()
+            return EmbeddedSnapshot(index, index.searcher(), self._schema, self._analyser)
+
+    def close(self) -> None:
+        """Let the files go; snapshots that were taken keep theirs."""
+        with self._lock:
+            self._index = None
+
+    def _current(self) -> tantivy.Index:
+        try:
+            place, commit = _mark(self._folder), _mark(self._folder / "meta.json")
+        except FileNotFoundError as missing:
+            raise IndexUnavailable(
+                "The repository has no index yet: the index agent has not been started."
+            ) from missing
+        if self._index is None or place != self._place:
+            self._index = _opened(self._folder, self._analyser)
+        elif commit != self._commit:
+            self._index.reload()
+        self._place, self._commit = place, commit
+        return self._index
+
+
+class EmbeddedWriter:
+    """An index folder, open for writing; made when there is none.
+
+    Raises IndexUnavailable when another process is writing to it, or when it is of another language or format.
+    """
+
+    def __init__(self, folder: Path, language: str = "English") -> None:
+        self._analyser = Analyser(language)
+        self._schema = fields.schema()
+        with failures.refused("the index could not be opened for writing"):
+            _prepare(folder, self._schema, language)
+            self._index = _opened(folder, self._analyser)
+            self._writer: tantivy.IndexWriter | None = self._index.writer(_HEAP, 1)
+            self._begin()
+            self._position = fields.read_position(self._index.searcher(), self._schema)
+
+    @property
+    def position(self) -> Position:
+        """The position of the last commit; START for a new index."""
+        return self._position
+
+    def apply(self, documents: Iterable[Document], gone: Collection[str], position: Position) -> None:
+        """Replace these documents, drop those gone, and move to the position: all in one commit, or nothing.
+
+        Raises IndexUnavailable when the engine fails; the writer is then of no more use and must be closed.
+        """
+        writer = self._writing()
+        try:
+            with failures.refused("the index could not be written"):
+                for key in gone:
+                    writer.delete_documents_by_term(fields.KEY, key)
+                for document in documents:
+                    writer.delete_documents_by_term(fields.KEY, document.key)
+                    writer.add_document(fields.filled(document, self._schema))
+                writer.delete_documents_by_term(fields.KEY, fields.POSITION)
+                writer.add_document(fields.position_document(position, self._schema))
+                writer.commit()
+        except BaseException:
+            with failures.refused("the index could not be taken back to its last commit"):
+                writer.rollback()
+                self._begin()
+            raise
+        self._position = position
+
+    def close(self) -> None:
+        """Finish merges and let the lock go."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with failures.refused("the index's merges could not be finished"):
+                writer.wait_merging_threads()
+
+    def _begin(self) -> None:
+        # A new writer's first operation bears the stamp of the last commit, and a merge may then lose it: let it be
+        # one that nobody misses.
+        self._writing().delete_documents_by_term(fields.KEY, fields.NOTHING)
+
+    def _writing(self) -> tantivy.IndexWriter:
+        if self._writer is None:
+            raise IndexUnavailable("The index has been closed.")
+        return self._writer
+
+
+def _opened(folder: Path, analyser: Analyser) -> tantivy.Index:
+    try:
+        about = msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
+    except (FileNotFoundError, msgspec.DecodeError) as error:
+        raise IndexUnavailable("The repository's index is not whole: run 'muniment index rebuild'.") from error
+    if about != _About(fields.FORMAT, analyser.language):
+        raise IndexUnavailable(
+            f"The repository's index was made for {about.language} (format {about.format}), the settings ask for "
+            f"{analyser.language} (format {fields.FORMAT}): run 'muniment index rebuild'."
+        )
+    index = tantivy.Index.open(str(folder))
+    index.config_reader("manual")
+    fields.register(index, analyser)
+    index.reload()
+    return index
+
+
+def _prepare(folder: Path, schema: tantivy.Schema, language: str) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if (folder / "meta.json").exists():
+        return
+    (folder / _ABOUT).write_bytes(msgspec.json.encode(_About(fields.FORMAT, language)))
+    tantivy.Index(schema, str(folder))
+
+
+def _mark(path: Path) -> tuple[int, int]:
+    seen = os.stat(path)
+    return seen.st_ino, seen.st_mtime_ns if path.name == "meta.json" else seen.st_dev

@@ -1,0 +1,141 @@
+"""Excerpts: the piece of a text around the first match, found without splitting all of it into words.
+
+A huge text is looked through for beginnings of the words asked for, and only what stands there is split and compared.
+What is chosen depends on the text and the query alone, never on other documents.
+"""
+
+from collections.abc import Sequence
+
+from muniment.repository.aql.tree import Phrase, Term
+from muniment.repository.fulltext.analysis import Analyser, Span, normal
+
+LENGTH = 200
+"""Characters of an excerpt, about."""
+
+_BEFORE = 60
+_PIECE = 65_536
+_OVERLAP = 1024
+_TRIES = 2000
+_SPLIT_WHOLE = 200_000
+_MORE = "…"
+
+
+class Finder:
+    """Finds where leaves of a query first match in a text."""
+
+    def __init__(self, analyser: Analyser, leaves: Sequence[Term | Phrase]) -> None:
+        self._analyser = analyser
+        self._flat = _Flat(analyser)
+        self._wanted = [wanted for leaf in leaves if (wanted := _Wanted(analyser, leaf)).words]
+
+    def excerpt(self, text: str) -> str | None:
+        """Cut the piece of a text around the first match; None when nothing matches."""
+        found = self._first(text) if self._wanted else None
+        return None if found is None else cut(text, found)
+
+    def _first(self, text: str) -> int | None:
+        tries = _TRIES
+        for begin in range(0, len(text), _PIECE):
+            flat = self._flat.flattened(text[begin : begin + _PIECE + _OVERLAP])
+            found = []
+            for wanted in self._wanted:
+                at, tries = self._in_piece(wanted, text, begin, flat, tries)
+                if at is not None:
+                    found.append(at)
+            if found:
+                return min(found)
+            if tries <= 0:
+                break
+        return self._by_splitting(text[:_SPLIT_WHOLE])
+
+    def _in_piece(self, wanted: "_Wanted", text: str, begin: int, flat: str, tries: int) -> tuple[int | None, int]:
+        at = flat.find(wanted.beginning)
+        while at >= 0 and tries > 0:
+            if at == 0 or not flat[at - 1].isalnum():
+                tries -= 1
+                there = text[begin + at : begin + at + wanted.reach]
+                if wanted.matches(self._analyser.spans(there, wanted.stemmed), 0):
+                    return begin + at, tries
+            at = flat.find(wanted.beginning, at + 1)
+        return None, tries
+
+    def _by_splitting(self, text: str) -> int | None:
+        found = []
+        for wanted in self._wanted:
+            spans = self._analyser.spans(text, wanted.stemmed)
+            found += [span.start for at, span in enumerate(spans) if wanted.matches(spans, at)][:1]
+        return min(found, default=None)
+
+
+def beginning(text: str) -> str:
+    """Cut the beginning of a text."""
+    return cut(text, 0)
+
+
+def cut(text: str, at: int) -> str:
+    """Cut the piece of a text around a place, at whole words, white space collapsed."""
+    before = " ".join(text[max(0, at - 4 * _BEFORE) : at].split()) if at else ""
+    gap = " " if at and text[at - 1].isspace() and before else ""
+    if len(before) > _BEFORE:
+        before = before[-_BEFORE:]
+        before = _MORE + before[before.find(" ") + 1 :] if " " in before else _MORE + before
+    elif at > 4 * _BEFORE:
+        before = _MORE + before
+    room = LENGTH - len(before)
+    after = " ".join(text[at : at + 4 * LENGTH].split())
+    if len(after) > room:
+        after = after[:room]
+        after = after[: after.rfind(" ")] + _MORE if " " in after else after + _MORE
+    elif len(text) > at + 4 * LENGTH and text[at + 4 * LENGTH :][:4096].strip():
+        after += _MORE
+    return before + gap + after
+
+
+class _Wanted:
+    """A leaf as words, and the beginning to look for them by."""
+
+    def __init__(self, analyser: Analyser, leaf: Term | Phrase) -> None:
+        self.prefix = isinstance(leaf, Term) and leaf.prefix
+        self.stemmed = isinstance(leaf, Term) and not leaf.prefix
+        text = normal(leaf.text)
+        self.words = [(span.place, span.word) for span in analyser.spans(text, self.stemmed)]
+        if not self.words:
+            return
+        exact = analyser.spans(text, stemmed=False)
+        if self.prefix:
+            self.words = self.words[-1:]
+            exact = exact[-1:]
+        self.beginning = exact[0].word
+        if self.stemmed:
+            pairs = zip(self.beginning, self.words[0][1], strict=False)
+            shared = next((at for at, (a, b) in enumerate(pairs) if a != b), len(self.words[0][1]))
+            # Stems differ from their words at the end (happy, happi).
+            self.beginning = self.beginning[: shared - 1 if shared > 3 else max(shared, 1)]
+        self.reach = 4 * len(text) + 200
+
+    def matches(self, spans: Sequence[Span], at: int) -> bool:
+        """Whether the words stand here."""
+        if at >= len(spans):
+            return False
+        first, start = self.words[0][0], spans[at].place
+        if self.prefix:
+            return spans[at].word.startswith(self.words[0][1])
+        here = {span.place: span.word for span in spans[at : at + self.words[-1][0] - first + 1]}
+        return all(here.get(start + place - first) == word for place, word in self.words)
+
+
+class _Flat(dict[int, str]):
+    """Folds text character by character, so that places stay what they are."""
+
+    def __init__(self, analyser: Analyser) -> None:
+        super().__init__()
+        self._analyser = analyser
+
+    def flattened(self, text: str) -> str:
+        """Fold a text to one of the same length."""
+        return text.lower() if text.isascii() else text.translate(self)
+
+    def __missing__(self, code: int) -> str:
+        words = self._analyser.exact(chr(code))
+        self[code] = words[0][1][0] if words else chr(code)
+        return self[code]

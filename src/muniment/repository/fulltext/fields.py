@@ -1,0 +1,155 @@
+"""The fields of the embedded index, and how a document fills them.
+
+Properties live in one JSON field with a sub-object a kind, so that a property added to a type needs no new schema:
+``s`` strings as they are compared, behind a marker (else a string that looks like a time becomes one), ``v`` strings
+as they were written, ``i`` whole numbers and instants, ``f`` doubles as integers of the same order, ``b`` truth as 0
+and 1.
+"""
+
+import struct
+
+import msgspec
+import tantivy
+
+from muniment.repository.acls import accessor_key
+from muniment.repository.aql.tree import Value
+from muniment.repository.aql.values import fold, keyword_values
+from muniment.repository.changes import START, Position
+from muniment.repository.fulltext.analysis import Analyser, normal
+from muniment.repository.fulltext.document import Document
+
+FORMAT = 1
+"""Raised with every change of the fields; an index of another format has to be rebuilt."""
+
+KEY, NUMBER, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "number", "source", "type", "acl", "owner", "properties"
+METADATA, METADATA_EXACT, CONTENT, CONTENT_EXACT = "metadata", "metadata_exact", "content", "content_exact"
+
+POSITION = "\0position"
+NOTHING = "\0nothing"
+MARKER = "="
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+class Source(msgspec.Struct, frozen=True):
+    """What of a document is stored beside its text, to be read back."""
+
+    key: str
+    type: str
+    acl: int
+    owner: str
+    values: dict[str, tuple[Value, ...]]
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Source)
+
+
+def schema() -> tantivy.Schema:
+    """Make the schema. A field is stored only where excerpts or the checker need it."""
+    builder = tantivy.SchemaBuilder()
+    for name in (KEY, TYPE, ACL, OWNER):
+        builder.add_text_field(name, stored=name == KEY, tokenizer_name="raw", index_option="basic")
+    builder.add_unsigned_field(NUMBER, indexed=True, fast=True)
+    builder.add_bytes_field(SOURCE, stored=True)
+    builder.add_json_field(PROPERTIES, fast=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(METADATA, tokenizer_name="stems")
+    builder.add_text_field(METADATA_EXACT, tokenizer_name="words")
+    builder.add_text_field(CONTENT, stored=True, tokenizer_name="stems")
+    builder.add_text_field(CONTENT_EXACT, tokenizer_name="words")
+    return builder.build()
+
+
+def register(index: tantivy.Index, analyser: Analyser) -> None:
+    """Tell an open index how its text is split; needed before anything is written."""
+    index.register_tokenizer("words", analyser.exact_words)
+    index.register_tokenizer("stems", analyser.stems)
+
+
+def filled(document: Document, of: tantivy.Schema) -> tantivy.Document:
+    """Write a document into the fields."""
+    metadata = [normal(value) for _, value in keyword_values(document.values)]
+    source = Source(document.key, document.type, document.acl, document.owner, document.values)
+    return tantivy.Document.from_dict(
+        {
+            KEY: document.key,
+            NUMBER: number(document.key),
+            SOURCE: _encoder.encode(source),
+            TYPE: document.type,
+            ACL: str(document.acl),
+            OWNER: accessor_key(document.owner),
+            PROPERTIES: _by_kind(document.values),
+            METADATA: metadata,
+            METADATA_EXACT: metadata,
+            CONTENT: document.text,
+            CONTENT_EXACT: document.text,
+        },
+        of,
+    )
+
+
+def position_document(position: Position, of: tantivy.Schema) -> tantivy.Document:
+    """Write a position; it has no field that a search could find it by."""
+    return tantivy.Document.from_dict({KEY: POSITION, NUMBER: 0, SOURCE: str(position).encode()}, of)
+
+
+def read_position(searcher: tantivy.Searcher, of: tantivy.Schema) -> Position:
+    """Read the position that a searcher is true to; START in a new index."""
+    hits = searcher.search(tantivy.Query.term_query(of, KEY, POSITION, "basic"), 1, count=False).hits
+    if not hits:
+        return START
+    return Position.parse(bytes(searcher.doc(hits[0][1])[SOURCE][0]).decode())
+
+
+def read_source(stored: tantivy.Document) -> Source:
+    """Read back what was stored beside the text."""
+    return _decoder.decode(bytes(stored[SOURCE][0]))
+
+
+def read_text(stored: tantivy.Document) -> str:
+    """Read back the text."""
+    text = stored.get_first(CONTENT)
+    return text if isinstance(text, str) else ""
+
+
+def number(key: str) -> int:
+    """Turn an object's identifier (hexadecimal) into a number of the same order."""
+    return int(key, 16)
+
+
+def sortable(value: float) -> int:
+    """Turn a double into an integer of the same order."""
+    bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
+    return bits if bits >= 0 else -(bits & _MOST)
+
+
+def double(encoded: int) -> float:
+    """Turn it back."""
+    value: float = struct.unpack("<d", struct.pack("<q", abs(encoded)))[0]
+    return value if encoded >= 0 else -value
+
+
+def whole_number(value: int) -> int:
+    """Bring an integer into the range that the index holds."""
+    return min(max(value, _LEAST), _MOST)
+
+
+def _by_kind(values: dict[str, tuple[Value, ...]]) -> dict[str, dict[str, list[str] | list[int]]]:
+    strings: dict[str, list[str] | list[int]] = {}
+    written: dict[str, list[str] | list[int]] = {}
+    whole: dict[str, list[str] | list[int]] = {}
+    doubles: dict[str, list[str] | list[int]] = {}
+    truths: dict[str, list[str] | list[int]] = {}
+    for name, several in values.items():
+        if found := [value for value in several if isinstance(value, str)]:
+            strings[name] = [MARKER + fold(value) for value in found]
+            written[name] = [MARKER + value[:1000] for value in found]
+        if found_truths := [int(value) for value in several if isinstance(value, bool)]:
+            truths[name] = found_truths
+        numbers = [value for value in several if isinstance(value, int) and not isinstance(value, bool)]
+        if numbers:
+            whole[name] = [whole_number(value) for value in numbers]
+        if found_doubles := [sortable(value) for value in several if isinstance(value, float)]:
+            doubles[name] = found_doubles
+    kinds = {"s": strings, "v": written, "i": whole, "f": doubles, "b": truths}
+    return {kind: named for kind, named in kinds.items() if named}

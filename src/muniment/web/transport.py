@@ -1,0 +1,259 @@
+"""Everything before an address is looked up: request ids, the access log, proxies, TLS, base addresses, deadlines."""
+
+import asyncio
+import hashlib
+import ipaddress
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from urllib.parse import unquote_to_bytes, urlsplit
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from muniment.db import Busy
+from muniment.web.answers import BUG, SHARED, Shape, refused
+from muniment.web.options import WebOptions
+from muniment.web.refusals import InsecureTransport, Overloaded, Refusal, TimedOut
+
+log = structlog.get_logger("muniment.web")
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_TOKEN_ADDRESS = re.compile(r"(/authentication/oauth/+)(?!tokeninfo/?$)(.+)", re.IGNORECASE | re.DOTALL)
+_TOKEN_LIKE = re.compile(r"[A-Za-z0-9_-]{40,}")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_HSTS = "max-age=31536000"
+_PAGE_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+
+
+class Transport:
+    """ASGI middleware around the whole app.
+
+    ``guarded`` are the path prefixes (``/dirws``) that plain HTTP never reaches while ``enforced`` answers true, and
+    whose answers are not to be stored unless they say otherwise. While it does, plain HTTP reaches no address either
+    with credentials: an Authorization or Cookie header, or an access_token in the query (given 5.4). ``shape`` writes
+    a refusal as the address's half would.
+
+    What it leaves in the scope: ``muniment.request_id`` and ``muniment.base``, the address every link of the answer
+    begins with (no slash at its end); ``scheme`` and ``client`` are the caller's own when a trusted proxy is between.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        options: WebOptions,
+        *,
+        guarded: Sequence[str],
+        enforced: Callable[[], Awaitable[bool]],
+        shape: Shape,
+    ) -> None:
+        self._app = app
+        self._guarded = tuple(prefix.rstrip("/") for prefix in guarded)
+        self._enforced = enforced
+        self._shape = shape
+        self._pause_seconds = options.body_pause_seconds
+        self._proxies = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in options.trusted_proxies)
+        self._base = base_address(options)
+        self._bases = {_origin(address): address.rstrip("/") for address in options.other_addresses}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI)."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        self._believe_proxies(scope, headers)
+        request_id = _request_id(headers)
+        scope["muniment.request_id"] = request_id
+        scope["muniment.base"] = self._bases.get((scope["scheme"], *_host(scope["scheme"], headers)), self._base)
+        body = _Body(receive, self._pause_seconds)
+        answer = _Answer(send, self._defaults(scope, headers))
+        began = time.perf_counter()
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._pass_on(scope, body, answer)
+            finally:
+                log.info(
+                    "request",
+                    method=scope["method"],
+                    path=logged_path(scope["path"]),
+                    status=answer.status,
+                    bytes=answer.size,
+                    ms=round((time.perf_counter() - began) * 1000, 1),
+                    scheme=scope["scheme"],
+                    client=scope["client"][0] if scope.get("client") else None,
+                )
+
+    async def _pass_on(self, scope: Scope, body: "_Body", answer: "_Answer") -> None:
+        request = Request(scope, body)
+        try:
+            if scope["scheme"] != "https" and self._must_be_safe(scope, request.headers) and await self._enforced():
+                raise InsecureTransport("TLS is required here: use the https address.")
+            await self._app(scope, body, answer)
+        except Refusal as refusal:
+            response = refused(request, refusal, SHARED, self._shape)
+        except Busy as busy:
+            response = refused(request, Overloaded(str(busy)), SHARED, self._shape)
+        except Exception:
+            log.exception("bug", method=scope["method"], path=logged_path(scope["path"]))
+            response = self._shape(request, BUG, "Something went wrong in the server; the log has the details.")
+        else:
+            return
+        if answer.status is not None:
+            # The answer is under way: an error raised here makes the server cut it short, so that nobody takes
+            # half of it for the whole.
+            raise CutShort("The answer could not be finished.")
+        await response(scope, body, answer)
+
+    def _must_be_safe(self, scope: Scope, headers: Headers) -> bool:
+        if self._is_guarded(scope["path"]) or "authorization" in headers or "cookie" in headers:
+            return True
+        names = (pair.partition(b"=")[0] for pair in scope["query_string"].split(b"&"))
+        return any(unquote_to_bytes(name) == b"access_token" for name in names)
+
+    def _is_guarded(self, path: str) -> bool:
+        return any(path == prefix or path.startswith(prefix + "/") for prefix in self._guarded)
+
+    def _defaults(self, scope: Scope, headers: Headers) -> dict[str, str]:
+        defaults = {
+            "X-Request-ID": scope["muniment.request_id"],
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "same-origin",
+        }
+        # On localhost the rule would bind every other program that a developer's browser talks to there.
+        if scope["scheme"] == "https" and _host("https", headers)[0] != "localhost":
+            defaults["Strict-Transport-Security"] = _HSTS
+        if self._is_guarded(scope["path"]):
+            defaults["Cache-Control"] = "no-store"
+        return defaults
+
+    def _believe_proxies(self, scope: Scope, headers: Headers) -> None:
+        client = scope.get("client")
+        if not self._proxies or client is None or not self._is_proxy(client[0]):
+            return
+        schemes = [word.strip().lower() for word in ",".join(headers.getlist("x-forwarded-proto")).split(",")]
+        if schemes[-1] in _DEFAULT_PORTS:
+            scope["scheme"] = schemes[-1]
+        for hop in reversed(",".join(headers.getlist("x-forwarded-for")).split(",")):
+            address = _address(hop)
+            if address is None:
+                return
+            scope["client"] = (address, 0)
+            if not self._is_proxy(address):
+                return
+
+    def _is_proxy(self, address: str) -> bool:
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self._proxies)
+
+
+class CutShort(Exception):
+    """An answer under way cannot be finished; the connection is to be closed."""
+
+
+def base_address(options: WebOptions) -> str:
+    """Say what every link begins with unless a request came to one of the other addresses; no slash at the end."""
+    if options.base_address:
+        return options.base_address.rstrip("/")
+    host = "localhost" if options.host in ("", "0.0.0.0", "::") else options.host  # noqa: S104 - compared, not bound
+    host = f"[{host}]" if ":" in host else host
+    return f"https://{host}" if options.port == _DEFAULT_PORTS["https"] else f"https://{host}:{options.port}"
+
+
+def logged_path(path: str) -> str:
+    """Spell a path for the log: what may be a token is replaced by the beginning of its SHA-256."""
+    path = _TOKEN_ADDRESS.sub(lambda found: found[1] + _fingerprint(found[2]), path)
+    path = _TOKEN_LIKE.sub(lambda found: _fingerprint(found[0]), path)
+    return path if path.isprintable() else ascii(path)[1:-1]
+
+
+class _Body:
+    """The request's body, with a limit on the pause between two pieces."""
+
+    def __init__(self, receive: Receive, pause_seconds: float) -> None:
+        self._receive = receive
+        self._pause_seconds = pause_seconds
+        self._whole = False
+
+    async def __call__(self) -> Message:
+        if self._whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout(self._pause_seconds):
+                message = await self._receive()
+        except TimeoutError as error:
+            self._whole = True
+            raise TimedOut(f"Nothing of the body arrived for {self._pause_seconds} seconds.") from error
+        self._whole = not message.get("more_body", False)
+        return message
+
+
+class _Answer:
+    """The answer on its way out: given the headers every answer has, and watched for the log."""
+
+    def __init__(self, send: Send, defaults: dict[str, str]) -> None:
+        self._send = send
+        self._defaults = defaults
+        self.status: int | None = None
+        self.size = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = list(message.get("headers", ()))
+            headers = MutableHeaders(raw=message["headers"])
+            for name, value in self._defaults.items():
+                headers.setdefault(name, value)
+            is_page = headers.get("content-type", "").startswith("text/html")
+            headers.setdefault("Content-Security-Policy", _PAGE_POLICY if is_page else _DATA_POLICY)
+            if self.status == SHARED[TimedOut].status:
+                headers["Connection"] = "close"
+        elif message["type"] == "http.response.body":
+            self.size += len(message.get("body", b""))
+        await self._send(message)
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def _fingerprint(text: str) -> str:
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def _origin(address: str) -> tuple[str, str, int | None]:
+    parts = urlsplit(address)
+    return parts.scheme, parts.hostname or "", parts.port or _DEFAULT_PORTS.get(parts.scheme)
+
+
+def _host(scheme: str, headers: Headers) -> tuple[str, int | None]:
+    try:
+        return _origin(f"{scheme}://{headers.get('host', '')}")[1:]
+    except ValueError:
+        return "", None
+
+
+def _address(hop: str) -> str | None:
+    text = hop.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        return None

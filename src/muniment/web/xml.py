@@ -1,0 +1,127 @@
+"""XML from strangers, read into plain elements: no DTD, no entities, no processing instructions, within caps.
+
+Source: XML 1.0 (fifth edition), Namespaces in XML 1.0.
+"""
+
+from typing import NoReturn
+from xml.parsers import expat
+
+import msgspec
+
+from muniment.web.refusals import Malformed
+
+
+class Element(msgspec.Struct, frozen=True):
+    """One element. ``text`` is the character data directly inside it; line and column count from 1.
+
+    An attribute without a namespace is keyed by its name, one with a namespace by ``{namespace}name``.
+    """
+
+    namespace: str
+    name: str
+    attributes: dict[str, str]
+    children: list["Element"]
+    text: str
+    line: int
+    column: int
+
+    @property
+    def place(self) -> str:
+        """Where the element begins, as a refusal says it."""
+        return f"line {self.line}, column {self.column}"
+
+
+def parse(body: bytes, max_depth: int = 32, max_elements: int = 10_000, max_attributes: int = 32) -> Element:
+    """Read a document's root element.
+
+    Raises Malformed, with line and column, for a document that is not well-formed, has a DOCTYPE or a processing
+    instruction, or is over a cap: nesting, elements in all, attributes of one element.
+    """
+    reader = _Reader(max_depth, max_elements, max_attributes)
+    return reader.read(body)
+
+
+class _Open:
+    """An element whose end has not been read."""
+
+    def __init__(self, name: str, attributes: dict[str, str], line: int, column: int) -> None:
+        self.name = name
+        self.attributes = attributes
+        self.line = line
+        self.column = column
+        self.children: list[Element] = []
+        self.text: list[str] = []
+
+    def closed(self) -> Element:
+        namespace, _, name = self.name.rpartition("\n")
+        text = "".join(self.text)
+        return Element(namespace, name, self.attributes, self.children, text, self.line, self.column)
+
+
+class _Reader:
+    def __init__(self, max_depth: int, max_elements: int, max_attributes: int) -> None:
+        self._max_depth = max_depth
+        self._max_elements = max_elements
+        self._max_attributes = max_attributes
+        self._elements = 0
+        self._open: list[_Open] = []
+        self._root: Element | None = None
+        # A line feed can stand in no namespace name: attribute values are normalised before it could.
+        parser = self._parser = expat.ParserCreate(namespace_separator="\n")
+        parser.buffer_text = True
+        parser.StartDoctypeDeclHandler = self._doctype
+        parser.EntityDeclHandler = self._doctype
+        parser.ProcessingInstructionHandler = self._instruction
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+
+    def read(self, body: bytes) -> Element:
+        try:
+            self._parser.Parse(body, True)
+        except expat.ExpatError as error:
+            place = f"line {error.lineno}, column {error.offset + 1}"
+            raise Malformed(f"The XML is not well-formed: {expat.ErrorString(error.code)} ({place}).") from error
+        except (LookupError, ValueError) as error:
+            raise Malformed("The XML is not well-formed: its encoding is not known (line 1, column 1).") from error
+        if self._root is None:
+            raise Malformed("The XML is not well-formed: there is no element (line 1, column 1).")
+        return self._root
+
+    def _refuse(self, what: str) -> NoReturn:
+        line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+        raise Malformed(f"{what} (line {line}, column {column}).")
+
+    def _doctype(self, *_: object) -> None:
+        self._refuse("The XML may not have a document type declaration")
+
+    def _instruction(self, *_: object) -> None:
+        self._refuse("The XML may not have processing instructions")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._elements += 1
+        if self._elements > self._max_elements:
+            self._refuse(f"The XML has more than {self._max_elements} elements")
+        if len(self._open) >= self._max_depth:
+            self._refuse(f"The XML is nested deeper than {self._max_depth} elements")
+        if len(attributes) > self._max_attributes:
+            self._refuse(f"An element has more than {self._max_attributes} attributes")
+        named = {_attribute(key): value for key, value in attributes.items()}
+        line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+        self._open.append(_Open(name, named, line, column))
+
+    def _end(self, _name: str) -> None:
+        element = self._open.pop().closed()
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self._root = element
+
+    def _characters(self, text: str) -> None:
+        if self._open:
+            self._open[-1].text.append(text)
+
+
+def _attribute(key: str) -> str:
+    namespace, separator, name = key.rpartition("\n")
+    return f"{{{namespace}}}{name}" if separator else key

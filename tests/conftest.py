@@ -1,0 +1,127 @@
+"""What every test may ask for: a time, the two databases, a PostgreSQL, and the worlds of scenes.py."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muniment.db import Database, Half, Instant
+from tests.clock import NOON, Clock
+from tests.servers import NoPostgres, Postgres, Sqlite, running_postgres
+
+if TYPE_CHECKING:
+    from tests.scenes import Loop, Site, World
+
+Fresh = Callable[..., str]
+"""Makes a migrated database of the halves it is told, and says its address."""
+
+
+@pytest.fixture
+def now() -> Instant:
+    """The fixed time at which tests happen."""
+    return NOON
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands at ``now`` until a test lets time pass."""
+    return Clock()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One PostgreSQL for all tests of this process; where there is none, its tests are skipped."""
+    try:
+        with running_postgres() as server:
+            yield server
+    except NoPostgres as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def sqlite(tmp_path_factory: pytest.TempPathFactory) -> Sqlite:
+    """Where the tests' SQLite files are."""
+    return Sqlite(tmp_path_factory.mktemp("sqlite"))
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def engine(request: pytest.FixtureRequest) -> Sqlite | Postgres:
+    """Each of the two databases in turn."""
+    server: Sqlite | Postgres = request.getfixturevalue("sqlite" if request.param == "sqlite" else "postgres")
+    return server
+
+
+@pytest.fixture
+def fresh(engine: Sqlite | Postgres) -> Iterator[Fresh]:
+    """A function that makes a migrated database of the halves it is told; all are removed after the test."""
+    made: list[str] = []
+
+    def make(*halves: Half) -> str:
+        made.append(engine.fresh(*halves))
+        return made[-1]
+
+    yield make
+    for url in made:
+        engine.drop(url)
+
+
+@pytest.fixture
+def database_url(fresh: Fresh) -> str:
+    """The address of a database with both halves' tables."""
+    return fresh("directory", "repository")
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """A database with both halves' tables."""
+    yield from _opened(database_url)
+
+
+@pytest.fixture
+def directory_db(fresh: Fresh) -> Iterator[Database]:
+    """A database with the directory's tables."""
+    yield from _opened(fresh("directory"))
+
+
+@pytest.fixture
+def repository_db(fresh: Fresh) -> Iterator[Database]:
+    """A database with the repository's tables."""
+    yield from _opened(fresh("repository"))
+
+
+def _opened(url: str) -> Iterator[Database]:
+    opened = Database(url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def world(engine: Sqlite | Postgres, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[World]":
+    """One data folder on each database, made once: tests make what they change, and words of their own."""
+    from tests.scenes import World
+
+    folder = tmp_path_factory.mktemp("data")
+    folder.chmod(0o700)
+    made = World(folder, engine.fresh("directory"), engine.fresh("repository"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def loop() -> "Iterator[Loop]":
+    """Where the sites answer."""
+    from tests.scenes import Loop
+
+    running = Loop()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session", params=["neutral", "field"])
+def site(world: "World", loop: "Loop", request: pytest.FixtureRequest) -> "Iterator[Site]":
+    """The world's one data folder, served with the neutral names and with the field's."""
+    from tests.scenes import Site
+
+    served = Site(world, request.param, loop)
+    yield served
+    served.close()

@@ -1,0 +1,186 @@
+"""A directory alone, with pages that a browser without scripts could use."""
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import httpx
+import lxml.html
+import pytest
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
+
+from muniment.db import Database
+from muniment.directory import entries, grants, memberships, resources, system
+from muniment.directory.endpoints import routes, spelling
+from muniment.directory.entries import Entry
+from muniment.directory.half import Directory
+from muniment.directory.options import DirectoryNames, DirectoryOptions
+from muniment.directory.passwords import Gate, hash_now
+from muniment.web.decisions import Desk
+from muniment.web.options import WebOptions
+from muniment.web.transport import Transport
+from tests.clock import Clock
+from tests.scenes import InProcess, Loop
+
+PASSWORD = "correct horse battery staple"
+HASH = hash_now(PASSWORD, memory_kib=8192, passes=1)
+OPTIONS = DirectoryOptions(names=DirectoryNames(form_prefix="m_"), hash_memory_kib=8192, hash_passes=1)
+
+
+class Scene:
+    """An administrator, a user in the access role of `Demo Files`, and a browser with its cookies."""
+
+    def __init__(self, database: Database, gate: Gate, clock: Clock, loop: Loop) -> None:
+        self.database, self.clock, self.names = database, clock, OPTIONS.names
+        self.directory = Directory(Desk(database), OPTIONS, gate, clock)
+        with database.begin() as cx:
+            self.administration = grants.initialise(cx, clock())
+            partition = entries.add_partition(cx, self.names, "demo", clock(), description="Demo people")
+            self.user = entries.add_user(cx, partition, "ann", clock(), password_hash=HASH)
+            self.outsider = entries.add_user(cx, partition, "olaf", clock(), password_hash=HASH)
+            self.resource = resources.add(cx, self.names, "Demo Files", clock())
+            resources.activate(cx, self.resource.id, clock())
+            resources.add_to_role(cx, self.resource, self.user)
+            administration = entries.administration(cx)
+            self.admin = entries.add_user(cx, administration, "admin", clock(), password_hash=HASH)
+            memberships.add_member(cx, entries.administrators(cx), self.admin)
+            client = entries.add_client(cx, "web", clock())
+            self.client_id = client.name
+        self.app = Transport(
+            Starlette(routes=routes.routes(self.directory)),
+            WebOptions(base_address="https://muniment.test"),
+            guarded=["/dirws"],
+            enforced=self._enforced,
+            shape=spelling.shape(self.names),
+        )
+        self.loop, self.wire = loop, InProcess(self.app, loop)
+        self.browser = self.new_browser()
+
+    def close(self) -> None:
+        """Give the database back."""
+        self.wire.close()
+        self.directory.desk.close()
+
+    async def _enforced(self) -> bool:
+        return await self.directory.desk.read(system.enforce_ssl)
+
+    def new_browser(self, base: str = "https://muniment.test") -> httpx.Client:
+        """Give a browser without cookies."""
+        return httpx.Client(transport=self.wire, base_url=base, headers={"Accept": "text/html"})
+
+    def shown_id(self, user: Entry) -> str:
+        """Write a user's id."""
+        return entries.shown_id(self.names, user)
+
+    def open_served_by(self, app: ASGIApp, address: str = "/dirws/login") -> "Page":
+        """Fetch a page from another application than the scene's own."""
+        with httpx.Client(transport=InProcess(app, self.loop), base_url="https://muniment.test") as browser:
+            return Page(browser.get(address))
+
+    def open(self, address: str = "/dirws/login", browser: httpx.Client | None = None) -> "Page":
+        """Fetch a page."""
+        return Page((browser or self.browser).get(address))
+
+    def sign_in(
+        self,
+        user: Entry | str,
+        password: str = PASSWORD,
+        *,
+        resource_id: str | None = None,
+        browser: httpx.Client | None = None,
+    ) -> httpx.Response:
+        """Open the form, fill it in and send it."""
+        address = "/dirws/login" + (f"?RFA={resource_id}" if resource_id else "")
+        user_id = user if isinstance(user, str) else self.shown_id(user)
+        page = self.open(address, browser)
+        return page.send(browser or self.browser, m_username=user_id, m_password=password)
+
+    def alter(self, decision: str, *about: object) -> None:
+        """Take one of the decisions that end a user's access."""
+        with self.database.begin() as cx:
+            if decision == "disabled":
+                entries.set_disabled(cx, self.user, True, self.clock())
+            elif decision == "locked":
+                entries.set_locked(cx, self.user, True, self.clock())
+            elif decision == "deleted":
+                entries.delete(cx, self.user)
+            else:
+                resources.remove_from_role(cx, self.resource, self.user)
+
+    def everything_stored(self) -> str:
+        """Spell out every value in the directory's database."""
+        with self.database.read() as cx:
+            cells = [
+                cell
+                for table in ("tickets", "keys", "entries", "system_attributes", "grants", "access_tokens")
+                for row in cx.exec_driver_sql(f"SELECT * FROM {table}")
+                for cell in row
+            ]
+        texts = [cell if not isinstance(cell, bytes | memoryview) else bytes(cell) for cell in cells]
+        return "\n".join(
+            repr(text) + (base64.urlsafe_b64encode(text).decode() if isinstance(text, bytes) else "") for text in texts
+        )
+
+
+class Page:
+    """A page as a browser without scripts sees it."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.response = response
+        self.status = response.status_code
+        self.tree: Any = lxml.html.fromstring(response.text or "<p></p>")
+
+    @property
+    def text(self) -> str:
+        """What stands on it, in one line."""
+        return re.sub(r"\s+", " ", " ".join(self.tree.itertext())).strip()
+
+    def forms(self) -> list[Any]:
+        """Its forms."""
+        return list(self.tree.forms)
+
+    def send(
+        self,
+        browser: httpx.Client,
+        number: int = -1,
+        *,
+        button: str = "",
+        headers: dict[str, str] | None = None,
+        typed: Mapping[str, str] | None = None,
+        **fields: str,
+    ) -> httpx.Response:
+        """Fill in one of the forms and press its button (the one with that value, else the first)."""
+        form = self.forms()[number]
+        filled = {str(name): str(value) for name, value in form.form_values()}
+        buttons = {button.get("value"): button.get("name") for button in form.iter("button") if button.get("name")}
+        if buttons:
+            value = button or next(iter(buttons))
+            filled[buttons[value]] = value
+        answer: httpx.Response = browser.post(form.action, data=filled | {**(typed or {}), **fields}, headers=headers)
+        return answer
+
+
+@pytest.fixture(scope="session")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
+    """One gate for all tests: it costs a hash to open."""
+    opened = Gate(tmp_path_factory.mktemp("gate"), 2, 64, 8192, 1)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[Loop]:
+    """The loop in which every scene's directory answers."""
+    running = Loop()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def scene(directory_db: Database, gate: Gate, clock: Clock, loop: Loop) -> Iterator[Scene]:
+    """A directory with people in it, on each of the two databases."""
+    made = Scene(directory_db, gate, clock, loop)
+    yield made
+    made.close()

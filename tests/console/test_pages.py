@@ -1,0 +1,172 @@
+"""The admin console (given 5.4), without a browser."""
+
+import pytest
+
+from muniment.directory import entries, memberships, system
+from tests.console.conftest import Page, Scene
+
+ATTRIBUTES = "/dirws/console/system-attributes"
+PAGES = ("/dirws/console", ATTRIBUTES)
+
+
+@pytest.fixture
+def admin(scene: Scene) -> Scene:
+    """The scene with the administrator signed in."""
+    assert scene.sign_in(scene.admin).status_code == 303
+    return scene
+
+
+def _set(scene: Scene, name: str, value: str) -> None:
+    with scene.database.begin() as cx:
+        system.put(cx, name, value, scene.clock())
+
+
+def _value(scene: Scene, name: str) -> str | None:
+    with scene.database.read() as cx:
+        return system.get(cx, name)
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_who_is_not_signed_in_is_led_to_the_sign_in_page(scene: Scene, address: str) -> None:
+    answer = scene.browser.get(address)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/dirws/login?RFA=")
+    assert "to Directory Administration" in scene.open(answer.headers["location"]).text
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_who_is_signed_in_elsewhere_is_no_administrator(scene: Scene, address: str) -> None:
+    scene.sign_in(scene.user, resource_id=scene.resource.id)
+    assert scene.browser.get(address).status_code == 303
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_an_administrator_who_is_one_no_more_sees_nothing_more(admin: Scene, address: str) -> None:
+    assert admin.browser.get(address).status_code == 200
+    with admin.database.begin() as cx:
+        memberships.remove_member(cx, entries.administrators(cx), admin.admin)
+    assert admin.browser.get(address).status_code == 303
+
+
+def test_the_overview_lists_partitions_and_resources(admin: Scene) -> None:
+    text = admin.open("/dirws/console").text
+    for part in ("demo Demo people", "OAuthClients", "directory.admin", "TLS is required"):
+        assert part in text
+    for part in (f"Demo Files {admin.resource.id} activated", f"Directory Administration {admin.administration.id}"):
+        assert part in text
+
+
+def test_every_form_of_every_page_is_bound_to_the_session(admin: Scene) -> None:
+    _set(admin, "a", "1")
+    for address in PAGES:
+        forms = admin.open(address).forms()
+        assert forms
+        for form in forms:
+            assert form.method == "POST"
+            assert dict(form.form_values())["m_csrf"]
+
+
+def test_an_administrator_adds_changes_and_deletes_an_attribute(admin: Scene) -> None:
+    answer = admin.open(ATTRIBUTES).send(admin.browser, name="some.Attribute", value="one")
+    page = admin.open(answer.headers["location"])
+    assert "The attribute was added." in page.text
+    assert _value(admin, "some.Attribute") == "one"
+    admin.open(ATTRIBUTES).send(admin.browser, 1, button="change", value="two")
+    assert _value(admin, "some.Attribute") == "two"
+    answer = admin.open(ATTRIBUTES).send(admin.browser, 1, button="delete")
+    assert _value(admin, "some.Attribute") is None
+    assert "The attribute is gone." in admin.open(answer.headers["location"]).text
+
+
+def test_permitting_plain_http_holds_from_the_next_request_on(admin: Scene) -> None:
+    plain = admin.new_browser("http://muniment.test")
+    assert plain.get("/dirws/login").status_code == 403
+    admin.open(ATTRIBUTES).send(admin.browser, name="directory.auth.EnforceSSL", value="false")
+    assert plain.get("/dirws/login").status_code == 200
+    assert "TLS is not required" in admin.open("/dirws/console").text
+    admin.open(ATTRIBUTES).send(admin.browser, 1, button="delete")
+    assert plain.get("/dirws/login").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("", "x", "name has 1 to 200"),
+        ("n" * 201, "x", "name has 1 to 200"),
+        ("ok", "v" * 4001, "at most 4000"),
+        ("a\nb", "x", "printable"),
+        ("Taken", "x", "is set already"),
+        (" tAKEN ", "x", "is set already"),
+    ],
+)
+def test_what_cannot_be_added_is_said_beside_what_was_typed(admin: Scene, name: str, value: str, said: str) -> None:
+    _set(admin, "taken", "1")
+    page = Page(admin.open(ATTRIBUTES).send(admin.browser, name=name, value=value))
+    assert page.status == 400
+    assert said in page.text
+    assert _value(admin, "taken") == "1"
+    if "\n" not in name:
+        assert page.forms()[-1].inputs["name"].value == (name or None) or page.forms()[-1].inputs["name"].value == name
+
+
+@pytest.mark.parametrize("how", ["no mark", "another session", "another site", "not signed in"])
+def test_a_forged_form_changes_nothing(admin: Scene, how: str) -> None:
+    typed = {"name": "directory.auth.EnforceSSL", "value": "false"}
+    browser, headers = admin.browser, {}
+    page = admin.open(ATTRIBUTES)
+    if how == "no mark":
+        typed["m_csrf"] = ""
+    elif how == "another session":
+        other = admin.new_browser()
+        admin.sign_in(admin.admin, browser=other)
+        typed["m_csrf"] = str(dict(admin.open(ATTRIBUTES, other).forms()[0].form_values())["m_csrf"])
+    elif how == "another site":
+        headers["Sec-Fetch-Site"] = "cross-site"
+    else:
+        browser = admin.new_browser()
+    answer = page.send(browser, headers=headers, typed=typed)
+    assert answer.status_code == (303 if how == "not signed in" else 403)
+    assert _value(admin, "directory.auth.EnforceSSL") is None
+
+
+def test_a_form_that_says_nothing_to_do_is_refused_on_a_page(admin: Scene) -> None:
+    answer = admin.browser.post(ATTRIBUTES, data={"action": "explode"})
+    assert answer.status_code == 400
+    assert answer.headers["content-type"].startswith("text/html")
+
+
+def test_values_are_shown_as_text_never_as_markup(admin: Scene) -> None:
+    _set(admin, "<b>bold", '"><script>alert(1)</script>')
+    page = admin.open(ATTRIBUTES)
+    assert "<script" not in page.response.text
+    assert "<b>" not in page.response.text
+
+
+def test_signing_out_from_the_console_ends_the_session(admin: Scene) -> None:
+    answer = admin.open("/dirws/console").send(admin.browser, 0)
+    assert answer.headers["location"] == "/dirws/login?RFA="
+    assert admin.browser.get("/dirws/console").status_code == 303
+
+
+def test_the_stylesheet_and_the_icon_are_ours_and_kept_by_the_browser(scene: Scene) -> None:
+    page = scene.open()
+    for link in page.tree.iter("link"):
+        address = str(link.get("href"))
+        assert address.startswith("/dirws/static/")
+        answer = scene.browser.get(address)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert scene.browser.get("/dirws/static/frame.html").status_code == 404
+    assert scene.browser.get("/dirws/static/..%2ftemplates%2fframe.html").status_code == 404
+
+
+def test_a_method_that_a_page_does_not_know_is_answered_on_a_page(admin: Scene) -> None:
+    answer = admin.browser.delete("/dirws/console")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+    assert answer.headers["content-type"].startswith("text/html")
+
+
+def test_an_address_below_the_console_that_does_not_exist_is_a_page(scene: Scene) -> None:
+    page = scene.open("/dirws/console/users")
+    assert page.status == 404
+    assert "nothing at this address" in page.text

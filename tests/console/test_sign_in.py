@@ -1,0 +1,337 @@
+"""The sign-in page (given 4.1, 5.2), without a browser."""
+
+import re
+from collections import Counter
+from concurrent.futures import Future
+from dataclasses import replace
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.types import Receive, Scope, Send
+
+from muniment.directory import entries, resources, system, tickets
+from muniment.directory.endpoints import routes
+from muniment.directory.options import DirectoryOptions
+from muniment.web.refusals import Overloaded
+from tests.console.conftest import HASH, OPTIONS, PASSWORD, Page, Scene
+
+COOKIE = "muniment_ticket"
+
+
+def _ticket(browser: httpx.Client) -> str:
+    return browser.cookies.get(COOKIE) or ""
+
+
+def test_the_page_asks_for_the_administration_unless_told_otherwise(scene: Scene) -> None:
+    page = scene.open()
+    assert page.status == 200
+    assert "to Directory Administration" in page.text
+
+
+@pytest.mark.parametrize("more", ["", ":https://evil.example/", ":"])
+def test_rfa_names_the_resource_and_its_return_address_is_ignored(scene: Scene, more: str) -> None:
+    page = scene.open(f"/dirws/login?RFA={scene.resource.id}{more}")
+    assert "to Demo Files" in page.text
+    assert "evil" not in page.response.text
+    answer = page.send(scene.browser, m_username=scene.shown_id(scene.user), m_password=PASSWORD)
+    assert answer.headers["location"] == f"/dirws/login?RFA={scene.resource.id}"
+
+
+@pytest.mark.parametrize(
+    "query", ["RFA=nonsense", "RFA=00000000-0000-4000-8000-000000000000", "RFA=a&RFA=b", "RFA=%ff"]
+)
+def test_a_resource_that_does_not_exist_is_a_page_with_a_sentence(scene: Scene, query: str) -> None:
+    page = scene.open(f"/dirws/login?{query}")
+    assert page.status == 400
+    assert page.response.headers["content-type"].startswith("text/html")
+
+
+def test_every_field_has_a_label_and_the_page_has_landmarks(scene: Scene) -> None:
+    page = scene.open()
+    labels = {label.get("for") for label in page.tree.iter("label")}
+    visible = [field for field in page.tree.iter("input") if field.get("type") != "hidden"]
+    assert {field.get("id") for field in visible} == labels == {"username", "password"}
+    assert {field.get("name") for field in visible} == {"m_username", "m_password"}
+    assert page.tree.get("lang") == "en"
+    assert len(page.tree.findall(".//main")) == len(page.tree.findall(".//h1")) == 1
+
+
+def test_a_user_in_the_access_role_signs_in_and_sees_who_and_for_what(scene: Scene) -> None:
+    answer = scene.sign_in(scene.user, resource_id=scene.resource.id)
+    assert answer.status_code == 303
+    page = scene.open(answer.headers["location"])
+    assert "As ann@demo To Demo Files" in page.text
+
+
+def test_the_cookie_is_for_this_server_and_out_of_reach_of_scripts(scene: Scene) -> None:
+    answer = scene.sign_in(scene.user, resource_id=scene.resource.id)
+    cookie = next(value for value in answer.headers.get_list("set-cookie") if value.startswith(f"{COOKIE}="))
+    attributes = {
+        part.strip().partition("=")[0].lower(): part.strip().partition("=")[2] for part in cookie.split(";")[1:]
+    }
+    assert {"secure", "httponly"} <= attributes.keys()
+    assert attributes["samesite"].lower() == "lax"
+    assert attributes["path"] == "/dirws"
+    assert attributes["max-age"] == str(OPTIONS.ticket_seconds)
+    assert "domain" not in attributes
+
+
+def test_the_ticket_is_stored_as_a_digest_only(scene: Scene) -> None:
+    scene.sign_in(scene.user, resource_id=scene.resource.id)
+    assert len(_ticket(scene.browser)) >= 43
+    stored = scene.everything_stored()
+    assert _ticket(scene.browser) not in stored
+    assert PASSWORD not in stored
+
+
+def test_an_administrator_is_led_to_the_console(scene: Scene) -> None:
+    answer = scene.sign_in(scene.admin)
+    answer = scene.browser.get(answer.headers["location"])
+    assert (answer.status_code, answer.headers["location"]) == (303, "/dirws/console")
+    assert "Overview" in scene.open("/dirws/console").text
+
+
+def test_a_ticket_for_one_resource_is_none_for_another(scene: Scene) -> None:
+    scene.sign_in(scene.user, resource_id=scene.resource.id)
+    assert "to Directory Administration" in scene.open("/dirws/login?RFA=").text
+    assert scene.open(f"/dirws/login?RFA={scene.administration.id}").forms()[0].inputs["m_password"] is not None
+    assert "As ann@demo" in scene.open("/dirws/login").text
+
+
+# Refused
+
+
+def _refused_reasons(scene: Scene) -> dict[str, tuple[str, str]]:
+    with scene.database.begin() as cx:
+        partition = entries.find_partition(cx, scene.names, "demo")
+        for name in ("disabled", "locked", "paused", "without-password"):
+            stored = None if name == "without-password" else HASH
+            user = entries.add_user(cx, partition, name, scene.clock(), password_hash=stored)
+            resources.add_to_role(cx, scene.resource, user)
+            if name == "disabled":
+                entries.set_disabled(cx, user, True, scene.clock())
+            if name == "locked":
+                entries.set_locked(cx, user, True, scene.clock())
+            if name == "paused":
+                far = scene.clock() + 3_600_000_000
+                entries.count_failures(cx, user.id, 10, far, scene.clock())
+    return {
+        "wrong password": ("ann@demo", "wrong"),
+        "no password": ("ann@demo", ""),
+        "unknown user": ("nobody@demo", PASSWORD),
+        "unknown partition": ("ann@nowhere", PASSWORD),
+        "no partition": ("ann", PASSWORD),
+        "nothing": ("", ""),
+        "not in the role": ("olaf@demo", PASSWORD),
+        "disabled": ("disabled@demo", PASSWORD),
+        "locked": ("locked@demo", PASSWORD),
+        "paused": ("paused@demo", PASSWORD),
+        "without password": ("without-password@demo", PASSWORD),
+    }
+
+
+def test_every_reason_to_refuse_is_the_same_page_after_one_check_of_a_password(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = Counter[str]()
+    check = scene.directory.gate.check
+
+    def counted(stored: str | None, password: str) -> Future[bool]:
+        checks["checks"] += 1
+        return check(stored, password)
+
+    monkeypatch.setattr(scene.directory.gate, "check", counted)
+    seen = {}
+    for reason, (username, password) in _refused_reasons(scene).items():
+        checks.clear()
+        answer = scene.sign_in(username, password, resource_id=scene.resource.id)
+        text = answer.text.replace(f'value="{username}"', 'value=""').replace(" autofocus", "")
+        headers = {
+            name: value for name, value in answer.headers.items() if name not in {"x-request-id", "content-length"}
+        }
+        seen[reason] = (answer.status_code, text, headers, checks["checks"])
+        assert _ticket(scene.browser) == ""
+    assert len({repr(answer) for answer in seen.values()}) == 1, seen
+    status, text, _, counted_checks = next(iter(seen.values()))
+    assert (status, counted_checks) == (200, 1)
+    assert "That did not work" in text
+
+
+def test_what_was_typed_is_shown_as_text_never_as_markup(scene: Scene) -> None:
+    answer = scene.sign_in('"><script>alert(1)</script>@demo', "wrong")
+    assert "<script" not in answer.text
+    assert "&lt;script" in answer.text
+    assert "wrong" not in answer.text
+
+
+def test_too_many_wrong_passwords_pause_the_form_and_the_grant_alike(scene: Scene) -> None:
+    for _ in range(OPTIONS.lockout_failures):
+        scene.sign_in(scene.user, "wrong", resource_id=scene.resource.id)
+    assert "That did not work" in scene.sign_in(scene.user, resource_id=scene.resource.id).text
+    asked = {
+        "grant_type": "password",
+        "client_id": scene.client_id,
+        "username": "ann@demo",
+        "password": PASSWORD,
+        "scope": "resource:Demo Files",
+    }
+    assert scene.browser.post("/dirws/login", data=asked).status_code == 400
+    scene.clock.advance(OPTIONS.lockout_seconds + 1)
+    assert scene.browser.post("/dirws/login", data=asked).status_code == 200
+    assert scene.sign_in(scene.user, resource_id=scene.resource.id).status_code == 303
+
+
+def test_too_many_at_once_is_a_page_that_says_when_to_try_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_stored: str | None, _password: str) -> Future[bool]:
+        raise Overloaded("Too many people are signing in.", 3)
+
+    monkeypatch.setattr(scene.directory.gate, "check", full)
+    answer = scene.sign_in(scene.user, resource_id=scene.resource.id)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "3")
+    assert "Too many people" in Page(answer).text
+
+
+# Forged
+
+
+@pytest.mark.parametrize(
+    "how", ["no cookie", "another form", "no mark", "another site", "sibling site", "cookie alone"]
+)
+def test_a_form_that_is_not_ours_is_refused(scene: Scene, how: str) -> None:
+    page = scene.open(f"/dirws/login?RFA={scene.resource.id}")
+    typed = {"m_username": "ann@demo", "m_password": PASSWORD}
+    headers: dict[str, str] = {}
+    browser = scene.browser
+    if how == "no cookie":
+        browser = scene.new_browser()
+    elif how == "another form":
+        typed["m_csrf"] = str(dict(scene.open(browser=scene.new_browser()).forms()[0].form_values())["m_csrf"])
+    elif how == "no mark":
+        typed["m_csrf"] = ""
+    elif how == "cookie alone":
+        typed["m_csrf"] = browser.cookies["muniment_ticket_form"]
+    else:
+        headers["Sec-Fetch-Site"] = "cross-site" if how == "another site" else "same-site"
+    answer = page.send(browser, headers=headers, typed=typed)
+    assert answer.status_code == 403
+    assert "Open the page again" in Page(answer).text
+    assert _ticket(browser) == ""
+
+
+def test_a_form_from_before_the_sign_in_is_worth_nothing_after_it(scene: Scene) -> None:
+    before = scene.open(f"/dirws/login?RFA={scene.resource.id}")
+    fields = dict(before.forms()[0].form_values())
+    assert before.send(scene.browser, m_username="ann@demo", m_password=PASSWORD).status_code == 303
+    assert "muniment_ticket_form" not in scene.browser.cookies
+    answer = scene.browser.post("/dirws/login", data={"sign_out": "1", "m_csrf": str(fields["m_csrf"])})
+    assert answer.status_code == 403
+    assert "As ann@demo" in scene.open().text
+
+
+def test_signing_in_makes_a_new_session_and_ends_the_one_before(scene: Scene) -> None:
+    scene.sign_in(scene.user, resource_id=scene.resource.id)
+    first = _ticket(scene.browser)
+    with scene.database.begin() as cx:
+        resources.add_to_role(cx, resources.administration(cx), scene.user)
+    scene.sign_in(scene.user, resource_id=scene.administration.id)
+    assert _ticket(scene.browser) not in {"", first}
+    thief = scene.new_browser()
+    thief.cookies.set(COOKIE, first)
+    assert "As ann@demo" not in scene.open(f"/dirws/login?RFA={scene.resource.id}", thief).text
+
+
+def test_a_planted_session_is_not_taken_over(scene: Scene) -> None:
+    scene.browser.cookies.set(COOKIE, "planted", domain="muniment.test", path="/dirws")
+    scene.sign_in(scene.user, resource_id=scene.resource.id)
+    other = scene.new_browser()
+    other.cookies.set(COOKIE, "planted")
+    assert "As ann@demo" not in scene.open(browser=other).text
+
+
+# Ended
+
+
+@pytest.mark.parametrize("decision", ["disabled", "locked", "deleted", "out of the role"])
+def test_a_session_ends_at_once_with_the_users_access(scene: Scene, decision: str) -> None:
+    scene.sign_in(scene.user, resource_id=scene.resource.id)
+    assert "As ann@demo" in scene.open().text
+    scene.alter(decision)
+    page = scene.open(f"/dirws/login?RFA={scene.resource.id}")
+    assert "ann@demo" not in page.text
+    assert "Sign in" in page.text
+
+
+def test_a_session_ends_when_its_time_is_over(scene: Scene) -> None:
+    scene.sign_in(scene.user, resource_id=scene.resource.id)
+    scene.clock.advance(OPTIONS.ticket_seconds - 1)
+    assert "As ann@demo" in scene.open().text
+    scene.clock.advance(1)
+    assert "ann@demo" not in scene.open().text
+    with scene.database.begin() as cx:
+        assert tickets.purge(cx, scene.clock() + 1, 10) == 1
+        assert tickets.purge(cx, scene.clock() + 1, 10) == 0
+
+
+def test_signing_out_ends_the_session_and_not_the_cookie_alone(scene: Scene) -> None:
+    scene.sign_in(scene.user, resource_id=scene.resource.id)
+    ticket = _ticket(scene.browser)
+    answer = scene.open().send(scene.browser)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/dirws/login?RFA={scene.resource.id}")
+    assert _ticket(scene.browser) == ""
+    thief = scene.new_browser()
+    thief.cookies.set(COOKIE, ticket)
+    assert "As ann@demo" not in scene.open(browser=thief).text
+
+
+def test_signing_out_of_a_session_that_is_over_leads_to_the_form(scene: Scene) -> None:
+    scene.sign_in(scene.user, resource_id=scene.resource.id)
+    page = scene.open()
+    scene.alter("disabled")
+    assert page.send(scene.browser).status_code == 303
+
+
+# One address, two surfaces
+
+
+def test_a_post_without_the_forms_own_field_is_oauth(scene: Scene) -> None:
+    answer = scene.browser.post(
+        "/dirws/login", data={"m_username": "ann@demo", "m_password": PASSWORD}, headers={"Accept": "*/*"}
+    )
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+
+
+def test_pages_are_not_stored_not_framed_and_run_no_scripts(scene: Scene) -> None:
+    for address in ("/dirws/login", "/dirws/login?RFA=nonsense"):
+        headers = scene.open(address).response.headers
+        assert headers["cache-control"] == "no-store"
+        assert re.search("default-src 'none'.*frame-ancestors 'none'", headers["content-security-policy"])
+        assert "script" not in headers["content-security-policy"]
+
+
+def test_over_plain_http_there_is_no_form_until_it_is_permitted(scene: Scene) -> None:
+    browser = scene.new_browser("http://muniment.test")
+    refused = scene.open(browser=browser)
+    assert refused.status == 403
+    assert "TLS is required" in refused.text
+    with scene.database.begin() as cx:
+        system.put(cx, system.ENFORCE_SSL, "false", scene.clock())
+    assert scene.sign_in(scene.user, resource_id=scene.resource.id, browser=browser).status_code == 303
+    assert "As ann@demo" in scene.open(browser=browser).text
+
+
+def test_links_keep_to_the_path_of_the_base_address(scene: Scene) -> None:
+    inner = Starlette(routes=routes.routes(scene.directory))
+
+    async def below(scope: Scope, receive: Receive, send: Send) -> None:
+        await inner({**scope, "muniment.base": "https://muniment.test/inner"}, receive, send)
+
+    page = scene.open_served_by(below)
+    assert page.forms()[0].action == "/inner/dirws/login"
+    assert "Path=/inner/dirws;" in page.response.headers["set-cookie"]
+
+
+def test_without_a_prefix_the_fields_have_their_plain_names(scene: Scene) -> None:
+    plain = replace(scene.directory, options=DirectoryOptions())
+    page = scene.open_served_by(Starlette(routes=routes.routes(plain)))
+    assert set(page.forms()[0].inputs.keys()) == {"csrf", "username", "password", "RFA"}

@@ -1,0 +1,153 @@
+"""Callers are the same people, and refused alike, whether the directory is asked in this process or over HTTPS."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from muniment.db import Instant
+from muniment.repository.acls import Principals
+from muniment.repository.callers import Callers
+from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
+from muniment.repository.repositories import Repository
+from muniment.web import certificates
+
+SUFFIX = "ou=IdentityProviders,dc=identity,dc=muniment"
+RESOURCE = "6f2f6ab0-0000-4000-8000-000000000001"
+ADMINISTRATORS = ("administrators@directory.admin",)
+
+
+def tokeninfo(user_id: str, *groups: str) -> bytes:
+    """Write the document of given 2.6 with what callers read and something of what they don't."""
+    locations = [f"cn={group},ou=Root,ou=Staff,{SUFFIX}" for group in groups]
+    user = {
+        "id": user_id,
+        "description": "ignored",
+        "values": [{"name": "mail", "values": ["a@b.example", 7]}, {"name": "memberOf", "values": locations}],
+        "custom_attributes": None,
+    }
+    return msgspec.json.encode({"user": user, "scopes": [], "data_map": {}})
+
+
+ANSWERS: dict[str, tuple[int, bytes]] = {
+    "marta": (200, tokeninfo("Marta@Staff", "Editors", "a\\,b")),
+    "dead": (410, b'{"status":410}'),
+    "foreign": (401, b"{}"),
+    "misled": (400, b"{}"),
+    "broken": (500, b"<html>"),
+    "garbage": (200, b"<html>"),
+    "moved": (302, b""),
+    "huge": (200, b'{"user":{"id":"' + b"x" * 9_000_000 + b'"}}'),
+}
+
+
+async def in_process(token: str, resource_id: str) -> bytes:
+    """Answer as a directory in this process would."""
+    status, document = ANSWERS.get(token, (401, b"")) if resource_id == RESOURCE else (400, b"")
+    if status in (401, 410):
+        raise NotSignedIn("no")
+    if status != 200 or len(document) > 8_000_000:
+        raise DirectoryUnavailable("no")
+    return document
+
+
+async def tokeninfo_address(request: Request) -> Response:
+    """Answer as another directory would."""
+    asked = msgspec.json.decode(await request.body(), type=dict[str, str])
+    assert request.headers["accept"] == request.headers["content-type"] == "application/json"
+    status, document = ANSWERS.get(asked["token"], (401, b"")) if asked["resource_id"] == RESOURCE else (400, b"")
+    headers = {"location": "/tokeninfo-elsewhere"} if status == 302 else {}
+    return Response(document, status, headers)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """A tokeninfo address over HTTPS, and the CA file that verifies it."""
+    ca, certificate, key = certificates.ensure(tmp_path_factory.mktemp("tls"), (), _now())
+    site = Starlette(routes=[Route("/tokeninfo", tokeninfo_address, methods=["POST"])])
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(
+            uvicorn.Config(site, log_level="critical", ssl_certfile=str(certificate), ssl_keyfile=str(key))
+        )
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        yield f"https://127.0.0.1:{listening.getsockname()[1]}/tokeninfo", ca
+        server.should_exit = True
+        thread.join(10)
+
+
+@pytest.fixture(params=["in process", "over HTTPS"])
+def ask(request: pytest.FixtureRequest) -> Callable[..., Principals]:
+    """A function that identifies the bearer of a token."""
+    if request.param == "in process":
+        made: Callable[[], Callers] = lambda: Callers.in_process(in_process, ADMINISTRATORS, SUFFIX)  # noqa: E731
+    else:
+        url, ca = request.getfixturevalue("served")
+        made = lambda: Callers.over_http(url, str(ca), ADMINISTRATORS, SUFFIX)  # noqa: E731
+
+    async def identified(token: str, resource_id: str) -> Principals:
+        callers = made()
+        try:
+            return await callers.identify(f"Bearer {token}", Repository(1, "demo", "", resource_id, 0))
+        finally:
+            await callers.close()
+
+    return lambda token, resource_id=RESOURCE: asyncio.run(identified(token, resource_id))
+
+
+def test_a_caller_is_known_with_his_groups(ask: Callable[..., Principals]) -> None:
+    assert ask("marta") == Principals("Marta@Staff", frozenset({"editors@staff", "a,b@staff"}), administrator=False)
+
+
+@pytest.mark.parametrize("token", ["dead", "foreign", "unheard-of"])
+def test_a_token_that_does_not_hold_is_refused(ask: Callable[..., Principals], token: str) -> None:
+    with pytest.raises(NotSignedIn):
+        ask(token)
+
+
+@pytest.mark.parametrize("token", ["misled", "broken", "garbage", "moved", "huge"])
+def test_a_directory_that_cannot_say_is_no_refusal_of_the_caller(ask: Callable[..., Principals], token: str) -> None:
+    with pytest.raises(DirectoryUnavailable):
+        ask(token)
+
+
+def test_an_unknown_resource_is_the_repository_s_fault(ask: Callable[..., Principals]) -> None:
+    with pytest.raises(DirectoryUnavailable):
+        ask("marta", "00000000-0000-4000-8000-00000000dead")
+
+
+def test_a_token_is_asked_about_each_time(ask: Callable[..., Principals], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ask("marta").id == "Marta@Staff"
+    monkeypatch.setitem(ANSWERS, "marta", (410, b""))
+    with pytest.raises(NotSignedIn):
+        ask("marta")
+
+
+def test_a_directory_that_does_not_listen_is_unavailable(served: tuple[str, Path]) -> None:
+    _, ca = served
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    callers = Callers.over_http(f"https://127.0.0.1:{port}/tokeninfo", str(ca), ADMINISTRATORS, SUFFIX)
+    with pytest.raises(DirectoryUnavailable):
+        asyncio.run(callers.identify("Bearer marta", Repository(1, "demo", "", RESOURCE, 0)))
+
+
+def test_a_directory_with_a_certificate_of_strangers_is_not_believed(served: tuple[str, Path]) -> None:
+    url, _ = served
+    callers = Callers.over_http(url, "", ADMINISTRATORS, SUFFIX)
+    with pytest.raises(DirectoryUnavailable):
+        asyncio.run(callers.identify("Bearer marta", Repository(1, "demo", "", RESOURCE, 0)))
+
+
+def _now() -> Instant:
+    return time.time_ns() // 1000

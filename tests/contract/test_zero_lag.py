@@ -1,0 +1,174 @@
+"""What was answered is obeyed by the very next search, however far the index agent is behind (design.md 1.2, 1.3)."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from muniment.db import Database, Instant
+from muniment.repository.acls import Permission, Principals
+from muniment.repository.aql.tree import Expression, Property, PropertyList
+from tests.shelf import BORIS, CALLERS, EDITOR, MARTA, Shelf
+
+
+@pytest.fixture
+def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
+    made = Shelf(repository_db, tmp_path / "index", now)
+    yield made
+    made.close()
+
+
+def seen_by(shelf: Shelf, asked: str | Expression) -> list[Sequence[str]]:
+    """Say who finds what."""
+    return [shelf.found(caller, asked) for caller in CALLERS]
+
+
+def test_a_deleted_object_is_not_found(shelf: Shelf) -> None:
+    gone, kept = shelf.add("pump", acl="public"), shelf.add("pump", acl="public")
+    shelf.catch_up()
+    assert seen_by(shelf, "pump") == [[gone, kept]] * 4
+    shelf.delete(gone)
+    assert seen_by(shelf, "pump") == [[kept]] * 4
+    shelf.catch_up()
+    assert seen_by(shelf, "pump") == [[kept]] * 4
+
+
+def test_an_acl_that_is_taken_from_an_object_hides_it_and_one_that_is_given_shows_it(shelf: Shelf) -> None:
+    shown, hidden = shelf.add("pump", acl="public"), shelf.add("pump", acl="private")
+    shelf.catch_up()
+    shelf.change(shown, acl_name="private")
+    shelf.change(hidden, acl_name="public")
+    for _ in range(2):
+        assert seen_by(shelf, "pump") == [[shown, hidden], [hidden], [hidden], [shown, hidden]]
+        shelf.catch_up()
+
+
+def test_a_changed_entry_of_an_acl_counts_at_once(shelf: Shelf) -> None:
+    shelf.acl("circle", editors_at_staff=Permission.READ)
+    kept = shelf.add("pump", "the valve", acl="circle")
+    shelf.catch_up()
+    assert seen_by(shelf, "valve") == [[kept], [], [kept], [kept]]
+    shelf.acl("circle", boris_at_staff=Permission.READ)
+    assert seen_by(shelf, "valve") == [[kept], [kept], [], [kept]]
+    shelf.acl("circle", boris_at_staff=Permission.BROWSE)
+    assert seen_by(shelf, "valve") == [[kept], [], [], [kept]]
+    assert seen_by(shelf, "pump") == [[kept], [kept], [], [kept]]
+    shelf.acl("circle")
+    assert seen_by(shelf, "pump") == [[kept], [], [], [kept]]
+
+
+def test_a_changed_group_counts_at_once(shelf: Shelf) -> None:
+    shelf.acl("circle", editors_at_staff=Permission.READ)
+    kept = shelf.add("pump", acl="circle")
+    shelf.catch_up()
+    assert shelf.found(EDITOR, "pump") == [kept]
+    assert shelf.found(Principals(EDITOR.id), "pump") == []
+    assert shelf.found(Principals(BORIS.id, frozenset({"Editors@Staff"})), "pump") == [kept]
+
+
+def test_a_former_owner_finds_nothing_and_a_new_one_finds_it_once_it_is_indexed(shelf: Shelf) -> None:
+    kept = shelf.add("pump", "the valve")
+    shelf.catch_up()
+    shelf.change(kept, owner_name=BORIS.id)
+    assert seen_by(shelf, "valve") == [[], [], [], []]
+    shelf.catch_up()
+    assert seen_by(shelf, "valve") == [[], [kept], [], [kept]]
+
+
+def test_replaced_content_is_not_found_by_its_former_text_nor_shown(shelf: Shelf) -> None:
+    kept = shelf.add("pump", "the secret merger", acl="public")
+    shelf.catch_up()
+    assert seen_by(shelf, "merger") == [[kept]] * 4
+    shelf.replace(kept, "the harmless memo")
+    for asked in ("merger", "memo"):
+        assert seen_by(shelf, asked) == [[]] * 4
+    shelf.catch_up()
+    assert seen_by(shelf, "merger") == [[]] * 4
+    assert seen_by(shelf, "pump") == [[kept]] * 4
+    assert all("merger" not in found.summary for found in shelf.page(MARTA, "pump").found)
+    shelf.extract("the harmless memo")
+    assert seen_by(shelf, "pump") == [[kept]] * 4
+    shelf.catch_up()
+    assert seen_by(shelf, "memo") == [[kept]] * 4
+
+
+def test_a_former_title_is_never_shown_to_somebody_who_came_later(shelf: Shelf) -> None:
+    shelf.acl("circle")
+    kept = shelf.add("pump", acl="circle")
+    shelf.change(kept, title="secret merger")
+    shelf.catch_up()
+    shelf.change(kept, title="memo")
+    shelf.acl("circle", boris_at_staff=Permission.READ)
+    assert shelf.found(BORIS, "merger") == []
+    assert shelf.found(BORIS, Property("title", "BEGINS_WITH", "secret")) == []
+    assert shelf.found(MARTA, "merger") == [kept]
+    shelf.catch_up()
+    assert seen_by(shelf, "merger") == [[]] * 4
+    assert seen_by(shelf, "memo") == [[kept], [kept], [], [kept]]
+
+
+def test_no_order_of_two_changes_shows_what_was_never_visible_together(shelf: Shelf) -> None:
+    """Each document was private with a secret title and text; a step makes it public, another replaces something."""
+    steps = ("acl", "title", "content", "owner")
+    pairs = list(itertools.product(steps, repeat=2))
+    kept = [shelf.add("pump", "secret text") for _ in pairs]
+    for object_id in kept:
+        shelf.change(object_id, title="secret title")
+    shelf.catch_up()
+    for object_id, pair in zip(kept, pairs, strict=True):
+        for step in pair:
+            if step == "acl":
+                shelf.change(object_id, acl_name="public")
+            elif step == "title":
+                shelf.change(object_id, title="memo")
+            elif step == "content":
+                shelf.replace(object_id, "memo")
+            else:
+                shelf.change(object_id, owner_name=BORIS.id)
+    allowed = {object_id for object_id, pair in zip(kept, pairs, strict=True) if set(pair) == {"acl"}}
+    for caller in (BORIS, EDITOR):
+        assert set(shelf.found(caller, "secret")) <= allowed
+
+
+def test_a_former_acl_name_is_not_found_by_it(shelf: Shelf) -> None:
+    shelf.acl("merger")
+    kept = shelf.add("pump", acl="merger")
+    shelf.catch_up()
+    shelf.change(kept, acl_name="public")
+    assert shelf.found(BORIS, "pump") == [kept]
+    assert shelf.found(BORIS, PropertyList("acl_name", "IN", ("merger",))) == []
+
+
+def test_excerpts_and_terms_of_a_browser_come_from_the_metadata(shelf: Shelf) -> None:
+    shelf.acl("circle", boris_at_staff=Permission.BROWSE)
+    kept = shelf.add("pump", "the pump and its secret valve", acl="circle")
+    shelf.catch_up()
+    (browsed,) = shelf.page(BORIS, "pump OR valve").found
+    assert browsed.object_id == kept
+    assert browsed.terms == ("pump",)
+    assert "secret" not in browsed.summary
+    (read,) = shelf.page(MARTA, "pump OR valve").found
+    assert "secret" in read.summary
+
+
+def test_an_owner_whose_name_only_looks_alike_is_somebody_else(shelf: Shelf) -> None:
+    """`①n` and `1n` are two users, though text compares them as equal."""
+    kept = shelf.add("pump", owner=Principals("①n@staff"))
+    shelf.catch_up()
+    assert shelf.found(Principals("①n@staff"), "pump") == [kept]
+    assert shelf.found(Principals("1n@staff"), "pump") == []
+
+
+def test_pages_joined_are_the_whole_while_changes_wait(shelf: Shelf) -> None:
+    kept = [shelf.add(f"pump {number}", acl="public") for number in range(12)]
+    shelf.catch_up()
+    for object_id in kept[::3]:
+        shelf.delete(object_id)
+    for object_id in kept[1::3]:
+        shelf.change(object_id, acl_name="private")
+    wanted = sorted(kept[2::3])
+    pages = [shelf.page(BORIS, "pump", items=3, number=number) for number in (1, 2, 3)]
+    assert [page.total for page in pages] == [4, 4, 4]
+    assert [page.more for page in pages] == [True, False, False]
+    assert sorted(found.object_id for page in pages for found in page.found) == wanted

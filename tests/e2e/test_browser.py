@@ -1,0 +1,278 @@
+"""A real Chromium signs in, administers and is shut out; with scripts and without."""
+
+import base64
+import hashlib
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from muniment import app
+from muniment.db import Database
+from muniment.directory import entries, resources
+from muniment.directory.options import DirectoryNames
+from muniment.directory.passwords import hash_now
+from tests.e2e.processes import Server, initialised
+from tests.servers import free_port
+
+NAMES = DirectoryNames()
+CHROMIUM = Path("/usr/bin/chromium")
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is absent: apt-get install chromium"),
+]
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+# The lowest contrast between a text and what lies behind it (WCAG 2.2, 1.4.3), with the text.
+LOWEST_CONTRAST = """() => {
+  const colour = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const behind = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const found = colour(getComputedStyle(e).backgroundColor);
+      if (found.length < 4 || found[3] === 1) return found;
+    }
+    return [255, 255, 255];
+  };
+  let lowest = [99, ""];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode.textContent.trim();
+    if (!text) continue;
+    const parent = texts.currentNode.parentElement;
+    const [a, b] = [light(colour(getComputedStyle(parent).color)), light(behind(parent))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < lowest[0]) lowest = [ratio, text];
+  }
+  return lowest;
+}"""
+
+
+class Place:
+    """A server with a few people, and a browser that trusts it."""
+
+    def __init__(self, server: Server, browser: Browser, admin_password: str, plain_port: int) -> None:
+        self.server, self.browser, self.admin_password = server, browser, admin_password
+        self.login = f"{server.base}/dirws/login"
+        self.console = f"{server.base}/dirws/console"
+        self.plain_login = f"http://127.0.0.1:{plain_port}/dirws/login"
+        self._database = Database(f"sqlite:///{server.data}/directory.db")
+        self._numbers = itertools.count(1)
+        with self._database.begin() as cx:
+            self._partition = entries.add_partition(cx, NAMES, "demo", app.now())
+            self._resource = resources.add(cx, NAMES, "Demo Files", app.now())
+            resources.activate(cx, self._resource.id, app.now())
+        self.resource_login = f"{self.login}?RFA={self._resource.id}"
+
+    def person(self, *, member: bool = True) -> tuple[str, str]:
+        """Make a user; give his id and his password."""
+        number = next(self._numbers)
+        password = f"password-{number}"
+        stored = hash_now(password, memory_kib=8192, passes=1)
+        with self._database.begin() as cx:
+            made = entries.add_user(cx, self._partition, f"person-{number}", app.now(), password_hash=stored)
+            if member:
+                resources.add_to_role(cx, self._resource, made)
+        return entries.shown_id(NAMES, made), password
+
+    def disable(self, user_id: str) -> None:
+        """Disable a user, from another process than the server's."""
+        with self._database.begin() as cx:
+            entries.set_disabled(cx, entries.find_user(cx, NAMES, user_id), True, app.now())
+
+    def close(self) -> None:
+        """Give the database back."""
+        self._database.close()
+
+    def sign_in(self, page: Page, user_id: str, password: str, address: str | None = None) -> None:
+        """Open the form, fill it in by its labels, and send it."""
+        page.goto(address or self.login)
+        page.get_by_label("User name").fill(user_id)
+        page.get_by_label("Password").fill(password)
+        page.get_by_role("button", name="Sign in").click()
+
+    def sign_in_administrator(self, page: Page) -> None:
+        """Sign in to the console."""
+        self.sign_in(page, "admin@directory.admin", self.admin_password)
+        expect(page).to_have_url(self.console)
+
+    def plain_status(self) -> int:
+        """Say what the sign-in page answers over plain HTTP."""
+        return httpx.get(self.plain_login, trust_env=False).status_code
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    data = tmp_path_factory.mktemp("browser") / "data"
+    password, plain_port = initialised(data), free_port()
+    with (
+        Server(data, free_port(), "--set", f"web.http_port={plain_port}") as server,
+        sync_playwright() as playwright,
+    ):
+        trusted = f"--ignore-certificate-errors-spki-list={_key_digest(data / 'tls' / 'server.pem')}"
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, trusted], headless=True)
+        made = Place(server, browser, password, plain_port)
+        yield made
+        made.close()
+        browser.close()
+
+
+@pytest.fixture
+def page(place: Place) -> Iterator[Page]:
+    yield from _opened(place)
+
+
+@pytest.fixture(params=[True, False], ids=["with scripts", "without scripts"])
+def either_page(place: Place, request: pytest.FixtureRequest) -> Iterator[Page]:
+    yield from _opened(place, java_script_enabled=request.param)
+
+
+def _opened(place: Place, **options: Any) -> Iterator[Page]:
+    context = place.browser.new_context(**options)
+    context.set_default_timeout(20_000)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on(
+        "request", lambda asked: complaints.append(asked.url) if not asked.url.startswith(place.server.base) else None
+    )
+    yield page
+    context.close()
+    assert complaints == [], "the browser complained, or was sent elsewhere"
+
+
+def _key_digest(certificate: Path) -> str:
+    key = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
+    return base64.b64encode(
+        hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).digest()
+    ).decode()
+
+
+def test_an_administrator_permits_plain_http_and_takes_it_back(place: Place, either_page: Page) -> None:
+    page = either_page
+    place.sign_in(page, "admin@directory.admin", "wrong")
+    expect(page.get_by_role("alert")).to_contain_text("That did not work")
+    expect(page.get_by_label("User name")).to_have_value("admin@directory.admin")
+    page.get_by_label("Password").fill(place.admin_password)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page).to_have_url(place.console)
+    assert place.plain_status() == 403
+
+    page.get_by_role("navigation").get_by_role("link", name="System attributes").click()
+    page.get_by_label("Name", exact=True).fill("directory.auth.EnforceSSL")
+    page.get_by_label("Value", exact=True).fill("false")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("status")).to_have_text("The attribute was added.")
+    assert place.plain_status() == 200
+
+    page.get_by_label("directory.auth.EnforceSSL", exact=True).fill("true")
+    page.get_by_role("button", name="Change directory.auth.EnforceSSL").click()
+    expect(page.get_by_role("status")).to_have_text("The attribute was changed.")
+    assert place.plain_status() == 403
+
+    page.get_by_role("button", name="Delete directory.auth.EnforceSSL").click()
+    expect(page.get_by_role("status")).to_have_text("The attribute is gone.")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.goto(place.console)
+    expect(page).to_have_url(f"{place.login}?RFA=")
+
+
+def test_a_user_in_the_role_sees_who_and_for_what_until_he_is_disabled(place: Place, either_page: Page) -> None:
+    page = either_page
+    user_id, password = place.person()
+    address = f"{place.resource_login}:https://evil.example/"
+    place.sign_in(page, user_id, password, address)
+    expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
+    expect(page.get_by_role("main")).to_contain_text(user_id)
+    expect(page.get_by_role("main")).to_contain_text("Demo Files")
+    (cookie,) = page.context.cookies()
+    assert (cookie["secure"], cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, True, "Lax", "/dirws")
+    page.goto(place.console)
+    expect(page.get_by_role("main")).to_contain_text("Directory Administration")
+
+    place.disable(user_id)
+    page.goto(address)
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    expect(page.get_by_role("main")).not_to_contain_text(user_id)
+
+
+def test_a_user_outside_the_role_stays_outside(place: Place, either_page: Page) -> None:
+    user_id, password = place.person(member=False)
+    place.sign_in(either_page, user_id, password, place.resource_login)
+    expect(either_page.get_by_role("alert")).to_contain_text("That did not work")
+
+
+def test_the_form_is_filled_in_and_sent_from_the_keyboard(place: Place, page: Page) -> None:
+    page.goto(place.login)
+    expect(page.get_by_label("User name")).to_be_focused()
+    page.keyboard.type("admin@directory.admin")
+    page.keyboard.press("Tab")
+    page.keyboard.type(place.admin_password)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Sign in")).to_be_focused()
+    outline = page.evaluate("getComputedStyle(document.activeElement).outline")
+    assert re.search(r"solid 3px|3px.*solid|solid.*3px", outline), outline
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(place.console)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_every_page_fits_its_width_and_can_be_read(place: Place, page: Page, width: int, scheme: Any) -> None:
+    page.set_viewport_size({"width": width, "height": 700})
+    page.emulate_media(color_scheme=scheme)
+
+    def fits() -> None:
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, page.url
+        ratio, text = page.evaluate(LOWEST_CONTRAST)
+        assert ratio >= 4.5, (text, ratio, page.url)
+
+    place.sign_in(page, "admin@directory.admin", "wrong")
+    expect(page.get_by_role("alert")).to_be_visible()
+    fits()
+    place.sign_in_administrator(page)
+    fits()
+    page.goto(f"{place.console}/system-attributes")
+    fits()
+    page.get_by_label("Name", exact=True).fill("x" * 190)
+    page.get_by_label("Value", exact=True).fill("y" * 500)
+    page.get_by_role("button", name="Add").click()
+    fits()
+    page.get_by_role("button", name="Delete " + "x" * 190).click()
+    expect(page.get_by_role("status")).to_be_visible()
+    fits()
+
+
+def test_scripts_have_no_way_to_the_ticket_or_into_the_page(place: Place, page: Page) -> None:
+    place.sign_in_administrator(page)
+    assert page.evaluate("document.cookie") == ""
+    assert page.locator("script").count() == 0
+    framed = place.browser.new_page()
+    framed.goto(f"{place.server.base}/health/live")
+    framed.evaluate(f"document.body.append(Object.assign(document.createElement('iframe'), {{src: '{place.login}'}}))")
+    framed.wait_for_timeout(500)
+    assert "password" not in (framed.frames[-1].content() if len(framed.frames) > 1 else "")
+    framed.close()

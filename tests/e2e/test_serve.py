@@ -1,0 +1,219 @@
+"""A real server: it starts, answers over TLS, refuses in one line what it cannot do, and stops dropping nobody."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.e2e.processes import Server, alive, initialised, muniment
+from tests.servers import free_port
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = tmp_path_factory.mktemp("serve") / "data"
+    initialised(data)
+    return data
+
+
+@pytest.fixture
+def data(made: Path, tmp_path: Path) -> Path:
+    copied = tmp_path / "data"
+    shutil.copytree(made, copied)
+    copied.chmod(0o700)
+    return copied
+
+
+@pytest.fixture(scope="module")
+def running(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    copied = tmp_path_factory.mktemp("running") / "data"
+    shutil.copytree(made, copied)
+    with Server(copied, free_port(), "--set", "web.header_seconds=2") as server:
+        yield server
+
+
+@contextmanager
+def secured(server: Server) -> Iterator[ssl.SSLSocket]:
+    trust = ssl.create_default_context(cafile=str(server.data / "tls" / "ca.pem"))
+    trust.verify_flags |= ssl.VERIFY_X509_STRICT
+    with (
+        socket.create_connection(("127.0.0.1", server.port), timeout=20) as plain,
+        trust.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        yield connection
+
+
+def until(happens: Callable[[], bool], seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if happens():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_it_serves_both_halves_over_tls_and_links_everything(running: Server) -> None:
+    with running.client() as http:
+        page = http.get("/")
+        assert page.status_code == 200
+        assert page.headers["content-type"].startswith("text/html")
+        for linked in ("/dirws/login", "/rest/repositories/main", "/health/ready", "/docs/settings.md"):
+            assert f'href="{running.base}{linked}"' in page.text
+        assert http.get("/docs/settings.md").text.startswith("# Settings")
+        assert http.get("/style.css").headers["content-type"].startswith("text/css")
+        ready = http.get("/health/ready").json()
+        assert ready["status"] == "ready"
+        assert set(ready["indexes"]) == {"main"}
+        assert http.get("/health/live").json() == {"status": "alive"}
+
+
+@pytest.mark.parametrize("address", ["/nothing", "/docs/../db.py", "/docs/%2e%2e/%2e%2e/etc/passwd", "/docs/none.md"])
+def test_what_is_not_there_is_not_found(running: Server, address: str) -> None:
+    with running.client() as http:
+        answer = http.get(address)
+    assert answer.status_code == 404
+    assert set(answer.json()) == {"status", "code", "message"}
+
+
+def test_the_certificate_convinces_strict_verification(running: Server) -> None:
+    with secured(running) as connection:
+        assert connection.version() in {"TLSv1.2", "TLSv1.3"}
+
+
+def test_a_head_that_never_ends_is_cut_off(running: Server) -> None:
+    for sent in (b"", b"GET / HTTP/1.1\r\nHost: lo"):
+        with secured(running) as connection:
+            connection.sendall(sent)
+            assert connection.recv(100) == b""
+
+
+def test_a_head_without_bounds_is_refused(running: Server) -> None:
+    answer = b""
+    with secured(running) as connection:
+        connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n")
+        with suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
+            for _ in range(100):
+                connection.sendall(b"X-Long: " + b"a" * 8000 + b"\r\n")
+            connection.sendall(b"\r\n")
+            answer = connection.recv(100)
+    assert not answer.startswith(b"HTTP/1.1 200")
+
+
+def test_the_log_is_json_and_names_requests(running: Server) -> None:
+    with running.client() as http:
+        http.get("/health/live", headers={"X-Request-ID": "walk-17"})
+    assert until(lambda: "walk-17" in running.log.read_text())
+    requests = [json.loads(line) for line in running.log.read_text().splitlines() if '"request"' in line]
+    assert any(line["request_id"] == "walk-17" and line["path"] == "/health/live" for line in requests)
+
+
+def test_a_folder_in_use_is_one_line_that_says_what_to_do(running: Server) -> None:
+    refused = muniment(running.data, "serve", "--port", str(free_port()))
+    assert refused.returncode == 4
+    assert refused.stderr.count("\n") == 1
+    assert f"process {running.process.pid}" in refused.stderr
+    assert muniment(running.data, "migrate").returncode == 4
+
+
+def test_a_busy_port_is_one_line_that_says_what_to_do(data: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = muniment(data, "serve", "--port", str(port))
+    assert refused.returncode == 4
+    assert refused.stderr.count("\n") == 1
+    assert f"Port {port}" in refused.stderr
+    assert "--port" in refused.stderr
+
+
+def test_a_folder_that_was_not_initialised_is_not_served(tmp_path: Path) -> None:
+    for data in (tmp_path / "none", tmp_path):
+        refused = muniment(data, "serve", "--port", str(free_port()))
+        assert refused.returncode == 5
+        assert "init" in refused.stderr
+
+
+def test_an_unreadable_certificate_is_named(data: Path) -> None:
+    given = ["--set", "web.certificate_file=/none.pem", "--set", "web.key_file=/none.key"]
+    refused = muniment(data, *given, "serve", "--port", str(free_port()))
+    assert refused.returncode == 1
+    assert "web.certificate_file" in refused.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_lets_requests_under_way_finish(data: Path, number: int) -> None:
+    with Server(data, free_port()) as server:
+        with secured(server) as connection:
+            body = b"grant_type=password&client_id=none"
+            head = b"POST /dirws/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % len(body)
+            connection.sendall(head + b"Content-Type: application/x-www-form-urlencoded\r\n\r\n" + body[:5])
+            time.sleep(0.5)
+            server.process.send_signal(number)
+            time.sleep(0.5)
+            connection.sendall(body[5:])
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 400"), answer
+        assert b"invalid_request" in answer
+        assert server.process.wait(30) == 0
+        assert "stopped by force" not in server.log.read_text()
+
+
+def test_workers_share_a_port_a_fallen_one_is_started_again_and_a_stop_closes_idle_connections(
+    data: Path,
+) -> None:
+    with Server(data, free_port(), "--workers", "3") as server:
+        workers = [pid for pid, files in server.children().items() if any("directory.db" in file for file in files)]
+        assert len(workers) == 3
+        before = len(server.children())
+        os.kill(workers[0], signal.SIGKILL)
+        assert until(lambda: len(server.children()) == before and workers[0] not in server.children())
+        for _ in range(20):
+            with server.client() as http:
+                assert http.get("/health/live").status_code == 200
+        assert "process fell" in server.log.read_text()
+        with server.client() as http:
+            http.get("/health/live")
+            began = time.monotonic()
+            assert server.stop() == 0
+            assert time.monotonic() - began < 10
+
+
+def test_children_do_not_outlive_their_supervisor(data: Path) -> None:
+    with Server(data, free_port()) as server:
+        children = list(server.children())
+        assert len(children) >= 3
+        server.process.kill()
+        server.process.wait(10)
+        assert until(lambda: not any(alive(child) for child in children))
+        again = Server(data, server.port)
+        again.wait_ready()
+        assert again.stop() == 0
+
+
+def test_a_child_that_cannot_start_ends_the_server(data: Path) -> None:
+    (data / "content").rmdir() if (data / "content").exists() else None
+    (data / "gate").unlink(missing_ok=True) if (data / "gate").is_file() else shutil.rmtree(data / "gate", True)
+    (data / "gate").write_text("not a folder")
+    refused = muniment(data, "serve", "--port", str(free_port()))
+    assert refused.returncode == 1
+    assert "could not start" in refused.stderr
+
+
+def test_plain_http_is_off_unless_a_setting_opens_it_and_then_refuses_the_directory(data: Path) -> None:
+    plain = free_port()
+    with Server(data, free_port(), "--set", f"web.http_port={plain}") as server:
+        base = f"http://127.0.0.1:{plain}"
+        assert httpx.get(f"{base}/health/live").status_code == 200
+        refused = httpx.post(f"{base}/dirws/login", data={"grant_type": "password"})
+        assert refused.status_code == 403
+        assert refused.json()["error"] == "invalid_request"
+        assert httpx.get(f"{base}/rest/repositories", headers={"Authorization": "Bearer x"}).status_code == 403
+        assert server.stop() == 0

@@ -1,0 +1,129 @@
+"""What the docs promise is there: every setting, every address, every refusal with its status."""
+
+import os
+import re
+from typing import Any, cast
+
+import pytest
+from starlette.routing import Route
+
+from muniment import settings
+from muniment.directory import refusals as directory_refusals
+from muniment.directory.endpoints import routes as directory_routes
+from muniment.directory.half import Directory
+from muniment.directory.options import DirectoryOptions
+from muniment.repository import refusals as repository_refusals
+from muniment.repository.endpoints import routes as repository_routes
+from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.options import RepositoryOptions
+from muniment.web import refusals as web_refusals
+from muniment.web.answers import SHARED, Endpoint, Table
+from tests.house.sources import ROOT
+
+INTERFACE = ROOT / "docs" / "interface.md"
+
+NOT_OVER_HTTP = {
+    directory_refusals.BadName,
+    directory_refusals.NameTaken,
+    directory_refusals.UnknownEntry,
+    directory_refusals.UnknownPartition,
+    repository_refusals.BadTypesFile,
+}
+"""Refusals that only the command line meets: entries, resources and types are made there."""
+
+
+def _nothing() -> Any:
+    return None
+
+
+def routes() -> list[Route]:
+    """Every address of both halves, without anything behind it."""
+    directory = Directory(_nothing(), DirectoryOptions(), _nothing(), _nothing())
+    repository = RepositoryHalf(_nothing(), RepositoryOptions(), _nothing(), _nothing(), _nothing(), _nothing())
+    return [*directory_routes.routes(directory), *repository_routes.routes(repository)]
+
+
+def endpoint(route: Route) -> "Endpoint[Any] | None":
+    """What answers at an address."""
+    return cast("Endpoint[Any]", route.app) if isinstance(route.app, Endpoint) else None
+
+
+def table_of(found: "Endpoint[Any]") -> Table:
+    """The address's own rows."""
+    return {kind: said for kind, said in found._table.items() if SHARED.get(kind) != said}
+
+
+def tables() -> dict[str, str]:
+    """The tables of refusals as docs/interface.md prints them: the shared one, then the addresses'."""
+
+    def rows(table: Table) -> list[str]:
+        ordered = sorted(table.items(), key=lambda row: (row[1].status, row[0].__name__))
+        return [f"| `{kind.__name__}` | {said.status} | `{said.code}` |" for kind, said in ordered]
+
+    head = ["| Refusal | Status | Code |", "|---|---|---|"]
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for route in routes():
+        found = endpoint(route)
+        if found is not None:
+            own = tuple(rows(table_of(found)))
+            groups.setdefault(own, []).append(f"`{' '.join(sorted(found._methods))} {route.path}`")
+    printed = []
+    for own, addresses in groups.items():
+        printed += [", ".join(addresses) + ":", "", *(head + list(own) if own else ["Nothing of its own."]), ""]
+    return {"shared refusals": "\n".join([*head, *rows(SHARED)]), "refusals": "\n".join(printed).rstrip()}
+
+
+def test_the_tables_of_refusals_are_in_the_interface() -> None:
+    text = INTERFACE.read_text("utf-8")
+    written = text
+    for name, table in tables().items():
+        pattern = re.compile(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
+        assert pattern.search(text), f"docs/interface.md has no place for {name}"
+        written = pattern.sub(lambda place, table=table: place[1] + table + "\n" + place[2], written)
+    if os.environ.get("MUNIMENT_WRITE_DOCS"):
+        INTERFACE.write_text(written, "utf-8")
+    assert written == text, "run MUNIMENT_WRITE_DOCS=1 pytest tests/house/test_docs.py"
+
+
+@pytest.mark.parametrize("refusals", [web_refusals, directory_refusals, repository_refusals])
+def test_every_refusal_is_answered_by_some_address(refusals: Any) -> None:
+    answered = {kind for route in routes() if (found := endpoint(route)) for kind in found._table}
+    missing = [
+        name
+        for name, kind in vars(refusals).items()
+        if isinstance(kind, type)
+        and issubclass(kind, web_refusals.Refusal)
+        and kind is not web_refusals.Refusal
+        and kind not in answered
+        and kind not in NOT_OVER_HTTP
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("path", sorted({route.path for route in routes() if endpoint(route)}))
+def test_every_address_is_in_the_docs(path: str) -> None:
+    docs = "\n".join(file.read_text("utf-8") for file in (ROOT / "docs").glob("*.md"))
+    assert path in docs
+
+
+def test_the_settings_are_in_the_docs_as_they_are() -> None:
+    assert (ROOT / "docs" / "settings.md").read_text("utf-8").strip() == settings.markdown().strip()
+
+
+def test_every_setting_says_what_it_is_for() -> None:
+    assert [setting.key for setting in settings.table() if not setting.meaning.strip().endswith((".", ")"))] == []
+
+
+def test_the_settings_of_the_field_are_settings() -> None:
+    settings.read(ROOT / "examples" / "names-of-the-field.toml", {}, file_must_exist=True)
+
+
+def test_every_clause_has_a_test_that_names_it() -> None:
+    named = {
+        match[1].replace("_", ".")
+        for file in (ROOT / "tests" / "interface").glob("test_*.py")
+        for match in re.finditer(r"def test_(\d+(?:_\d+)?)_", file.read_text("utf-8"))
+    }
+    clauses = {"2.1", "2.2", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "3", "4.1", "4.2", "4.3", "4.4", "4.5"}
+    clauses |= {"4.6", "5", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6", "5.7", "7"}
+    assert clauses <= named

@@ -1,0 +1,98 @@
+"""Each table has one owner, and the migrations build what the owners declare."""
+
+import ast
+import importlib
+import re
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+
+from muniment import db
+from muniment.db import Database, Half
+from tests.house.sources import Module, modules
+
+_PRODUCT = tuple(module for module in modules() if "migrations" not in module.room)
+
+
+def _declared() -> dict[str, tuple[Module, str]]:
+    """Each table with the module that declares it and the name it has there."""
+    found: dict[str, tuple[Module, str]] = {}
+    for module in _PRODUCT:
+        for node in module.tree.body:
+            if (
+                isinstance(node, ast.Assign | ast.AnnAssign)
+                and isinstance(node.value, ast.Call)
+                and ast.unparse(node.value.func) in {"sa.Table", "Table"}
+            ):
+                name = node.value.args[0]
+                assert isinstance(name, ast.Constant)
+                assert name.value not in found, f"{name.value} is declared twice"
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                found[str(name.value)] = (module, ast.unparse(target))
+    return found
+
+
+TABLES = _declared()
+
+
+def test_the_tables_are_those_the_metadata_knows() -> None:
+    _import_all()
+    assert set(TABLES) == set(db.directory_tables.tables) | set(db.repository_tables.tables)
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_a_table_is_named_in_its_own_module_only(table: str) -> None:
+    owner, variable = TABLES[table]
+    short = owner.name.rpartition(".")[2]
+    for module in _PRODUCT:
+        if module is owner:
+            continue
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ImportFrom) and node.module == owner.name:
+                assert variable not in {alias.name for alias in node.names}, f"{module.room} imports the table {table}"
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute) and node.value.attr == "c":
+                assert ast.unparse(node.value.value) != f"{short}.{variable}", f"{module.room} reads the table {table}"
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not re.search(rf"(?:FROM|JOIN|INTO|UPDATE)\s+{table}\b", node.value), (
+                    f"{module.room} names the table {table}"
+                )
+
+
+@pytest.mark.parametrize("half", ["directory", "repository"])
+def test_migrations_build_what_is_declared(half: Half, directory_db: Database, repository_db: Database) -> None:
+    _import_all()
+    database, declared = {
+        "directory": (directory_db, db.directory_tables),
+        "repository": (repository_db, db.repository_tables),
+    }[half]
+    with database.engine.connect() as connection:
+        context = MigrationContext.configure(
+            connection,
+            opts={
+                "compare_type": True,
+                "compare_server_default": False,
+                "include_object": lambda _o, name, kind, _r, _c: kind != "table" or name != db.version_table(half),
+            },
+        )
+        difference = compare_metadata(context, declared)
+        assert not difference
+        found = sa.inspect(connection)
+        for table in declared.sorted_tables:
+            checks = {tuple(sorted(fk["constrained_columns"])) for fk in found.get_foreign_keys(table.name)}
+            assert checks == {tuple(sorted(fk.column_keys)) for fk in table.foreign_key_constraints}, table.name
+            key = found.get_pk_constraint(table.name)["constrained_columns"]
+            assert key == [column.name for column in table.primary_key], table.name
+
+
+@pytest.mark.parametrize("half", ["directory", "repository"])
+def test_a_migrated_database_is_at_this_releases_schema(
+    half: Half, directory_db: Database, repository_db: Database
+) -> None:
+    db.check_schema(directory_db if half == "directory" else repository_db, half)
+
+
+def _import_all() -> None:
+    for module in _PRODUCT:
+        importlib.import_module(module.name)

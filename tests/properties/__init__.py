@@ -1,0 +1,1 @@
+"""Laws, with Hypothesis."""

@@ -1,0 +1,236 @@
+"""Small random worlds for an index: objects, callers, query trees."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+
+from muniment.repository.aql.evaluate import evaluate
+from muniment.repository.aql.tree import (
+    Both,
+    Either,
+    Expression,
+    ExpressionSet,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Property,
+    PropertyList,
+    PropertyRange,
+    Query,
+    Term,
+    Value,
+    Without,
+)
+from muniment.repository.changes import Position
+from muniment.repository.fulltext.analysis import Analyser
+from muniment.repository.fulltext.document import Document, document
+from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
+from muniment.repository.fulltext.index import Answer, Search, Snapshot, Visible
+
+ANALYSER = Analyser("English")
+
+WORDS = ["pump", "pumps", "pumping", "valve", "valves", "Ventil", "École", "ecole", "happy", "happiness", "Straße"]
+WORDS += ["strasse", "o'neil", "foo-bar", "café", "12:30", "x", "日本", "dying", "die", "ﬁle", "file", "Ωmega"]
+STRINGS = [
+    "",
+    "a",
+    "ab",
+    "abc",
+    "Abc",
+    "abd",
+    "b",
+    "B",
+    "z",
+    "é",
+    "É",
+    "日",
+    "日本",
+    "a\\b.*",
+    "2024-01-01T00:00:00Z",
+    "~",
+]
+OWNERS = ["marta@staff", "Jon@staff", "eve@guests"]
+TYPES = ["document", "folder", "report"]
+INTEGERS = [-(2**63), -1000, -1, 0, 1, 5, 999, 1000, 2**53 + 1, 2**63 - 1]
+DOUBLES = [-1e300, -1.5, -0.0, 0.0, 0.1, 1.5, 2.0, 3.25, 1e300]
+
+
+SLOW = settings(
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+)
+"""An example commits to an index, which takes tens of milliseconds."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """An object, as ``document`` reads it, and what it says."""
+
+    id: str
+    type: str
+    owner: str
+    acl_id: int
+    values: dict[str, list[Value]]
+    text: str
+
+    def document(self) -> Document:
+        return document(self, self.values, self.text)
+
+
+def texts(longest: int = 8) -> st.SearchStrategy[str]:
+    words = st.lists(st.sampled_from(WORDS), max_size=longest)
+    return st.builds(lambda several, gap: gap.join(several), words, st.sampled_from([" ", "\n  ", ", ", " - "]))
+
+
+def some(values: Sequence[Value], most: int = 3) -> st.SearchStrategy[list[Value]]:
+    return st.lists(st.sampled_from(values), max_size=most)
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[Row]:
+    made = []
+    for at in range(draw(st.integers(1, 7))):
+        owner = draw(st.sampled_from(OWNERS))
+        values: dict[str, list[Value]] = {
+            "object_name": [draw(texts(3))],
+            "title": [*draw(st.lists(texts(3), max_size=1))],
+            "authors": [*draw(st.lists(texts(2), max_size=2))],
+            "owner_name": [owner],
+            "colour": draw(some(STRINGS)),
+            "size": draw(some(INTEGERS)),
+            "weight": draw(some(DOUBLES)),
+            "draft": draw(some([True, False], 1)),
+        }
+        text = draw(texts(12))
+        made.append(Row(f"{0x0900000100000000 + at:016x}", draw(st.sampled_from(TYPES)), owner, at % 4, values, text))
+    return made
+
+
+def terms() -> st.SearchStrategy[Keywords]:
+    prefixes = st.builds(lambda word, n: Term(word[:n], True), st.sampled_from(WORDS), st.integers(1, 5))
+    return st.one_of(
+        st.builds(Term, st.sampled_from([*WORDS, "nothing", "!"])),
+        prefixes,
+        st.builds(Phrase, texts(2)),
+    )
+
+
+def keywords() -> st.SearchStrategy[Keywords]:
+    return st.recursive(
+        terms(),
+        lambda inner: st.one_of(
+            st.builds(Both, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+            st.builds(Either, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+            st.builds(Without, inner),
+        ),
+        max_leaves=4,
+    )
+
+
+def comparisons() -> st.SearchStrategy[Expression]:
+    def between(name: str, values: Sequence[Value]) -> st.SearchStrategy[Expression]:
+        bound = st.sampled_from(values)
+        return st.builds(lambda low, high: PropertyRange(name, "BETWEEN", low, high), bound, bound)
+
+    def among(name: str, values: Sequence[Value]) -> st.SearchStrategy[Expression]:
+        wanted = st.lists(st.sampled_from(values), min_size=1, max_size=3).map(tuple)
+        return st.builds(lambda several: PropertyList(name, "IN", several), wanted)
+
+    return st.one_of(
+        st.builds(lambda value: Property("colour", "BEGINS_WITH", value), st.sampled_from(STRINGS)),
+        st.builds(lambda value: Property("owner_name", "BEGINS_WITH", value), st.sampled_from(["MAR", "jon", "x"])),
+        *(between(name, values) for name, values in (("colour", STRINGS), ("size", INTEGERS), ("weight", DOUBLES))),
+        *(among(name, values) for name, values in (("colour", STRINGS), ("size", INTEGERS), ("weight", DOUBLES))),
+        among("draft", [True, False]),
+    )
+
+
+def expressions() -> st.SearchStrategy[Expression]:
+    return st.recursive(
+        st.one_of(st.builds(Fulltext, st.one_of(st.none(), keywords())), comparisons()),
+        lambda inner: st.builds(
+            ExpressionSet, st.sampled_from(["AND", "OR"]), st.lists(inner, min_size=1, max_size=3).map(tuple)
+        ),
+        max_leaves=4,
+    )
+
+
+def queries() -> st.SearchStrategy[Query]:
+    types = st.lists(st.sampled_from(TYPES), max_size=2).map(tuple)
+    return st.builds(Query, types, st.one_of(st.none(), expressions()))
+
+
+@st.composite
+def callers(draw: st.DrawFn) -> Visible:
+    if draw(st.integers(0, 5)) == 0:
+        return Visible(everything=True, hidden=frozenset(draw(keys())))
+    browse = draw(st.frozensets(st.integers(0, 3)))
+    read = draw(st.frozensets(st.sampled_from(sorted(browse)))) if browse else frozenset()
+    decided = draw(keys())
+    seen = draw(st.frozensets(st.sampled_from(sorted(decided)))) if decided else frozenset()
+    open_to = draw(st.frozensets(st.sampled_from(sorted(seen)))) if seen else frozenset()
+    return Visible(
+        owner=draw(st.sampled_from(["", "MARTA@staff", "eve@guests"])),
+        browse_acls=browse,
+        read_acls=read,
+        hidden=draw(keys()),
+        decided=decided,
+        browse=seen,
+        read=open_to,
+    )
+
+
+def keys() -> st.SearchStrategy[frozenset[str]]:
+    return st.frozensets(st.integers(0, 6).map(lambda at: f"{0x0900000100000000 + at:016x}"), max_size=2)
+
+
+def may(visible: Visible, row: Row) -> tuple[bool, bool]:
+    """Whether the caller may browse and read the object."""
+    if row.id in visible.hidden:
+        return False, False
+    if visible.everything:
+        return True, True
+    if row.id in visible.decided:
+        return row.id in visible.browse, row.id in visible.read
+    if row.owner.lower() == visible.owner.lower():
+        return True, True
+    return row.acl_id in visible.browse_acls, row.acl_id in visible.read_acls
+
+
+def found_by_oracle(query: Query, visible: Visible, all_rows: Iterable[Row]) -> set[str]:
+    found = set()
+    for row in all_rows:
+        browse, read = may(visible, row)
+        if browse and evaluate(query, row.type, row.values, row.document().text, read, ANALYSER):
+            found.add(row.id)
+    return found
+
+
+class Shelf:
+    """One index folder for many examples: each is written over the one before."""
+
+    def __init__(self, folder: Path) -> None:
+        self.writer = EmbeddedWriter(folder)
+        self.reader = Embedded(folder)
+        self._held: set[str] = set()
+        self._commits = 0
+
+    def holding(self, documents: Sequence[Document]) -> Snapshot:
+        """Hold these documents and no others; in two commits, so that there are several segments."""
+        half = len(documents) // 2
+        self._commits += 2
+        self.writer.apply(documents[:half], self._held, Position(0, self._commits))
+        self.writer.apply(documents[half:], (), Position(0, self._commits + 1))
+        self._held = {each.key for each in documents}
+        return self.reader.snapshot()
+
+    def close(self) -> None:
+        self.writer.close()
+        self.reader.close()
+
+
+def ask(snapshot: Snapshot, query: Query, visible: Visible, limit: int = 100, offset: int = 0) -> Answer:
+    return snapshot.search(Search(query, visible, offset, limit, total=True))

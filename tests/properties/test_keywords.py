@@ -1,0 +1,57 @@
+"""Laws of the keyword language: every text reads, and what is written by its rules reads back."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muniment.repository.aql import keywords
+from muniment.repository.aql.tree import Both, Either, Keywords, Limits, Phrase, Term, Without
+from muniment.repository.refusals import BadQuery
+
+WORDS = st.sampled_from(["pump", "valve", "x", "o'neil", "École", "12:30"])
+
+
+def trees() -> st.SearchStrategy[Keywords]:
+    leaves = st.one_of(st.builds(Term, WORDS, st.booleans()), st.builds(Phrase, WORDS))
+    return st.recursive(
+        leaves,
+        lambda inner: st.one_of(
+            st.builds(Both, st.lists(inner, min_size=2, max_size=3).map(tuple)),
+            st.builds(Either, st.lists(inner, min_size=2, max_size=3).map(tuple)),
+            st.builds(Without, inner.filter(lambda part: not isinstance(part, Without))),
+        ),
+        max_leaves=8,
+    )
+
+
+def written(tree: Keywords) -> str:
+    if isinstance(tree, Term):
+        return tree.text + "*" * tree.prefix
+    if isinstance(tree, Phrase):
+        return f'"{tree.text}"'
+    if isinstance(tree, Without):
+        return f"NOT {_inner(tree.part)}"
+    return (" OR " if isinstance(tree, Either) else " ").join(map(_inner, tree.parts))
+
+
+def _inner(tree: Keywords) -> str:
+    return written(tree) if isinstance(tree, Term | Phrase | Without) else f"({written(tree)})"
+
+
+@given(trees())
+def test_what_is_written_reads_back(tree: Keywords) -> None:
+    assert keywords.read(written(tree), Limits()) == tree
+
+
+@given(st.text())
+def test_every_text_reads_or_is_refused(text: str) -> None:
+    try:
+        found = keywords.read(text, Limits())
+    except BadQuery:
+        return
+    assert keywords.count(found) <= max(1, len(text))
+
+
+@given(st.text(alphabet='ab()"*-! \nANDORNOTandornot“'))
+def test_signs_and_operators_in_any_order_are_harmless(text: str) -> None:
+    found = keywords.read(text, Limits(depth=1000))
+    assert (found is None) == (not any(map(str.isalnum, text)))

@@ -1,0 +1,64 @@
+"""Search leaks nothing: an answer equals that of a twin index of only what the caller may see (design 1.3)."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muniment.repository.aql.tree import Query
+from muniment.repository.fulltext.document import Document
+from muniment.repository.fulltext.index import Answer, Facet, Search, Snapshot, Visible
+from tests.properties import shelves
+from tests.properties.shelves import SLOW, Row, Shelf, may
+
+FACETS = (Facet("colour", 5), Facet("size", 3), Facet("weight", 3), Facet("draft", 2))
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+    made = Shelf(tmp_path_factory.mktemp("twins") / "index")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+    made = Shelf(tmp_path_factory.mktemp("twins") / "twin")
+    yield made
+    made.close()
+
+
+@given(shelves.rows(), st.lists(shelves.queries(), min_size=12, max_size=12), shelves.callers())
+@settings(SLOW, max_examples=25)
+def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
+    shelf: Shelf, twin: Shelf, rows: list[Row], queries: list[Query], visible: Visible
+) -> None:
+    snapshot = shelf.holding([row.document() for row in rows])
+    alone = twin.holding(_seen(rows, visible))
+    for query in queries:
+        answer = _ask(snapshot, query, visible)
+        expected = _ask(alone, query, Visible(everything=True))
+        assert _told(answer) == _told(expected), query
+        assert answer.total == expected.total
+        assert answer.facets == expected.facets
+
+
+def _seen(rows: list[Row], visible: Visible) -> list[Document]:
+    """What the caller may see: browsable objects, and their text where it may be read."""
+    seen = []
+    for row in rows:
+        browse, read = may(visible, row)
+        if browse:
+            seen.append(row.document() if read else msgspec.structs.replace(row, text="").document())
+    return seen
+
+
+def _ask(snapshot: Snapshot, query: Query, visible: Visible) -> Answer:
+    return snapshot.search(Search(query, visible, 0, 100, total=True, facets=FACETS))
+
+
+def _told(answer: Answer) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """All but scores and order: those depend on global statistics, and the documentation says what they can tell."""
+    return {hit.object_id: (hit.excerpt, hit.terms) for hit in answer.hits}

@@ -1,0 +1,511 @@
+"""Small worlds in one call: a data folder with people, a client, a resource, a repository, and sites that serve it."""
+
+import asyncio
+import itertools
+import secrets
+import threading
+import time
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+from xml.sax.saxutils import escape
+
+import httpx
+import lxml.etree
+import uvicorn
+
+from muniment import app, db, settings
+from muniment.directory import entries, grants, memberships, passwords, resources, system
+from muniment.directory.options import DirectoryNames
+from muniment.repository import agent, repositories, text
+from muniment.repository.content import ContentStore
+from muniment.repository.fulltext import generations
+from muniment.repository.fulltext.index import IndexWriter
+from muniment.repository.options import RepositoryNames
+from muniment.web import certificates
+from tests.clock import Clock
+from tests.servers import free_port
+
+T = TypeVar("T")
+
+NAMES = ("neutral", "field")
+"""The two sets of names under which one data folder is served."""
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+_FIELD = Path(__file__).parent.parent / "examples" / "names-of-the-field.toml"
+_QUICK = (
+    "directory.hash_memory_kib=8192",
+    "directory.hash_passes=1",
+    "directory.hash_slots=2",
+    "log_level=warning",
+    "web.base_address=https://muniment.test",
+)
+
+
+class Loop:
+    """An event loop in a thread of its own, in which a site answers while a test waits."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="site", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end and give what it gave."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(120)
+
+    def close(self) -> None:
+        """Stop the loop and its thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class InProcess(httpx.BaseTransport):
+    """Hands requests to an ASGI application without a socket, from any thread."""
+
+    def __init__(self, application: Any, loop: Loop) -> None:
+        self._loop = loop
+        self._inner = httpx.ASGITransport(application)
+        self._events: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+        self._started = threading.Event()
+        self._lifespan = asyncio.run_coroutine_threadsafe(self._live(application), loop._loop)
+        loop.run(self._events.put({"type": "lifespan.startup"}))
+        if not self._started.wait(60):
+            raise TimeoutError("The application did not start.")
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request."""
+        return self._loop.run(self._answer(request))
+
+    def close(self) -> None:
+        """Let the application shut down."""
+        self._loop.run(self._events.put({"type": "lifespan.shutdown"}))
+        self._lifespan.result(60)
+
+    async def _live(self, application: Any) -> None:
+        async def send(message: Mapping[str, str]) -> None:
+            if message["type"].endswith("failed"):
+                raise RuntimeError(message.get("message", "The application did not start."))
+            self._started.set()
+
+        await application({"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}, self._events.get, send)
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        body = request.read()
+        copy = httpx.Request(request.method, request.url, headers=request.headers, content=body or None)
+        response = await self._inner.handle_async_request(copy)
+        content = b"".join([piece async for piece in response.aiter_raw()])
+        return httpx.Response(response.status_code, headers=response.headers, content=content)
+
+
+class Person:
+    """A user of the world: his id, and his password as only tests know it."""
+
+    def __init__(self, user_id: str, password: str) -> None:
+        self.id = user_id
+        self.password = password
+
+    @property
+    def name(self) -> str:
+        """The short name."""
+        return self.id.rpartition("@")[0]
+
+
+class World:
+    """One data folder, made once: partition `demo`, a group, three people, a client, a resource, a repository.
+
+    ``reader`` and ``writer`` are in the access role (the writer through a group in a group), ``outsider`` is not.
+    """
+
+    partition = "demo"
+    client_id = "demo-client"
+    confidential_id = "demo-server"
+    resource_name = "Demo Files"
+    scope = "resource:Demo+Files"
+    repository = "demo"
+
+    def __init__(self, folder: Path, directory_url: str, repository_url: str, clock: Clock | None = None) -> None:
+        self.folder = folder
+        self._databases = (f"directory_database={directory_url}", f"repository_database={repository_url}")
+        self.clock = clock or Clock()
+        self.installation = self.settled("neutral")
+        self.directory_db = db.Database(self.installation.database_url("directory"))
+        self.repository_db = db.Database(self.installation.database_url("repository"))
+        self.confidential_secret, self._password = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
+        self._writer: IndexWriter | None = None
+        self.numbers = itertools.count(1)
+        self._make()
+
+    def settled(self, names: str, *overrides: str) -> settings.Installation:
+        """Give the data folder's settings with one of the two sets of names."""
+        file = _FIELD if names == "field" else None
+        chosen = settings.read(file, {}, (*_QUICK, *self._databases, *overrides), file_must_exist=bool(file))
+        return settings.Installation(self.folder, chosen)
+
+    def person(self, *groups: str, member: bool = True) -> Person:
+        """Make a user of partition demo; with ``member``, in the access role by himself."""
+        name, password = f"person-{next(self.numbers)}", secrets.token_urlsafe(12)
+        with self.directory_db.begin() as cx:
+            partition = entries.find_partition(cx, self.names, self.partition)
+            made = entries.add_user(cx, partition, name, self.clock(), password_hash=self._hashed(password))
+            for group in groups:
+                memberships.add_member(cx, entries.find_group(cx, self.names, f"{group}@{self.partition}"), made)
+            if member:
+                resources.add_to_role(cx, resources.by_id(cx, self.resource_id), made)
+        return Person(f"{name}@{self.partition}", password)
+
+    def resource(self, *, activated: bool = False, word: str = "Resource") -> resources.Resource:
+        """Register a protected API that admits nobody yet."""
+        with self.directory_db.begin() as cx:
+            made = resources.add(cx, self.names, f"{word} {next(self.numbers)}", self.clock())
+            if activated:
+                resources.activate(cx, made.id, self.clock())
+        return made
+
+    def admit(self, person: Person, resource_id: str) -> None:
+        """Put a user into a resource's access role."""
+        with self.directory_db.begin() as cx:
+            resources.add_to_role(cx, resources.by_id(cx, resource_id), self.entry(person))
+
+    def entry(self, person: Person) -> entries.Entry:
+        """Look a person up."""
+        with self.directory_db.read() as cx:
+            return entries.find_user(cx, self.names, person.id)
+
+    def system_attribute(self, name: str, value: str | None) -> None:
+        """Set a system attribute, or remove it."""
+        with self.directory_db.begin() as cx:
+            if value is None:
+                system.remove(cx, name)
+            else:
+                system.put(cx, name, value, self.clock())
+
+    def word(self) -> str:
+        """Make up a word that no document holds yet."""
+        return "qu" + "".join(secrets.choice("bcdfgklmnprtvz") for _ in range(10))
+
+    def catch_up(self) -> None:
+        """Do what extractor and agent have to do, until the index is at the end of the change log."""
+        while self._read_a_text():
+            pass
+        with self.repository_db.read() as cx:
+            repository = repositories.named(cx, self.repository)
+        folder = self.installation.indexes / str(repository.id)
+        if self._writer is None:
+            generation = generations.begin(folder)
+            self._writer = app.writer(self.installation.settings)(generation)
+            generations.switch(folder, generation)
+        before = None
+        while before != self._writer.position:
+            before = self._writer.position
+            agent.catch_up(self.repository_db, repository, self._writer, self.clock())
+
+    def _read_a_text(self) -> bool:
+        with self.repository_db.begin() as cx:
+            job = text.take(cx, self.clock())
+            if job is None:
+                return False
+            with ContentStore(self.installation.content).open(job.content_key) as file:
+                text.finish(cx, job, file.read().decode("utf-8", "replace"), self.clock())
+        return True
+
+    def _make(self) -> None:
+        now = self.clock()
+        with self.directory_db.begin() as cx:
+            grants.initialise(cx, now)
+            administration = entries.administration(cx)
+            admin = entries.add_user(cx, administration, "admin", now, password_hash=self._hashed(self._password))
+            memberships.add_member(cx, entries.find_group(cx, self.names, self._administrators), admin)
+            partition = entries.add_partition(cx, self.names, self.partition, now)
+            everyone = entries.add_group(cx, partition, "everyone", now)
+            writers = entries.add_group(cx, partition, "writers", now)
+            memberships.add_member(cx, everyone, writers)
+            entries.add_client(cx, self.client_id, now)
+            entries.add_client(cx, self.confidential_id, now, password_hash=self._hashed(self.confidential_secret))
+            made = resources.add(cx, self.names, self.resource_name, now)
+            resources.activate(cx, made.id, now)
+            resources.add_to_role(cx, made, everyone)
+            self.resource_id = made.id
+        self.idle_resource_id = self.resource(word="Idle").id
+        self.other_resource_id = self.resource(activated=True, word="Other").id
+        self.reader = self.person()
+        self.writer = self.person("writers", member=False)
+        self.outsider = self.person(member=False)
+        with self.repository_db.begin() as cx:
+            repositories.add(cx, self.repository, self.resource_id, "For tests.", now)
+        self.catch_up()
+
+    def _hashed(self, password: str) -> str:
+        options = self.installation.settings.directory
+        return passwords.hash_now(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
+
+    @property
+    def names(self) -> DirectoryNames:
+        """The neutral names."""
+        return self.installation.settings.directory.names
+
+    @property
+    def _administrators(self) -> str:
+        return f"administrators@{self.names.administration_partition}"
+
+    def admin(self, names: DirectoryNames) -> Person:
+        """The administrator, as a site with these names calls him."""
+        return Person(f"admin@{names.administration_partition}", self._password)
+
+    def close(self) -> None:
+        """Give everything back."""
+        if self._writer is not None:
+            self._writer.close()
+        self.directory_db.close()
+        self.repository_db.close()
+
+
+class Site:
+    """One way to reach a world: an application with one set of names, and the words to talk to it."""
+
+    base = "https://muniment.test"
+
+    def __init__(self, world: World, names: str, loop: Loop) -> None:
+        self.world = world
+        self.installation = world.settled(names)
+        self.kind = names
+        self.directory_names: DirectoryNames = self.installation.settings.directory.names
+        self.names: RepositoryNames = self.installation.settings.repository.names
+        self.application = app.build(self.installation.settings, world.folder, clock=world.clock)
+        self.http = httpx.Client(
+            transport=InProcess(self.application, loop), base_url=self.base, follow_redirects=False, timeout=60
+        )
+        self.directory = f"/{self.directory_names.prefix}"
+        self.login = f"{self.directory}/login"
+        self.oauth = f"{self.directory}/v1/authentication/oauth"
+        self.repository = f"/{self.names.prefix}/repositories/{world.repository}"
+        self.search_address = f"{self.repository}/search"
+        self.vocab = f"{{{self.names.vocab_namespace}}}"
+        self._tokens: dict[str, str] = {}
+
+    def close(self) -> None:
+        """Shut the application down."""
+        self.http.close()
+
+    def type(self, name: str) -> str:
+        """Spell a built-in type as this site does."""
+        return self.names.type_prefix + name
+
+    # The directory
+
+    def ask_token(self, person: Person, **changes: str | None) -> httpx.Response:
+        """Ask for a token by the password grant; ``changes`` replace parameters, None leaves one out."""
+        asked: dict[str, str | None] = {
+            "grant_type": "password",
+            "client_id": self.world.client_id,
+            "username": person.id,
+            "password": person.password,
+            "scope": self.world.scope,
+        }
+        form = {name: value for name, value in (asked | changes).items() if value is not None}
+        return self.http.post(self.login, data=form)
+
+    def issue(self, person: Person) -> dict[str, Any]:
+        """Give a token reply for the person."""
+        answer = self.ask_token(person)
+        assert answer.status_code == 200, answer.text
+        reply: dict[str, Any] = answer.json()
+        return reply
+
+    def refresh(self, token: str, /, **changes: str | None) -> httpx.Response:
+        """Ask for a new access token."""
+        asked: dict[str, str | None] = {
+            "grant_type": "refresh_token",
+            "client_id": self.world.client_id,
+            "refresh_token": token,
+        }
+        form = {name: value for name, value in (asked | changes).items() if value is not None}
+        return self.http.post(self.login, data=form)
+
+    def tokeninfo(self, token: Any, resource_id: Any = None, address: str | None = None) -> httpx.Response:
+        """Verify a token."""
+        body = {"token": token, "resource_id": self.world.resource_id if resource_id is None else resource_id}
+        return self.http.post(address or f"{self.oauth}/tokeninfo", json=body, headers={"Accept": "application/json"})
+
+    def revoke(self, token: str) -> httpx.Response:
+        """End a token's grant."""
+        return self.http.delete(f"{self.oauth}/{token}")
+
+    def activate(self, resource_id: str, token: str | None) -> httpx.Response:
+        """Activate a resource as the bearer of the token."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return self.http.post(f"{self.directory}/rest/resources/{resource_id}/activate", headers=headers)
+
+    def administrator(self) -> str:
+        """Give an access token of the administrator for the administration resource."""
+        admin = self.world.admin(self.directory_names)
+        if admin.id not in self._tokens:
+            self._tokens[admin.id] = self.ask_token(admin, scope=self.administration_scope).json()["access_token"]
+        return self._tokens[admin.id]
+
+    @property
+    def administration_scope(self) -> str:
+        """The scope of the administration resource."""
+        return "resource:" + self.directory_names.administration_resource.replace(" ", "+")
+
+    # The repository
+
+    def bearer(self, person: Person | None = None) -> dict[str, str]:
+        """Give the Authorization header of the person (the writer, if none is named)."""
+        who = person or self.world.writer
+        if who.id not in self._tokens:
+            self._tokens[who.id] = self.issue(who)["access_token"]
+        return {"Authorization": f"Bearer {self._tokens[who.id]}"}
+
+    def create(
+        self,
+        name: str,
+        content: bytes | None = None,
+        *,
+        person: Person | None = None,
+        **more: Any,
+    ) -> str:
+        """Make an unfiled object, by JSON, with content in a second request; give its id."""
+        properties = {"r_object_type": self.type("document"), "object_name": name, **more}
+        made = self.http.post(
+            f"{self.repository}/objects", json={"properties": properties}, headers=self.bearer(person)
+        )
+        assert made.status_code == 201, made.text
+        object_id: str = made.json()["properties"]["r_object_id"]
+        if content is not None:
+            kept = self.http.post(
+                f"{self.repository}/objects/{object_id}/contents",
+                content=content,
+                headers=self.bearer(person) | {"Content-Type": "text/plain"},
+            )
+            assert kept.status_code in {200, 201}, kept.text
+        return object_id
+
+    def cabinet(self, name: str) -> str:
+        """Make a cabinet; give its id."""
+        made = self.http.post(
+            f"{self.repository}/cabinets", json={"properties": {"object_name": name}}, headers=self.bearer()
+        )
+        assert made.status_code == 201, made.text
+        cabinet_id: str = made.json()["properties"]["r_object_id"]
+        return cabinet_id
+
+    def share(self, object_id: str, acl: str = "public", person: Person | None = None) -> None:
+        """Put an object under another ACL."""
+        answer = self.http.put(
+            f"{self.repository}/objects/{object_id}/permission-set",
+            json={"acl-name": acl},
+            headers=self.bearer(person),
+        )
+        assert answer.status_code == 200, answer.text
+
+    def aql(self, *expressions: str, types: tuple[str, ...] = ("document",), operator: str = "AND") -> str:
+        """Write a search document (given 2.8) with these expressions."""
+        listed = "".join(f"<type>{self.type(name)}</type>" for name in types)
+        return (
+            f'<search xmlns="{self.names.vocab_namespace}">'
+            f"<types>{listed}</types>"
+            f'<expression-set operator="{operator}"><expressions>{"".join(expressions)}</expressions></expression-set>'
+            "</search>"
+        )
+
+    def post_search(
+        self, document: str | bytes, *, person: Person | None = None, headers: Mapping[str, str] = {}, **parameters: str
+    ) -> httpx.Response:
+        """Execute a search document; ``include_total`` is spelled ``include-total`` on the wire."""
+        return self.http.post(
+            self.search_address,
+            params={name.replace("_", "-"): value for name, value in parameters.items()},
+            content=document.encode() if isinstance(document, str) else document,
+            headers={"Content-Type": "application/xml", "Accept": "application/xml"}
+            | self.bearer(person)
+            | dict(headers),
+        )
+
+    def search(self, *expressions: str, person: Person | None = None, **parameters: str) -> "Feed":
+        """Execute a search and read the feed."""
+        answer = self.post_search(self.aql(*expressions), person=person, **{"include_total": "true"} | parameters)
+        assert answer.status_code == 200, answer.text
+        return Feed(answer, self)
+
+    def keywords(self, q: str, *, person: Person | None = None, **parameters: str) -> "Feed":
+        """Search by the simple keyword language and read the feed."""
+        parameters = {name.replace("_", "-"): value for name, value in parameters.items()}
+        answer = self.http.get(self.search_address, params={"q": q} | parameters, headers=self.bearer(person))
+        assert answer.status_code == 200, answer.text
+        return Feed(answer, self)
+
+
+class Feed:
+    """A search feed as read from the wire."""
+
+    def __init__(self, answer: httpx.Response, site: Site) -> None:
+        self.answer = answer
+        self.root = lxml.etree.fromstring(answer.content)
+        self.entries = self.root.findall(f"{ATOM}entry")
+        total = self.root.findtext(f"{site.vocab}total")
+        self.total = None if total is None else int(total)
+        self.ids = [entry.findtext(f"{ATOM}id") for entry in self.entries]
+
+    def link(self, rel: str) -> str | None:
+        """Give the feed's link of that relation."""
+        found = [link.get("href") for link in self.root.findall(f"{ATOM}link") if link.get("rel") == rel]
+        return found[0] if found else None
+
+
+def fulltext(words: str) -> str:
+    """Write a full-text expression."""
+    return f"<fulltext>{escape(words)}</fulltext>"
+
+
+def begins(name: str, value: str) -> str:
+    """Write a property expression."""
+    return f'<property name="{name}" operator="BEGINS_WITH">{escape(value)}</property>'
+
+
+def one_of(name: str, *values: str) -> str:
+    """Write a property-list expression."""
+    listed = "".join(f"<value>{escape(value)}</value>" for value in values)
+    return f'<property-list name="{name}" operator="IN"><values>{listed}</values></property-list>'
+
+
+def between(name: str, low: str, high: str) -> str:
+    """Write a property-range expression."""
+    return f'<property-range name="{name}" operator="BETWEEN"><from>{low}</from><to>{high}</to></property-range>'
+
+
+class Served:
+    """A site on a real socket, with TLS by the certificate that a first start makes."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.port = free_port()
+        self.base = f"https://127.0.0.1:{self.port}"
+        world = site.world
+        self.ca_file, certificate, key = certificates.ensure(world.installation.tls, ["localhost"], app.now())
+        chosen = world.settled(site.kind, f"web.base_address={self.base}").settings
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app.build(chosen, world.folder, clock=world.clock),
+                host="127.0.0.1",
+                port=self.port,
+                ssl_certfile=str(certificate),
+                ssl_keyfile=str(key),
+                log_config=None,
+                lifespan="on",
+            )
+        )
+        self._thread = threading.Thread(target=self._server.run, name="served", daemon=True)
+        self._thread.start()
+        deadline = time.monotonic() + 30
+        while not self._server.started:
+            if time.monotonic() > deadline or not self._thread.is_alive():
+                raise TimeoutError("The server did not start.")
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        """Stop the server."""
+        self._server.should_exit = True
+        self._thread.join(30)

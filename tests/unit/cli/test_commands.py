@@ -1,0 +1,224 @@
+"""Commands in this process: what they print, how they leave, what they refuse in one line."""
+
+import io
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from muniment.cli import commands
+
+QUICK = ["--set", "directory.hash_memory_kib=8192", "--set", "directory.hash_passes=1"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("commands") / "data"
+    assert commands.run(["--data", str(folder), *QUICK, "init"]) == 0
+    return folder
+
+
+@pytest.fixture
+def muniment(data: Path, capsys: pytest.CaptureFixture[str]) -> "Muniment":
+    return Muniment(data, capsys)
+
+
+class Muniment:
+    """Runs commands and keeps what they print."""
+
+    def __init__(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.data = data
+        self._capsys = capsys
+        self.err = ""
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        self._capsys.readouterr()
+        left = commands.run(["--data", str(self.data), *QUICK, *arguments])
+        printed = self._capsys.readouterr()
+        self.err = printed.err
+        assert left == code, printed.out + printed.err
+        return printed.out
+
+
+def test_init_makes_a_folder_for_its_owner_alone_and_shows_the_password_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    muniment = Muniment(tmp_path / "new", capsys)
+    first = muniment("init")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+    password = re.search(r"^Password: +(\S{16,})$", first, re.MULTILINE)
+    assert password
+    again = muniment("init")
+    assert "Password" not in again
+    assert "initialised before" in again
+    for file in (tmp_path / "new").rglob("*"):
+        assert not file.is_file() or password[1].encode() not in file.read_bytes()
+    assert "activated" in muniment("resource", "list")
+    assert muniment("repository", "list").startswith("main\t")
+
+
+def test_users_come_and_go(muniment: Muniment) -> None:
+    muniment("partition", "add", "staff")
+    password = muniment("user", "add", "ada@staff", "--random", "--description", "The first").strip()
+    assert len(password) >= 16
+    muniment("group", "add", "writers@staff")
+    muniment("group", "add", "all@staff")
+    muniment("group", "admit", "writers@staff", "ada@staff")
+    muniment("group", "admit", "all@staff", "writers@staff")
+    shown = muniment("user", "show", "ada@staff")
+    assert "group\tall@staff" in shown
+    assert "state\tactive" in shown
+    muniment("user", "set", "ada@staff", "--disable", "--lock")
+    assert "state\tdisabled and locked" in muniment("user", "show", "ada@staff")
+    muniment("user", "set", "ada@staff", "--enable", "--unlock")
+    muniment("group", "expel", "writers@staff", "ada@staff")
+    assert "group" not in muniment("user", "show", "ada@staff")
+    assert "ada@staff" in muniment("user", "list", "staff")
+    muniment("user", "remove", "ada@staff")
+    assert muniment("user", "list", "staff") == ""
+    muniment("user", "show", "ada@staff", code=3)
+    assert muniment.err.count("\n") == 1
+
+
+def test_a_password_comes_from_standard_input_never_from_an_argument(
+    muniment: Muniment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("sesame opens\n"))
+    muniment("user", "add", "ali@directory.admin", "--password-stdin")
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    muniment("user", "password", "ali@directory.admin", code=2)
+    assert "--password-stdin" in muniment.err
+
+
+def test_units_lie_in_partitions_and_users_in_units(muniment: Muniment) -> None:
+    muniment("partition", "add", "plant")
+    location = muniment("unit", "add", "plant", "Works").strip()
+    assert location.startswith("ou=Works,")
+    muniment("user", "add", "bo@plant", "--in", location, "--random")
+    assert f"location\tcn=bo,{location}" in muniment("user", "show", "bo@plant")
+    muniment("user", "add", "bo@directory.admin", "--in", location, "--random", code=3)
+    muniment("unit", "remove", location, code=3)
+    muniment("user", "remove", "bo@plant")
+    muniment("unit", "remove", location)
+
+
+def test_clients_are_public_or_confidential(muniment: Muniment) -> None:
+    assert muniment("client", "add", "phone") == ""
+    assert len(muniment("client", "add", "desk", "--confidential").strip()) >= 16
+    listed = muniment("client", "list")
+    assert re.search(r"^phone\tpublic", listed, re.MULTILINE)
+    assert re.search(r"^desk\tconfidential", listed, re.MULTILINE)
+    muniment("client", "remove", "phone")
+    assert "phone" not in muniment("client", "list")
+
+
+def test_a_resource_is_activated_once(muniment: Muniment) -> None:
+    identifier = muniment("resource", "add", "The Big Archive").strip()
+    assert muniment("resource", "activate", "The Big Archive").strip()
+    muniment("resource", "activate", identifier, code=3)
+    muniment("resource", "admit", identifier, "directory.admin", "administrators@directory.admin")
+    assert muniment("resource", "members", "The Big Archive").count("\n") == 2
+    muniment("resource", "expel", "The Big Archive", "directory.admin")
+    assert muniment("resource", "members", "The Big Archive").count("\n") == 1
+    muniment("resource", "add", "The+Big+Archive", code=3)
+    muniment("resource", "remove", "The Big Archive")
+
+
+def test_types_are_made_by_command_and_by_file(muniment: Muniment, tmp_path: Path) -> None:
+    muniment("type", "add", "letter")
+    muniment("type", "property", "letter", "pages", "integer")
+    muniment("type", "property", "letter", "pages", "colour", code=2)
+    muniment("type", "add", "letter", code=3)
+    file = tmp_path / "types.toml"
+    file.write_text('[types.memo]\nparent = "letter"\nproperties = { urgent = "boolean" }\n')
+    assert muniment("type", "load", str(file)).splitlines() == ["type memo", "property memo.urgent"]
+    assert muniment("type", "load", str(file)).strip() == "nothing new"
+    listed = muniment("type", "list")
+    assert re.search(r"^memo\tletter\turgent boolean", listed, re.MULTILINE)
+    muniment("type", "load", str(tmp_path / "none.toml"), code=1)
+    assert "none.toml" in muniment.err
+
+
+def test_acls_are_made_changed_and_removed(muniment: Muniment) -> None:
+    muniment("acl", "add", "readers", "world=READ", "owner=delete")
+    assert re.search(r"^readers\t.*owner=DELETE, world=READ", muniment("acl", "list"), re.MULTILINE)
+    muniment("acl", "change", "readers", "world=BROWSE")
+    assert "world=BROWSE" in muniment("acl", "list")
+    muniment("acl", "change", "readers", "world:READ", code=2)
+    muniment("acl", "remove", "readers")
+    muniment("acl", "remove", "readers", code=3)
+
+
+def test_another_repository_has_a_resource_of_its_own(muniment: Muniment) -> None:
+    identifier = muniment("repository", "add", "second").strip()
+    assert f"second\t{identifier}" in muniment("repository", "list")
+    assert "Documents of second" in muniment("resource", "list")
+
+
+def test_the_index_says_that_there_is_none_before_an_agent_ran(muniment: Muniment) -> None:
+    assert "no index yet" in muniment("index", "status")
+    muniment("index", "check", code=3)
+    assert "index agent" in muniment.err
+
+
+def test_settings_are_shown_without_passwords(muniment: Muniment) -> None:
+    shown = muniment("--set", "directory_database=postgresql://u:sesame@h/n", "settings")
+    assert "web.port\t8443" in shown
+    assert "sesame" not in shown
+
+
+def test_the_settings_page_is_written(muniment: Muniment) -> None:
+    assert muniment("settings", "--markdown").startswith("# Settings")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nonsense"], 2, "nonsense"),
+        (["serve", "--prot", "1"], 2, "--prot"),
+        (["--set", "web.prot=1", "settings"], 3, "web.port"),
+        (["--config", "/none.toml", "settings"], 3, "/none.toml"),
+        (["user", "show", "nobody@nowhere"], 3, "nowhere"),
+        (["import", "/none"], 2, "/none"),
+        (["search", "word", "-r", "none"], 3, "none"),
+    ],
+)
+def test_an_error_is_a_sentence_and_never_a_trace(
+    muniment: Muniment, arguments: list[str], code: int, said: str
+) -> None:
+    muniment(*arguments, code=code)
+    assert said in muniment.err
+    assert "Traceback" not in muniment.err
+
+
+def test_a_data_folder_that_is_not_there_is_named_with_the_way_to_make_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    muniment = Muniment(tmp_path / "none", capsys)
+    muniment("user", "list", "staff", code=5)
+    assert f"--data {tmp_path / 'none'} init" in muniment.err
+
+
+def test_leading_options_may_stand_anywhere(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert commands.run(["settings", "--data", str(data), "--set=web.port=7"]) == 0
+    assert "web.port\t7\t" in capsys.readouterr().out
+
+
+def test_the_demo_refuses_other_folders_and_other_addresses(
+    muniment: Muniment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    muniment("demo", code=3)
+    assert "DATA=" in muniment.err
+    elsewhere = Muniment(tmp_path / "new", capsys)
+    elsewhere("--set", "web.host=0.0.0.0", "demo", code=3)
+    assert "loopback" in elsewhere.err
+    assert not os.path.exists(elsewhere.data)
+
+
+def test_half_an_installation_keeps_to_its_half(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alone = Muniment(tmp_path / "alone", capsys)
+    alone("--set", "halves=directory", "init")
+    assert not (tmp_path / "alone" / "repository.db").exists()
+    alone("--set", "halves=directory", "repository", "list", code=3)
+    assert "does not run here" in alone.err

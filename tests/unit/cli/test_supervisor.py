@@ -1,0 +1,128 @@
+"""The supervisor with real processes that do next to nothing, run in a process of its own because it forks."""
+
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+
+def supervised(roles: str, *, seconds: float = 20, stop_after: float | None = None) -> tuple[int, str]:
+    """Run a supervisor over roles written as Python; give its exit code and what was printed."""
+    program = textwrap.dedent(
+        """
+        import os, sys, threading, time
+        from muniment.cli import logs, supervisor
+        from muniment.cli.supervisor import Role, supervise
+        from muniment.settings import Settings
+        logs.start(Settings())
+        supervisor._FIRST_PAUSE = 0.05
+        def steady(stop, ready):
+            ready(); print("steady", os.getpid(), flush=True); stop.wait(); print("finished", flush=True)
+        """
+    )
+    program += textwrap.dedent(roles) + "\n"
+    program += "sys.exit(supervise(roles, 2, lambda: print('all ready', flush=True)))\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        if stop_after is not None:
+            assert process.stdout is not None
+            printed = process.stdout.readline()
+            while "all ready" not in printed:
+                line = process.stdout.readline()
+                assert line, printed
+                printed += line
+            time.sleep(stop_after)
+            process.terminate()
+            rest, _ = process.communicate(timeout=seconds)
+            return process.returncode, printed + rest
+        printed, _ = process.communicate(timeout=seconds)
+        return process.returncode, printed
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_stop_lets_every_process_finish() -> None:
+    code, printed = supervised("roles = [Role('one', steady), Role('two', steady)]", stop_after=0.2)
+    assert code == 0
+    assert printed.count("finished") == 2
+
+
+def test_all_are_ready_before_ready_is_said() -> None:
+    late = """
+    def late(stop, ready):
+        time.sleep(0.5); print("late", flush=True); ready(); stop.wait()
+    roles = [Role('one', steady), Role('late', late)]
+    """
+    code, printed = supervised(late, stop_after=0)
+    assert code == 0
+    assert printed.index("late") < printed.index("all ready")
+
+
+def test_a_process_that_cannot_start_ends_everything() -> None:
+    broken = """
+    from muniment.cli.outcome import Failure
+    def broken(stop, ready):
+        raise Failure("The key is missing.")
+    roles = [Role('one', steady), Role('broken', broken)]
+    """
+    code, printed = supervised(broken)
+    assert code == 1
+    assert "The key is missing." in printed
+    assert "Traceback" not in printed
+    assert "finished" in printed or "steady" not in printed
+
+
+def test_a_bug_leaves_its_trace_in_the_log() -> None:
+    broken = """
+    def broken(stop, ready):
+        raise KeyError("nobody saw this coming")
+    roles = [Role('broken', broken)]
+    """
+    code, printed = supervised(broken)
+    assert code == 1
+    assert "Traceback" in printed
+
+
+def test_one_that_falls_is_started_again_after_a_pause() -> None:
+    falling = """
+    def falling(stop, ready):
+        ready(); print("begun", flush=True); stop.wait(0.2)
+    roles = [Role('one', steady), Role('falling', falling)]
+    """
+    code, printed = supervised(falling, stop_after=1.5)
+    assert code == 0
+    assert 2 <= printed.count("begun") <= 8
+    assert printed.count("steady") == 1
+
+
+def test_when_a_vital_one_falls_everything_ends() -> None:
+    vital = """
+    def vital(stop, ready):
+        ready(); time.sleep(0.3)
+    roles = [Role('one', steady), Role('vital', vital, vital=True)]
+    """
+    code, printed = supervised(vital)
+    assert code == 1
+    assert "finished" in printed
+
+
+@pytest.mark.timeout(60)
+def test_one_that_does_not_stop_in_time_is_stopped_by_force() -> None:
+    stubborn = """
+    def stubborn(stop, ready):
+        ready()
+        while True: time.sleep(60)
+    from muniment.cli import supervisor
+    supervisor._GRACE_SECONDS = 0
+    roles = [Role('stubborn', stubborn)]
+    """
+    began = time.monotonic()
+    code, printed = supervised(stubborn, stop_after=0.1, seconds=40)
+    assert code == 0
+    assert "stopped by force" in printed
+    assert time.monotonic() - began < 30

@@ -1,0 +1,102 @@
+"""A small directory for tests of its decisions: one partition, one client, one resource that admits a group."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from muniment.db import Database, Instant
+from muniment.directory import entries, grants, memberships, resources
+from muniment.directory.entries import Entry
+from muniment.directory.options import DirectoryOptions
+from muniment.directory.passwords import hash_now
+from muniment.directory.refusals import InvalidGrant
+
+SCOPE = "resource:My+API"
+PASSWORD = "right"
+HASH = hash_now(PASSWORD, memory_kib=8192, passes=1)
+
+
+class Office:
+    """Partition People with the users alice (in the access role, by a group) and bob (not), and the client app."""
+
+    def __init__(self, database: Database, now: Instant, options: DirectoryOptions | None = None) -> None:
+        self.db = database
+        self.options = options or DirectoryOptions()
+        self.names = self.options.names
+        with database.begin() as cx:
+            grants.initialise(cx, now)
+            self.partition = entries.add_partition(cx, self.names, "People", now)
+            self.alice = entries.add_user(cx, self.partition, "alice", now, password_hash=HASH)
+            self.bob = entries.add_user(cx, self.partition, "bob", now, password_hash=HASH)
+            self.group = entries.add_group(cx, self.partition, "staff", now)
+            memberships.add_member(cx, self.group, self.alice)
+            self.client = entries.add_client(cx, "app", now)
+            self.resource = resources.add(cx, self.names, "My API", now)
+            resources.activate(cx, self.resource.id, now)
+            resources.add_to_role(cx, self.resource, self.group)
+
+    def begin(self, now: Instant, username: str = "alice@People", scope: str = SCOPE) -> grants.Attempt:
+        """Begin a sign-in."""
+        with self.db.read() as cx:
+            return grants.begin_password_sign_in(cx, self.options, "app", None, username, scope, now)
+
+    def finish(self, attempt: grants.Attempt, right: bool, now: Instant) -> grants.Issued | InvalidGrant:
+        """Finish a sign-in."""
+        with self.db.begin() as cx:
+            return grants.finish_password_grant(cx, self.options, attempt, right, now)
+
+    def sign_in(
+        self, now: Instant, username: str = "alice@People", *, right: bool = True
+    ) -> grants.Issued | InvalidGrant:
+        """Ask for tokens with the right password, or a wrong one."""
+        return self.finish(self.begin(now, username), right, now)
+
+    def issue(self, now: Instant, username: str = "alice@People") -> grants.Issued:
+        """Ask for tokens, and get them."""
+        issued = self.sign_in(now, username)
+        assert isinstance(issued, grants.Issued)
+        return issued
+
+    def refresh(self, issued: grants.Issued, now: Instant) -> grants.Issued:
+        """Refresh."""
+        assert isinstance(issued.refresh_token, str)
+        with self.db.begin() as cx:
+            client = grants.begin_refresh(cx, "app", None)
+            return grants.refresh(cx, self.options, client, issued.refresh_token, None, now)
+
+    def info(self, token: str, now: Instant) -> grants.TokenInfo:
+        """Verify a token for the office's resource."""
+        with self.db.read() as cx:
+            return grants.tokeninfo(cx, self.options, token, self.resource.id, now)
+
+    def revoke(self, token: str, now: Instant) -> None:
+        """End a token's grant."""
+        with self.db.begin() as cx:
+            grants.revoke(cx, token, now)
+
+    def disable(self, user: Entry, disabled: bool, now: Instant) -> None:
+        """Disable a user, or enable him."""
+        with self.db.begin() as cx:
+            entries.set_disabled(cx, user, disabled, now)
+
+    def lock(self, user: Entry, locked: bool, now: Instant) -> None:
+        """Lock a user out, or let him in."""
+        with self.db.begin() as cx:
+            entries.set_locked(cx, user, locked, now)
+
+
+@contextmanager
+def counted(database: Database) -> Iterator[list[str]]:
+    """List the statements sent to the database within the block."""
+    sent: list[str] = []
+
+    def note(_cx: sa.Connection, _cursor: object, statement: str, *_more: object) -> None:
+        sent.append(statement)
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    try:
+        yield sent
+    finally:
+        event.remove(database.engine, "before_cursor_execute", note)

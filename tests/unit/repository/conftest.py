@@ -1,0 +1,14 @@
+"""What the tests of the repository's rooms may ask for."""
+
+from pathlib import Path
+
+import pytest
+
+from muniment.db import Database, Instant
+from tests.unit.repository.shelf import Shelf
+
+
+@pytest.fixture
+def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Shelf:
+    """An empty repository."""
+    return Shelf(repository_db, tmp_path / "content", now)

@@ -1,0 +1,322 @@
+"""The index agent: batches, poison, several repositories, rebuilding, checking."""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from muniment.db import SECOND, Database, Instant
+from muniment.repository import agent, batches, changes, links, objects, repositories
+from muniment.repository.changes import START, Position
+from muniment.repository.content import ContentStore
+from muniment.repository.fulltext import fields, generations
+from muniment.repository.fulltext.document import Document, document
+from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
+from muniment.repository.fulltext.generations import Following
+from muniment.repository.refusals import IndexUnavailable, InUse
+from tests.clock import Clock
+from tests.shelf import MARTA, Shelf
+
+
+@pytest.fixture
+def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
+    made = Shelf(repository_db, tmp_path / "shelf", now)
+    yield made
+    made.close()
+
+
+@contextmanager
+def running(
+    database: Database, folder: Path, opening: Callable[[Path], EmbeddedWriter] = EmbeddedWriter
+) -> Iterator[None]:
+    """Run an agent beside the test."""
+    stop = threading.Event()
+    thread = threading.Thread(target=agent.run, args=(database, folder, opening, stop, Clock()))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def eventually(held: Callable[[], bool], seconds: float = 20) -> None:
+    """Wait until it holds."""
+    deadline = time.monotonic() + seconds
+    while not held():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def reader(folder: Path, shelf: Shelf) -> Following:
+    """Follow the index that an agent or a rebuild makes of the shelf's repository."""
+    return Following(folder / str(shelf.repository.id), Embedded)
+
+
+def reached(index: Following, shelf: Shelf) -> bool:
+    """Whether the index is true to the end of the log."""
+    try:
+        position = index.snapshot().position
+    except IndexUnavailable:
+        return False
+    with shelf.database.read() as cx:
+        return position == changes.latest(cx, shelf.repository.id)
+
+
+def keys(index: Following) -> list[str]:
+    """Name the documents in an index."""
+    return sorted(kept.key for kept in index.snapshot().documents())
+
+
+def test_a_batch_covers_so_many_changes_and_moves_the_position_past_them(shelf: Shelf) -> None:
+    made = [shelf.add(f"pump {number}") for number in range(3)]
+    with shelf.database.read() as cx:
+        log = changes.after(cx, shelf.repository.id, START, 100)
+    first = agent.catch_up(shelf.database, shelf.repository, shelf.writer, shelf.now, limit=1)
+    assert first == log[0].position == shelf.index.snapshot().position
+    assert [kept.key for kept in shelf.index.snapshot().documents()] == [made[0]]
+    shelf.catch_up()
+    assert shelf.writer.position == log[-1].position
+    assert agent.catch_up(shelf.database, shelf.repository, shelf.writer, shelf.now) == log[-1].position
+
+
+def test_a_batch_of_much_text_closes_early_without_losing_a_change(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "CHARACTERS", 50)
+    monkeypatch.setattr(batches, "_TEXTS_AT_A_TIME", 1)
+    made = [shelf.add("pump", "valve " * 10) for _ in range(4)]
+    first = agent.catch_up(shelf.database, shelf.repository, shelf.writer, shelf.now)
+    assert len(list(shelf.index.snapshot().documents())) == 1
+    with shelf.database.read() as cx:
+        assert first < changes.latest(cx, shelf.repository.id)
+    shelf.catch_up()
+    assert shelf.found(MARTA, "valve") == made
+    assert shelf.report().sound
+
+
+def test_a_repeated_batch_changes_nothing(shelf: Shelf) -> None:
+    made = [shelf.add("pump", "valve") for _ in range(3)]
+    shelf.catch_up()
+    shelf.writer.apply((), (), START)
+    shelf.catch_up()
+    assert shelf.found(MARTA, "valve") == made
+    assert shelf.report().sound
+
+
+def test_a_writer_that_commits_late_is_not_skipped(shelf: Shelf) -> None:
+    """On SQLite the second writer waits for the first; on PostgreSQL it overtakes it."""
+    late, seen = threading.Event(), threading.Event()
+
+    def first_writer() -> None:
+        with shelf.database.begin() as cx:
+            objects.create(
+                cx, shelf.repository, shelf.catalogue, MARTA, "document", {"object_name": "late"}, None, None, shelf.now
+            )
+            late.set()
+            seen.wait(2 if shelf.database.dialect == "sqlite" else 30)
+
+    thread = threading.Thread(target=first_writer)
+    thread.start()
+    late.wait(30)
+    second = shelf.add("early") if shelf.database.dialect == "postgresql" else ""
+    shelf.catch_up()
+    assert len(list(shelf.index.snapshot().documents())) <= bool(second)
+    seen.set()
+    thread.join(30)
+    shelf.catch_up()
+    assert len(shelf.found(MARTA, "late")) == 1
+    assert shelf.report().sound
+
+
+def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = shelf.add("pump bad"), shelf.add("pump good")
+
+    def poisoned(stored: objects.StoredObject, values: object, said: str) -> Document:
+        if stored.id == bad:
+            raise ValueError("poison")
+        return document(stored, values, said)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(batches, "document", poisoned)
+    shelf.catch_up()
+    assert shelf.found(MARTA, "pump") == [good]
+    with shelf.database.read() as cx:
+        assert batches.reason(cx, bad) == "ValueError: poison"
+        assert batches.reason(cx, good) is None
+    report = shelf.report()
+    assert report.sound
+    assert report.unindexed == 1
+    monkeypatch.undo()
+    shelf.change(bad, title="cured")
+    shelf.catch_up()
+    assert shelf.found(MARTA, "pump") == [bad, good]
+    with shelf.database.read() as cx:
+        assert batches.reason(cx, bad) is None
+
+
+class Choosy(EmbeddedWriter):
+    """A writer that refuses documents named `poison`; with ``fatal`` it is of no more use afterwards."""
+
+    fatal = False
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.dead = False
+
+    def apply(self, documents: Iterable[Document], gone: Collection[str], position: Position) -> None:
+        """Refuse, or write."""
+        given = list(documents)
+        if self.dead or any("poison" in each.values["object_name"] for each in given):
+            self.dead = self.fatal
+            raise IndexUnavailable("the engine fails")
+        super().apply(given, gone, position)
+
+
+class Fragile(Choosy):
+    fatal = True
+
+
+def test_an_object_that_the_engine_refuses_is_left_out(shelf: Shelf, tmp_path: Path) -> None:
+    made = [shelf.add("pump"), shelf.add("poison"), shelf.add("pump")]
+    writer = Choosy(tmp_path / "choosy")
+    with shelf.database.read() as cx:
+        end = changes.latest(cx, shelf.repository.id)
+    assert agent.catch_up(shelf.database, shelf.repository, writer, shelf.now) == end
+    kept = sorted(each.key for each in Embedded(tmp_path / "choosy").snapshot().documents())
+    assert kept == [made[0], made[2]]
+    with shelf.database.read() as cx:
+        assert "engine fails" in (batches.reason(cx, made[1]) or "")
+    writer.close()
+
+
+def test_an_object_that_kills_every_writer_is_passed_over(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent, "_AFTER_AN_ERROR_SECONDS", 0.01)
+    made = [shelf.add("pump"), shelf.add("poison"), shelf.add("pump")]
+    index = reader(tmp_path / "indexes", shelf)
+    with running(shelf.database, tmp_path / "indexes", Fragile):
+        eventually(lambda: reached(index, shelf))
+    assert keys(index) == [made[0], made[2]]
+    with shelf.database.read() as cx:
+        assert batches.unindexed_in(cx, shelf.repository.id) == {made[1]}
+
+
+def test_the_agent_follows_repositories_made_meanwhile_and_runs_once(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent, "_LOOK_FOR_REPOSITORIES_SECONDS", 0.05)
+    first = shelf.add("pump")
+    index = reader(tmp_path / "indexes", shelf)
+    with pytest.raises(IndexUnavailable):
+        index.snapshot()
+    with running(shelf.database, tmp_path / "indexes"):
+        eventually(lambda: reached(index, shelf))
+        assert keys(index) == [first]
+        with shelf.database.begin() as cx:
+            other = repositories.add(cx, "other", shelf.repository.resource_id, "", shelf.now)
+        eventually(lambda: generations.current(tmp_path / "indexes" / str(other.id)) is not None)
+        with pytest.raises(InUse):
+            agent.run(shelf.database, tmp_path / "indexes", EmbeddedWriter, threading.Event(), Clock())
+        second = shelf.add("pump")
+        eventually(lambda: reached(index, shelf))
+        assert keys(index) == [first, second]
+
+
+def test_a_rebuild_beside_a_running_agent_takes_over_and_the_old_index_is_cleared_away(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    folder = tmp_path / "indexes"
+    index = reader(folder, shelf)
+    own = folder / str(shelf.repository.id)
+    heard: list[int] = []
+    first = shelf.add("pump")
+    with running(shelf.database, folder):
+        eventually(lambda: reached(index, shelf))
+        before = index.snapshot()
+        agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock(), heard.append)
+        assert generations.current(own) == own / "2"
+        assert keys(index) == [first]
+        assert [kept.key for kept in before.documents()] == [first]
+        second = shelf.add("pump")
+        eventually(lambda: reached(index, shelf))
+        assert keys(index) == [first, second]
+        assert agent.check(shelf.database, shelf.repository, index.snapshot()).sound
+    assert heard[-1] == 1
+    assert generations.sweep(own, time.time()) == 0
+    assert generations.sweep(own, time.time() + 3600) == 1
+    assert sorted(each.name for each in own.iterdir() if each.is_dir()) == ["2"]
+    with generations.rebuilding(own), pytest.raises(InUse):
+        agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock())
+
+
+def test_an_index_ahead_of_its_database_is_made_again(shelf: Shelf, tmp_path: Path) -> None:
+    folder, kept = tmp_path / "indexes", shelf.add("pump")
+    own = folder / str(shelf.repository.id)
+    generation = generations.begin(own)
+    writer = EmbeddedWriter(generation)
+    writer.apply((), (), Position(2**62, 2**62))
+    writer.close()
+    generations.switch(own, generation)
+    index = reader(folder, shelf)
+    with running(shelf.database, folder):
+        eventually(lambda: generations.current(own) == own / "2" and reached(index, shelf))
+    assert keys(index) == [kept]
+
+
+def test_the_checker_counts_each_fault(shelf: Shelf) -> None:
+    made = [shelf.add(f"pump {number}", "valve") for number in range(5)]
+    shelf.catch_up()
+    assert shelf.report().sound
+    held = {kept.key: kept for kept in shelf.index.snapshot().documents()}
+    position = shelf.writer.position
+    strange = Document("0900000100ffffff", "document", 1, "marta@staff", {"object_name": ("x",)}, "")
+    stale = Document(made[1], "document", held[made[1]].acl, "marta@staff", held[made[1]].values, "other")
+    shelf.writer.apply([stale, strange], [made[0]], position)
+    writer = shelf.writer._writer
+    assert writer is not None
+    writer.add_document(fields.filled(held[made[2]], shelf.writer._schema))
+    shelf.writer.apply((), (), position)
+    shelf.change(made[3], title="waiting")
+    shelf.delete(made[4])
+    report = shelf.report()
+    assert (report.missing, report.stale, report.extra, report.doubled) == (1, 1, 1, 1)
+    assert report.samples["missing"] == (made[0],)
+    assert report.samples["stale"] == (made[1],)
+    assert report.samples["extra"] == (strange.key,)
+    assert report.samples["doubled"] == (made[2],)
+    assert (report.waiting, report.objects, report.documents) == (2, 4, 6)
+    assert not report.sound
+
+
+def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_names(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent, "_CHORES_SECONDS", 0.0)
+    folder, store = tmp_path / "indexes", ContentStore(tmp_path / "content")
+    own = folder / str(shelf.repository.id)
+    left = store.put([b"left by a crash"])
+    with shelf.database.begin() as cx:
+        links.keep(cx, shelf.repository.id, MARTA.id, b"{}", 60, shelf.now)
+    agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock())
+    agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock())
+    later = int((time.time() + 2 * 86_400) * SECOND)
+    stop = threading.Event()
+    thread = threading.Thread(
+        target=agent.run, args=(shelf.database, folder, EmbeddedWriter, stop, lambda: later, store)
+    )
+    thread.start()
+    try:
+        eventually(lambda: not store.verify(left.key, left.sha256) and not (own / "1").exists())
+    finally:
+        stop.set()
+        thread.join(30)
+    assert (own / "2").exists()
+    with shelf.database.read() as cx:
+        assert not links.kept(cx, shelf.repository.id, MARTA.id, b"{}", 0)

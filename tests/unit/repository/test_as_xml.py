@@ -1,0 +1,215 @@
+"""AQL in XML: the document of given 2.8, and what is refused where."""
+
+import pytest
+
+from muniment.repository.aql import as_xml
+from muniment.repository.aql.tree import (
+    Both,
+    Expression,
+    ExpressionSet,
+    Fulltext,
+    Limits,
+    Property,
+    PropertyList,
+    PropertyRange,
+    Query,
+    Term,
+)
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import BadQuery, NotOfferedYet, UnknownType
+
+NAMES = RepositoryNames()
+FIELD = RepositoryNames(vocab_namespace="urn:field", type_prefix="dm_", system_property_prefix="r_")
+LIMITS = Limits()
+NAMESPACE = f'xmlns="{NAMES.vocab_namespace}"'
+
+
+def read(body: str, names: RepositoryNames = NAMES, limits: Limits = LIMITS) -> Query:
+    return as_xml.read(body.encode(), names, limits)
+
+
+def read_set(inside: str, limits: Limits = LIMITS) -> Expression | None:
+    return read(
+        f"<search {NAMESPACE}><expression-set><expressions>{inside}</expressions></expression-set></search>",
+        limits=limits,
+    ).condition
+
+
+def test_2_8_the_shown_document_is_read() -> None:
+    query = read(f"""<?xml version="1.0" encoding="UTF-8"?>
+        <search {NAMESPACE}>
+          <types><type>document</type></types>
+          <expression-set operator="AND"><expressions>
+            <fulltext>valve maintenance</fulltext>
+            <property name="object_name" operator="BEGINS_WITH"> pump </property>
+            <property-list name="owner_name" operator="IN">
+              <values><value>marta</value><value> jon</value></values></property-list>
+            <property-range name="r_full_content_size" operator="BETWEEN">
+              <from>1000</from><to> 900000 </to></property-range>
+          </expressions></expression-set>
+        </search>""")
+    assert query == Query(
+        ("document",),
+        ExpressionSet(
+            "AND",
+            (
+                Fulltext(Both((Term("valve"), Term("maintenance")))),
+                Property("object_name", "BEGINS_WITH", "pump"),
+                PropertyList("owner_name", "IN", ("marta", "jon")),
+                PropertyRange("r_full_content_size", "BETWEEN", "1000", "900000"),
+            ),
+        ),
+    )
+
+
+def test_a_prefix_for_the_namespace_reads_alike() -> None:
+    prefixed = f'<q:search xmlns:q="{NAMES.vocab_namespace}"><q:types><q:type>report</q:type></q:types></q:search>'
+    assert read(prefixed) == read(f"<search {NAMESPACE}><types><type>report</type></types></search>")
+
+
+def test_a_query_without_conditions_asks_for_everything() -> None:
+    assert read(f"<search {NAMESPACE}/>") == Query()
+    assert read(f"<search {NAMESPACE}><types/></search>") == Query()
+
+
+def test_an_absent_operator_means_and() -> None:
+    assert read_set("<fulltext>a</fulltext>") == ExpressionSet("AND", (Fulltext(Term("a")),))
+
+
+def test_sets_nest() -> None:
+    inner = '<expression-set operator="OR"><expressions><fulltext>a</fulltext></expressions></expression-set>'
+    assert read_set(inner) == ExpressionSet("AND", (ExpressionSet("OR", (Fulltext(Term("a")),)),))
+
+
+def test_harmless_attributes_are_taken() -> None:
+    body = (
+        f'<search {NAMESPACE} all-versions="false" include-hidden-objects="false">'
+        '<expression-set template="false"><expressions><fulltext fuzzy="false" template="false">a</fulltext>'
+        '<property name="keywords" operator="BEGINS_WITH" repeating="true" case-sensitive="false" exact-match="false">'
+        "b</property></expressions></expression-set></search>"
+    )
+    assert isinstance(read(body).condition, ExpressionSet)
+
+
+def test_the_settings_names_become_neutral() -> None:
+    query = read(
+        '<search xmlns="urn:field"><types><type>dm_document</type><type>report</type></types>'
+        '<expression-set><expressions><property-list name="r_object_type" operator="IN"><values>'
+        "<value>dm_folder</value><value>dm_mine</value></values></property-list></expressions></expression-set></search>",
+        FIELD,
+    )
+    assert query.types == ("document", "report")
+    assert query.condition == ExpressionSet("AND", (PropertyList("r_object_type", "IN", ("folder", "dm_mine")),))
+    with pytest.raises(UnknownType, match="dm_document"):
+        read('<search xmlns="urn:field"><types><type>document</type></types></search>', FIELD)
+
+
+def test_a_system_property_is_known_by_the_settings_prefix() -> None:
+    names = RepositoryNames(system_property_prefix="sys_")
+    assert as_xml.neutral_property("sys_modify_date", names) == "r_modify_date"
+    assert as_xml.neutral_property("title", names) == "title"
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        *(
+            f'<property name="title" operator="{op}">a</property>'
+            for op in ("EQUAL", "CONTAINS", "IS_NULL", "UNDEFINED")
+        ),
+        '<property-list name="title" operator="NOT_IN"><values><value>a</value></values></property-list>',
+        '<relative-date name="r_modify_date" operator="GREATER_THAN" time-unit="YEAR">-2</relative-date>',
+        '<fulltext fuzzy="true">a</fulltext>',
+        '<fulltext template="true">a</fulltext>',
+        '<property name="title" operator="BEGINS_WITH" case-sensitive="true">a</property>',
+        '<property name="title" operator="BEGINS_WITH" exact-match="true">a</property>',
+    ],
+)
+def test_what_the_interface_knows_is_not_offered_yet(inside: str) -> None:
+    with pytest.raises(NotOfferedYet, match=r"is not offered yet \(line 1, column \d+\)"):
+        read_set(inside)
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        '<search {ns} all-versions="true"/>',
+        '<search {ns} include-hidden-objects="true"/>',
+        '<search {ns} max-results-for-facets="5"/>',
+        *(f"<search {{ns}}><{part}/></search>" for part in ("columns", "sorts", "locations", "collections")),
+        "<search {ns}><facet-definitions/></search>",
+        "<search {ns}><repositories/></search>",
+    ],
+)
+def test_parts_of_later_are_not_offered_yet(root: str) -> None:
+    with pytest.raises(NotOfferedYet, match="is not offered yet"):
+        read(root.format(ns=NAMESPACE))
+
+
+@pytest.mark.parametrize(
+    ("inside", "said"),
+    [
+        ("", "at least one expression"),
+        ("loose <fulltext>a</fulltext>", "holds elements, not the text 'loose'"),
+        ("<nonsense/>", "no expression 'nonsense'"),
+        ("<fulltext><b/></fulltext>", "holds text, no element 'b'"),
+        ('<fulltext colour="red">a</fulltext>', "no attribute 'colour'"),
+        ('<fulltext fuzzy="maybe">a</fulltext>', "true or false"),
+        ('<property operator="BEGINS_WITH">a</property>', "no attribute 'name'"),
+        ('<property name="title">a</property>', "no attribute 'operator'"),
+        ('<property name="title" operator="LIKE">a</property>', "BEGINS_WITH, not 'LIKE'"),
+        ('<property name="title" operator="IN">a</property>', "BEGINS_WITH, not 'IN'"),
+        ('<property-list name="title" operator="IN"/>', "one element 'values', not 0"),
+        ('<property-list name="title" operator="IN"><values/></property-list>', "at least one value"),
+        ('<property-list name="title" operator="IN"><values><v/></values></property-list>', "no element 'v'"),
+        ('<property-range name="size" operator="BETWEEN"><from>1</from></property-range>', "no 'to' value"),
+        ('<property-range name="size" operator="BETWEEN"><from/><to>1</to></property-range>', "no 'from' value"),
+        ('<property-range name="size"><from>1</from><from>2</from><to>1</to></property-range>', "one 'from'"),
+        ('<expression-set operator="XOR"><expressions/></expression-set>', "AND or OR, not 'XOR'"),
+        ("<expression-set/>", "one element 'expressions', not 0"),
+        ('<fulltext xmlns="urn:other">a</fulltext>', "namespace 'urn:other'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(inside: str, said: str) -> None:
+    with pytest.raises(BadQuery) as refused:
+        read_set(inside)
+    assert said in refused.value.sentence
+    assert "(line 1, column " in refused.value.sentence
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("<search/>", "namespace ''"),
+        ('<search xmlns="urn:other"/>', "namespace 'urn:other'"),
+        (f"<find {NAMESPACE}/>", "root element is 'search'"),
+        (f"<search {NAMESPACE}><nonsense/></search>", "no element 'nonsense'"),
+        (f"<search {NAMESPACE}><types/><types/></search>", "more than one 'types'"),
+        (f"<search {NAMESPACE}><types><typ/></types></search>", "no element 'typ'"),
+        (f"<search {NAMESPACE}>", "not well-formed"),
+        (f"<!DOCTYPE search><search {NAMESPACE}/>", "document type declaration"),
+    ],
+)
+def test_a_document_of_another_kind_is_refused(body: str, said: str) -> None:
+    with pytest.raises(BadQuery) as refused:
+        read(body)
+    assert said in refused.value.sentence
+    assert "(line 1, column " in refused.value.sentence
+
+
+def test_limits_hold() -> None:
+    nested = "<expression-set><expressions>" * 3 + "<fulltext>a</fulltext>" + "</expressions></expression-set>" * 3
+    assert read_set(nested, Limits(depth=4))
+    with pytest.raises(BadQuery, match="nested deeper than 3"):
+        read_set(nested, Limits(depth=3))
+    with pytest.raises(BadQuery, match="nested deeper"):
+        read_set("<expression-set><expressions>" * 50_000)
+    values = "<value>a</value>" * 10
+    listed = f'<property-list name="title" operator="IN"><values>{values}</values></property-list>'
+    assert read_set(listed, Limits(clauses=12))
+    with pytest.raises(BadQuery, match="more than 11"):
+        read_set(listed, Limits(clauses=11))
+    with pytest.raises(BadQuery, match=r"more than 11 keywords \(line"):
+        read_set(f"<fulltext>{'a ' * 12}</fulltext>", Limits(clauses=11))
+    with pytest.raises(BadQuery, match="more than 12"):
+        read_set(f'<fulltext>"{"a " * 11}"</fulltext>', Limits(clauses=12))

@@ -1,0 +1,134 @@
+"""Keep these bytes; give me those bytes; are they still what they were?"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from muniment.db import SECOND
+from muniment.repository import objects
+from muniment.repository.content import PIECE, ContentStore, StoredContent
+from muniment.repository.refusals import ContentDamaged
+from tests.unit.repository.shelf import Shelf
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ContentStore:
+    return ContentStore(tmp_path / "content")
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@given(st.lists(st.binary(max_size=300_000), max_size=4), st.data())
+def test_what_was_kept_is_given_back_whole_and_in_ranges(
+    store: ContentStore, pieces: list[bytes], data: st.DataObject
+) -> None:
+    whole = b"".join(pieces)
+    kept = store.put(pieces)
+    assert kept.size == len(whole)
+    assert kept.sha256 == hashlib.sha256(whole).digest()
+    assert b"".join(store.read(kept)) == whole
+    start = data.draw(st.integers(0, len(whole)))
+    length = data.draw(st.integers(0, len(whole) + 10))
+    assert b"".join(store.read(kept, start, length)) == whole[start : start + length]
+    assert store.verify(kept.key, kept.sha256)
+
+
+def test_pieces_that_end_with_an_exception_leave_nothing(store: ContentStore, tmp_path: Path) -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"x" * 10
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        store.put(broken())
+    writer = store.writer()
+    writer.write(b"half")
+    writer.abort()
+    assert files(tmp_path) == []
+    with pytest.raises(ValueError, match="given up"):
+        writer.write(b"more")
+
+
+def test_a_finished_content_is_not_aborted(store: ContentStore) -> None:
+    writer = store.writer()
+    writer.write(b"kept")
+    kept = writer.finish()
+    writer.abort()
+    assert b"".join(store.read(kept)) == b"kept"
+
+
+def place(tmp_path: Path, kept: StoredContent) -> Path:
+    (found,) = tmp_path.rglob(kept.key)
+    return found
+
+
+def test_damaged_content_is_never_given_back_whole(store: ContentStore, tmp_path: Path) -> None:
+    whole = os.urandom(PIECE * 2 + 10)
+    kept = store.put([whole])
+    changed = bytearray(whole)
+    changed[5] ^= 1
+    place(tmp_path, kept).write_bytes(changed)
+    given_back: list[bytes] = []
+    with pytest.raises(ContentDamaged):
+        given_back.extend(store.read(kept))
+    assert sum(map(len, given_back)) < len(whole)
+    assert not store.verify(kept.key, kept.sha256)
+
+
+def test_content_of_another_size_is_refused_at_the_first_piece(store: ContentStore, tmp_path: Path) -> None:
+    kept = store.put([b"0123456789"])
+    place(tmp_path, kept).write_bytes(b"012")
+    with pytest.raises(ContentDamaged):
+        next(store.read(kept, 1, 1))
+
+
+def test_content_that_is_gone_is_refused_but_who_reads_it_reads_on(store: ContentStore) -> None:
+    kept = store.put([b"x" * PIECE, b"y"])
+    reading = store.read(kept)
+    next(reading)
+    store.remove(kept.key)
+    store.remove(kept.key)
+    assert next(reading) == b"y"
+    with pytest.raises(ContentDamaged):
+        next(store.read(kept))
+    assert not store.verify(kept.key, kept.sha256)
+
+
+def test_a_key_is_never_a_path(store: ContentStore) -> None:
+    for key in ("../x", "", "A" * 32, "0" * 31 + "/"):
+        with pytest.raises(ContentDamaged):
+            store.open(key)
+        store.remove(key)
+
+
+def test_files_and_folders_are_private(store: ContentStore, tmp_path: Path) -> None:
+    kept = store.put([b"x"])
+    assert place(tmp_path, kept).parent.stat().st_mode & 0o077 == 0
+
+
+def test_the_sweep_removes_what_no_object_names_and_nothing_else(shelf: Shelf, tmp_path: Path) -> None:
+    named, _orphan, young = (shelf.store.put([text]) for text in (b"named", b"orphan", b"young"))
+    shelf.create({"object_name": "x"}, content=named)
+    part = shelf.store.writer()
+    part.write(b"left by a crash")
+    for path in files(tmp_path):
+        if path.name != young.key:
+            os.utime(path, (1000, 1000))
+    with shelf.database.read() as cx:
+        assert objects.sweep(cx, shelf.store, 2000 * SECOND) == 1
+    kept = {path.name for path in files(tmp_path / "content")}
+    assert kept == {named.key, young.key}
+    part.abort()
+
+
+def test_stored_content_compares_by_value() -> None:
+    kept = StoredContent("k", 1, b"d")
+    assert msgspec.structs.replace(kept) == kept

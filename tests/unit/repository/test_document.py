@@ -1,0 +1,44 @@
+"""An object as the index keeps it, and how it fills the fields."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muniment.repository.fulltext import fields
+from muniment.repository.fulltext.analysis import LANGUAGES, Analyser
+from muniment.repository.fulltext.document import document
+from tests.properties.shelves import Row
+
+
+def test_a_document_says_what_the_object_says() -> None:
+    made = document(
+        Row("09" * 8, "report", "Marta@staff", 3, {}, ""), {"title": ["a\ud800"], "size": [5], "none": []}, "ﬁle"
+    )
+    assert (made.key, made.type, made.owner, made.acl) == ("09" * 8, "report", "Marta@staff", 3)
+    assert made.values == {"title": ("a?",), "size": (5,)}
+    assert made.text == "file"
+
+
+def test_words_are_folded_and_stemmed() -> None:
+    english = Analyser("English")
+    assert [word for _, word in english.exact("ÉCOLE's Straße, İstanbul ﬁle 12:30 a_b")] == (
+        ["ecole", "s", "strasse", "istanbul", "file", "12", "30", "a", "b"]
+    )
+    assert {word for _, word in english.stemmed("connect connected Connections connecting")} == {"connect"}
+    assert Analyser("German").stemmed("Häuser") == Analyser("German").stemmed("hauser")
+    assert english.exact("e\u0301") == english.exact("é")
+    assert english.exact("a " + "b" * 600 + " c") == [(0, "a"), (2, "c")]
+
+
+def test_every_language_has_stems() -> None:
+    for language in LANGUAGES:
+        assert Analyser(language).stemmed("word") != []
+    with pytest.raises(ValueError, match="no stemming for 'Klingon'"):
+        Analyser("Klingon")
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_doubles_keep_their_order(one: float, other: float) -> None:
+    assert (one < other) == (fields.sortable(one) < fields.sortable(other))
+    assert (one == other) == (fields.sortable(one) == fields.sortable(other))
+    assert fields.double(fields.sortable(one)) == one

@@ -1,0 +1,325 @@
+"""The embedded index: what an answer looks like, what a commit is, what happens when something fails."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tantivy
+
+from muniment.repository.aql.tree import (
+    Both,
+    Either,
+    Expression,
+    ExpressionSet,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Property,
+    PropertyList,
+    PropertyRange,
+    Query,
+    Term,
+    Value,
+    Without,
+)
+from muniment.repository.changes import START, Position
+from muniment.repository.fulltext import failures, fields
+from muniment.repository.fulltext.answers import REACH
+from muniment.repository.fulltext.compile import string_range
+from muniment.repository.fulltext.document import Document
+from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
+from muniment.repository.fulltext.index import Answer, Facet, Search, Statistics, Visible
+from muniment.repository.refusals import BadQuery, IndexUnavailable
+
+EVERYTHING = Visible(everything=True)
+
+
+def key(at: int) -> str:
+    return f"{0x0900000100000000 + at:016x}"
+
+
+def kept(at: int, text: str = "", acl: int = 1, owner: str = "marta@staff", **values: Value) -> Document:
+    return Document(key(at), "document", acl, owner, {name: (value,) for name, value in values.items()}, text)
+
+
+class World:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.writer = EmbeddedWriter(folder)
+        self.reader = Embedded(folder)
+        self.at = 0
+
+    def hold(self, *documents: Document, gone: tuple[str, ...] = ()) -> None:
+        self.at += 1
+        self.writer.apply(documents, gone, Position(0, self.at))
+
+    def ask(self, condition: Expression | None, visible: Visible = EVERYTHING, **more: object) -> Answer:
+        limit, offset = int(str(more.pop("limit", 100))), int(str(more.pop("offset", 0)))
+        search = Search(Query((), condition), visible, offset, limit, total=True)
+        return self.reader.snapshot().search(search)
+
+    def found(self, condition: Expression | None, visible: Visible = EVERYTHING) -> list[str]:
+        return [hit.object_id for hit in self.ask(condition, visible).hits]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "index")
+    yield made
+    made.writer.close()
+    made.reader.close()
+
+
+def says(text: str) -> Fulltext:
+    return Fulltext(Term(text))
+
+
+def test_a_hit_has_score_excerpt_and_terms(world: World) -> None:
+    world.hold(kept(1, "The valve broke. Pumping stopped at noon.", title="Report"), kept(2, "nothing of it"))
+    (hit,) = world.ask(Fulltext(Either((Term("pumps"), Term("report"), Term("gone"))))).hits
+    assert hit.object_id == key(1)
+    assert hit.score > 0
+    assert hit.excerpt == "The valve broke. Pumping stopped at noon."
+    assert hit.terms == ("pumps", "report")
+
+
+def test_what_may_only_be_browsed_is_found_by_its_metadata_alone(world: World) -> None:
+    world.hold(kept(1, "secret plan", title="Harbour plan"))
+    browse = Visible(browse_acls=frozenset({1}))
+    assert world.found(says("secret"), browse) == []
+    assert world.found(Fulltext(Without(Term("secret"))), browse) == [key(1)]
+    (hit,) = world.ask(Fulltext(Either((Term("plan"), Term("secret")))), browse).hits
+    assert hit.terms == ("plan",)
+    assert hit.excerpt == "Harbour plan"
+    assert world.ask(None, browse).hits[0].excerpt == ""
+    assert world.ask(None, Visible(owner="MARTA@staff")).hits[0].excerpt == "secret plan"
+
+
+def test_phrases_are_exact_and_words_are_stemmed(world: World) -> None:
+    world.hold(kept(1, "big red pumps"), kept(2, "red big pump"), kept(3, title="big", subject="red"))
+    assert world.found(Fulltext(Phrase("big red"))) == [key(1)]
+    assert world.found(Fulltext(Phrase("pumps"))) == [key(1)]
+    assert sorted(world.found(says("pumping"))) == [key(1), key(2)]
+    assert sorted(world.found(Fulltext(Both((Term("big"), Without(Phrase("pumps"))))))) == [key(2), key(3)]
+
+
+def test_a_short_prefix_finds_every_word_however_many(world: World) -> None:
+    world.hold(*(kept(at, f"pu{at}x{at * 7919}") for at in range(1200)))
+    assert world.ask(Fulltext(Term("pu", prefix=True)), limit=10).total == 1200
+    assert world.ask(Property("nothing", "BEGINS_WITH", "p")).total == 0
+
+
+def test_ties_are_ordered_by_identifier_and_pages_join(world: World) -> None:
+    for at in reversed(range(30)):
+        world.hold(kept(at, "pump"))
+    for condition in (says("pump"), None, Fulltext(Term("pum", prefix=True))):
+        assert world.found(condition) == [key(at) for at in range(30)]
+        paged = [hit.object_id for at in range(0, 35, 7) for hit in world.ask(condition, limit=7, offset=at).hits]
+        assert paged == [key(at) for at in range(30)]
+
+
+def test_pages_join_where_ties_reach_deeper_than_ties_are_ordered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert REACH >= 1000
+    monkeypatch.setattr("muniment.repository.fulltext.answers.REACH", 10)
+    for at in reversed(range(12)):
+        world.hold(kept(at, "pump pump" if at in (3, 5) else "pump other"))
+    whole = [hit.object_id for hit in world.ask(says("pump"), limit=12).hits]
+    for size in (1, 3, 4, 5, 11):
+        paged = [
+            hit.object_id for at in range(0, 12, size) for hit in world.ask(says("pump"), limit=size, offset=at).hits
+        ]
+        assert paged == whole
+    assert whole[:2] == [key(3), key(5)]
+
+
+def test_a_page_of_nothing_still_counts(world: World) -> None:
+    world.hold(kept(1, "pump"))
+    answer = world.ask(says("pump"), limit=0)
+    assert answer.hits == ()
+    assert answer.total == 1
+
+
+def test_the_position_is_outside_every_query_and_total(world: World) -> None:
+    assert world.writer.position == START
+    assert world.reader.snapshot().position == START
+    world.hold(kept(1, "position 0.1", title="\0position"))
+    snapshot = world.reader.snapshot()
+    assert snapshot.position == world.writer.position == Position(0, 1)
+    for visible in (EVERYTHING, Visible(owner="marta@staff"), Visible(browse_acls=frozenset({1}))):
+        assert world.ask(None, visible).total == 1
+        assert world.ask(Fulltext(Without(Term("x"))), visible).total == 1
+    assert world.ask(Fulltext(Term("posit", prefix=True))).total == 1
+    assert [each.key for each in snapshot.documents()] == [key(1)]
+    facets = snapshot.search(Search(Query(), EVERYTHING, 0, 1, facets=(Facet("title", 9),))).facets
+    assert facets == {"title": (("\0position", 1),)}
+
+
+def test_a_commit_is_all_or_nothing(world: World) -> None:
+    world.hold(kept(1, "one"), kept(2, "two"))
+
+    def broken() -> Iterator[Document]:
+        yield kept(3, "three")
+        raise RuntimeError("the database went away")
+
+    with pytest.raises(RuntimeError):
+        world.writer.apply(broken(), [key(1)], Position(0, 99))
+    assert world.writer.position == Position(0, 1)
+    assert world.found(None) == [key(1), key(2)]
+    world.hold(kept(2, "second"), gone=(key(1),))
+    assert world.found(None) == [key(2)]
+    assert [each.text for each in world.reader.snapshot().documents()] == ["second"]
+
+
+def test_a_snapshot_stays_what_it_was(world: World) -> None:
+    world.hold(kept(1, "one"))
+    before = world.reader.snapshot()
+    world.hold(gone=(key(1),))
+    assert [each.key for each in before.documents()] == [key(1)]
+    assert list(world.reader.snapshot().documents()) == []
+
+
+def test_documents_come_back_as_they_were_given(world: World) -> None:
+    values: dict[str, tuple[Value, ...]] = {"a": ("x", ""), "b": (1, -(2**63)), "c": (2.0, 0.1), "d": (True,)}
+    given = Document(key(1), "report", 7, "Eve@guests", values, "text\nÉ " * 1000)
+    world.hold(given)
+    (back,) = world.reader.snapshot().documents()
+    assert back == given
+    assert [type(value) for value in back.values["c"]] == [float, float]
+
+
+def test_many_documents_all_come_back(world: World) -> None:
+    world.hold(*(kept(at) for at in range(1001)))
+    assert [each.key for each in world.reader.snapshot().documents()] == [key(at) for at in range(1001)]
+
+
+def test_facets_are_exact_over_several_commits(world: World) -> None:
+    at = 0
+    for commit in range(3):
+        colours = [f"c{n}" for n in range(200) for _ in range(2)] + ["Red"] * (5 - commit) + ["blue"] * 4
+        world.hold(*(kept(at := at + 1, colour=colour, size=2**53 + 1, weight=0.1, draft=True) for colour in colours))
+    wanted = (Facet("colour", 3), Facet("size", 2), Facet("weight", 2), Facet("draft", 2), Facet("none", 2))
+    facets = world.reader.snapshot().search(Search(Query(), EVERYTHING, 0, 1, facets=wanted)).facets
+    assert facets["colour"] == (("Red", 12), ("blue", 12), ("c0", 6))
+    assert facets["size"] == ((str(2**53 + 1), at),)
+    assert facets["weight"] == (("0.1", at),)
+    assert facets["draft"] == (("true", at),)
+    assert facets["none"] == ()
+
+
+def test_statistics_brought_along_stand_in_for_the_index_s_own(world: World) -> None:
+    world.hold(
+        kept(1, "pump valve", acl=1), kept(2, "valve other", acl=1), *(kept(at, "pump x", acl=2) for at in range(3, 40))
+    )
+    seen = Visible(browse_acls=frozenset({1}), read_acls=frozenset({1}))
+    either = Fulltext(Either((Term("pump"), Term("valve"))))
+    own = Statistics(2, {(fields.CONTENT, "pump"): 1, (fields.CONTENT, "valv"): 2})
+    snapshot = world.reader.snapshot()
+    with_own = snapshot.search(Search(Query((), either), seen, 0, 10, statistics=own)).hits
+    without = snapshot.search(Search(Query((), either), seen, 0, 10)).hits
+    assert [hit.object_id for hit in with_own] == [key(1), key(2)]
+    gap = [scores[0].score - scores[1].score for scores in (with_own, without)]
+    assert gap[0] > 3 * gap[1] > 0
+
+
+def test_a_second_writer_is_refused(world: World) -> None:
+    with pytest.raises(IndexUnavailable):
+        EmbeddedWriter(world.folder)
+
+
+def test_a_closed_writer_writes_no_more(world: World) -> None:
+    world.writer.close()
+    world.writer.close()
+    with pytest.raises(IndexUnavailable, match="closed"):
+        world.hold(kept(1))
+    world.writer = EmbeddedWriter(world.folder)
+
+
+def test_no_index_and_another_language_are_refused(tmp_path: Path, world: World) -> None:
+    with pytest.raises(IndexUnavailable, match="no index yet"):
+        Embedded(tmp_path / "nothing").snapshot()
+    with pytest.raises(IndexUnavailable, match=r"made for English .* ask for German .*: run 'muniment index rebuild'"):
+        Embedded(world.folder, "German").snapshot()
+    (world.folder / "muniment.json").write_bytes(b"")
+    with pytest.raises(IndexUnavailable, match="not whole"):
+        Embedded(world.folder).snapshot()
+
+
+def test_a_folder_that_takes_the_place_of_another_is_followed(tmp_path: Path, world: World) -> None:
+    world.hold(kept(1, "old"))
+    assert world.found(None) == [key(1)]
+    rebuilt = EmbeddedWriter(tmp_path / "rebuilt")
+    rebuilt.apply([kept(2, "new")], (), Position(0, 7))
+    rebuilt.close()
+    world.folder.rename(tmp_path / "left")
+    (tmp_path / "rebuilt").rename(world.folder)
+    assert world.found(None) == [key(2)]
+    assert world.reader.snapshot().position == Position(0, 7)
+
+
+def test_a_panic_of_the_engine_is_a_refusal() -> None:
+    with pytest.raises(IndexUnavailable, match="tried"), failures.refused("it was tried"):
+        tantivy.Query.phrase_query(fields.schema(), fields.CONTENT, ["one"])
+    with pytest.raises(KeyboardInterrupt), failures.refused("it was tried"):
+        raise KeyboardInterrupt
+
+
+def test_hostile_queries_stay_cheap(world: World) -> None:
+    world.hold(*(kept(at, f"word{at} pump", colour=f"c{at}" * 30, size=at) for at in range(2000)))
+    many = tuple(Term(f"w{at}", prefix=at % 2 == 0) for at in range(1000))
+    nested: Expression = says("pump")
+    for _ in range(20):
+        nested = ExpressionSet("OR", (nested, ExpressionSet("AND", (nested,))))
+    hostile: list[Expression] = [
+        Fulltext(Either(many)),
+        Fulltext(Both(tuple(Without(part) for part in many))),
+        Fulltext(Phrase("a " * 1000)),
+        Fulltext(Term("a" * 100_000)),
+        Fulltext(Term("a" * 500, prefix=True)),
+        Property("colour", "BEGINS_WITH", "é" * 100_000),
+        PropertyList("colour", "IN", tuple(f"c{at}" * 30 for at in range(1000))),
+        PropertyList("size", "IN", tuple(range(1000))),
+        PropertyRange("colour", "BETWEEN", "c1" * 50, "日" * 100),
+        PropertyRange("colour", "BETWEEN", "\U0001f600" * 99 + "a", "\U0001f600" * 100),
+        PropertyRange("size", "BETWEEN", -(10**30), 10**30),
+    ]
+    for condition in hostile:
+        began = time.perf_counter()
+        world.ask(condition, Visible(browse_acls=frozenset(range(500)), read_acls=frozenset(range(250))), limit=10)
+        assert time.perf_counter() - began < 3, condition
+    assert world.ask(PropertyRange("size", "BETWEEN", -(10**30), 10**30)).total == 2000
+
+
+def test_a_name_that_can_be_no_property_is_refused(world: World) -> None:
+    for name in ("a b", "a.b", "a:[1 TO 2] OR x", ""):
+        with pytest.raises(BadQuery):
+            world.ask(PropertyRange(name, "BETWEEN", 1, 2))
+
+
+def test_a_property_that_nobody_has_yet_finds_nothing(world: World) -> None:
+    world.hold(kept(1))
+    for condition in (
+        PropertyRange("later", "BETWEEN", 1, 2),
+        PropertyRange("later", "BETWEEN", 1.0, 2.0),
+        PropertyRange("later", "BETWEEN", "a", "b"),
+        PropertyList("later", "IN", ("a", 1, 2.0, True)),
+        Property("later", "BEGINS_WITH", ""),
+    ):
+        assert world.found(condition) == []
+    world.hold(kept(2, later="ab"))
+    assert world.found(PropertyRange("later", "BETWEEN", "a", "b")) == [key(2)]
+
+
+def test_a_range_of_strings_that_is_upside_down_is_empty() -> None:
+    assert string_range("b", "a") == []
+    assert string_range("ab", "a") == []
+    assert string_range("a", "a") != []
+
+
+def test_keywords_of_only_punctuation_are_met_by_nothing(world: World) -> None:
+    world.hold(kept(1, "pump"))
+    nothing: list[Keywords | None] = [None, Term("!"), Phrase("-"), Term("?", prefix=True)]
+    for keywords in nothing:
+        assert world.found(Fulltext(keywords)) == []

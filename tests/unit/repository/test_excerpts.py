@@ -1,0 +1,90 @@
+"""Excerpts: around the first match, plain, short, and cheap in a huge text."""
+
+import time
+
+import pytest
+
+from muniment.repository.aql.tree import Phrase, Term
+from muniment.repository.fulltext import excerpts
+from muniment.repository.fulltext.analysis import Analyser
+from muniment.repository.fulltext.excerpts import Finder
+
+ENGLISH = Analyser("English")
+FILLER = "lorem ipsum dolor sit amet consectetur " * 40
+
+
+def excerpt(text: str, *leaves: Term | Phrase) -> str | None:
+    return Finder(ENGLISH, leaves).excerpt(text)
+
+
+@pytest.mark.parametrize(
+    ("leaf", "shown"),
+    [
+        (Term("pumps"), "pumping"),
+        (Term("happiness"), "Happy"),
+        (Term("ecole"), "École"),
+        (Term("Strasse"), "Straße"),
+        (Term("die"), "dying"),
+        (Term("foo-bar"), "foo bars"),
+        (Term("pum", prefix=True), "pumping"),
+        (Term("x-pum", prefix=True), "pumping"),
+        (Phrase("big red"), "BIG,\n red"),
+    ],
+)
+def test_the_first_match_is_shown(leaf: Term | Phrase, shown: str) -> None:
+    found = excerpt(f"{FILLER}{shown} {FILLER}", leaf)
+    assert found is not None
+    assert " ".join(shown.split()) in found
+    assert found.startswith("…")
+    assert found.endswith("…")
+    assert 150 < len(found) <= excerpts.LENGTH + 1
+
+
+def test_what_does_not_match_is_not_shown() -> None:
+    assert excerpt("pumped up", Phrase("pump")) is None
+    assert excerpt("red big", Phrase("big red")) is None
+    assert excerpt("spumps", Term("pump")) is None
+    assert excerpt("anything", Term("!")) is None
+    assert excerpt("anything") is None
+    assert excerpt("", Term("a")) is None
+
+
+def test_the_earliest_of_several_is_shown() -> None:
+    found = excerpt(f"{FILLER} valve {FILLER} pump", Term("pump"), Term("valve"))
+    assert found is not None
+    assert "valve" in found
+
+
+def test_white_space_is_collapsed_and_ends_are_whole() -> None:
+    assert excerpt("a \t\n pump\r\n\r\nz", Term("pump")) == "a pump z"
+    assert excerpts.beginning("  one\n\n two ") == "one two"
+    assert excerpts.beginning("") == ""
+    long = excerpts.beginning("word " * 100)
+    assert long.endswith("word…")
+    assert len(long) <= excerpts.LENGTH + 1
+
+
+def test_a_word_without_end_is_cut() -> None:
+    found = excerpt("y" * 5000 + " pump " + "z" * 5000, Term("pump"))
+    assert found is not None
+    assert "yyy pump…" in found
+    assert len(found) <= excerpts.LENGTH + 2
+
+
+@pytest.mark.parametrize("filler", ["lorem ipsum ", "lörem ipsüm — ", "pumpernickel "])
+def test_a_match_at_the_end_of_a_huge_text_is_found_cheaply(filler: str) -> None:
+    text = filler * (2_000_000 // len(filler)) + "then pumping stopped."
+    began = time.perf_counter()
+    found = excerpt(text, Term("pump"))
+    took = time.perf_counter() - began
+    assert took < 2
+    if filler != "pumpernickel ":
+        assert found is not None
+        assert found.endswith("then pumping stopped.")
+
+
+def test_a_match_over_the_border_of_two_pieces_is_found() -> None:
+    for before in range(65_520, 65_540):
+        found = excerpt("a" * before + " big red", Phrase("big red"))
+        assert found is not None
+        assert found.endswith("big red")

@@ -1,0 +1,350 @@
+"""Every format gives its words, every bad file a clear reason; each is read in the real sandbox."""
+
+import codecs
+import contextlib
+import io
+import os
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from muniment.repository.extraction.findings import Extracted, Unreadable, Unsupported
+from muniment.repository.extraction.process import Reader, extract, limits
+from muniment.repository.options import RepositoryOptions
+from tests.unit.repository import sample_files as made
+
+WORDS = "Grüße aus Łódź, 漢字 и Здравствуй 😀"
+OPTIONS = RepositoryOptions(extraction_seconds=20, extraction_memory_mib=1024)
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Reader]:
+    with Reader(limits(OPTIONS)) as opened:
+        yield opened
+
+
+def read(reader: Reader, content: bytes, name: str = "", media_type: str = "") -> Extracted:
+    descriptor = os.memfd_create("file")
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(content)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return reader.read(descriptor, name, media_type, lambda: True)
+    finally:
+        os.close(descriptor)
+
+
+FORMATS = {
+    "plain.txt": WORDS.encode(),
+    "marked.txt": codecs.BOM_UTF8 + WORDS.encode(),
+    "utf16.txt": codecs.BOM_UTF16_LE + WORDS.encode("utf-16-le"),
+    "utf16be.txt": codecs.BOM_UTF16_BE + WORDS.encode("utf-16-be"),
+    "utf32.txt": codecs.BOM_UTF32_LE + WORDS.encode("utf-32-le"),
+    "notes.md": f"# {WORDS}\n\n* one".encode(),
+    "page.html": f"<!doctype html><meta charset=utf-8><p>{WORDS}</p>".encode(),
+    "page.xhtml": f'<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><p>{WORDS}</p></html>'.encode(),
+    "data.xml": f'<?xml version="1.0"?><a><b>{WORDS}</b></a>'.encode(),
+    "wide.xml": f'<?xml version="1.0" encoding="utf-16"?><a><b>{WORDS}</b></a>'.encode("utf-16"),
+    "a.docx": made.docx(WORDS),
+    "a.odt": made.odt(WORDS),
+    "a.xlsx": made.xlsx(WORDS),
+    "a.pptx": made.pptx(WORDS),
+    "a.epub": made.epub(WORDS),
+    "a.rtf": made.rtf("Grüße aus Łódź, 漢字 и Здравствуй"),
+    "a.eml": made.eml(WORDS),
+    "table.csv": f"a;b\n{WORDS};2".encode(),
+    "unnamed": WORDS.encode(),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("packed", [False, True], ids=["bare", "gzip"])
+def test_non_ascii_words_come_out_of_every_format(reader: Reader, name: str, packed: bool) -> None:
+    content = FORMATS[name]
+    found = read(reader, made.gzipped(content), f"{name}.gz") if packed else read(reader, content, name)
+    assert WORDS.removesuffix(" 😀") in found.text
+    assert found.note == ""
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name.startswith("a.")])
+def test_a_file_is_known_by_its_bytes_whatever_it_is_called(reader: Reader, name: str) -> None:
+    assert "Grüße" in read(reader, FORMATS[name], "holiday.jpeg", "application/octet-stream").text
+
+
+def test_a_pdf_gives_its_words(reader: Reader) -> None:
+    assert read(reader, made.pdf("Grüße aus Büchern (naïve)"), "a.pdf") == Extracted("Grüße aus Büchern (naïve)", "")
+
+
+def test_a_pdf_of_pictures_is_empty_and_says_why(reader: Reader) -> None:
+    assert read(reader, made.pdf(picture=True), "a.pdf") == Extracted("", "The pages hold pictures only, no text.")
+    assert read(reader, made.pdf(), "a.pdf") == Extracted("", "The pages hold no text.")
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        ("Grüße".encode("latin-1"), "text/plain; charset=ISO-8859-1"),
+        ("Grüße".encode("latin-1"), "text/plain"),
+        ("Grüße".encode("latin-1"), "text/plain; charset=utf-8"),
+        ("Grüße".encode(), "text/plain; charset=no-such-charset"),
+        ("Grüße".encode("utf-16-le"), "text/plain; charset=utf-16le"),
+        ("Grüße, written without a mark".encode("utf-16-be"), "text/plain"),
+        ("<meta charset='iso-8859-1'><p>Grüße".encode("latin-1"), "text/html"),
+        ("<meta charset='iso-8859-1'><p>Grüße".encode(), "text/html; charset=utf-8"),
+        ("<?xml version='1.0' encoding='ISO-8859-1'?><a>Grüße</a>".encode("latin-1"), "text/xml"),
+    ],
+)
+def test_the_encoding_is_found(reader: Reader, content: bytes, media_type: str) -> None:
+    assert "Grüße" in read(reader, content, "", media_type).text
+
+
+def test_east_asian_and_cyrillic_charsets_are_known_inside_the_sandbox(reader: Reader) -> None:
+    for charset, words in {"shift_jis": "日本語", "gb18030": "漢字", "euc-kr": "한국어", "koi8-r": "Привет"}.items():
+        assert read(reader, words.encode(charset), "a.txt", f"text/plain; charset={charset}").text == words
+
+
+def test_a_few_bad_bytes_do_not_spoil_utf_8(reader: Reader) -> None:
+    assert (
+        read(reader, "Grüße, Łódź, ".encode() + b"\xff" + "Ärger".encode(), "a.txt").text == "Grüße, Łódź, \ufffdÄrger"
+    )
+
+
+def test_html_gives_words_apart_and_no_script(reader: Reader) -> None:
+    page = (
+        b"<html><head><title>Title</title><style>no{}</style></head><body><h1>Head</h1><script>no()</script>"
+        b"<p>one<b>two</b><!-- no -->three<br>four<table><tr><td>five<td>six</table></body>"
+    )
+    assert read(reader, page, "a.html").text.split() == ["Title", "Head", "onetwothree", "four", "five", "six"]
+
+
+def test_mail_gives_subject_body_and_what_is_attached(reader: Reader) -> None:
+    found = read(reader, made.eml("Body", "<p>Other</p>", ("list.docx", made.docx("attached words"))), "a.eml")
+    for expected in ("Büchner's subject", "zoe@example.org", "Body", "list.docx", "attached words"):
+        assert expected in found.text
+    assert "Other" not in found.text
+    found = read(reader, made.eml("Body", attached=("x.bin", b"\0\1\2" * 100)), "a.eml")
+    assert "Body" in found.text
+    assert "x.bin" in found.note
+
+
+def test_text_is_cut_at_the_limit_and_says_so() -> None:
+    small = RepositoryOptions(extraction_characters=1000)
+    with Reader(limits(small)) as reader:
+        for content, name in (
+            (b"word " * 5000, "a.txt"),
+            (made.docx("word " * 5000), "a.docx"),
+            (b"<p>" + b"word " * 5000, "a.html"),
+        ):
+            found = read(reader, content, name)
+            assert 999 <= len(found.text) <= 1000
+            assert "1000 characters" in found.note
+
+
+def test_characters_that_xml_forbids_are_dropped(reader: Reader) -> None:
+    text = read(reader, "one\x0b two\ufffe\x1bthree\u00ad\nfour ".encode() + b"x" * 200, "a.txt").text
+    assert text == "one twothreefour " + "x" * 200
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("garbage.txt", bytes(range(256)) * 40),
+        ("picture.png", b"\x89PNG\r\n\x1a\n" + bytes(100)),
+        ("archive.zip", made.packed({"a.txt": "words"})),
+        ("archive.tar", b"a.txt".ljust(257, b"\0") + b"ustar" + bytes(300)),
+        ("archive.tar.gz", made.gzipped(b"a.txt".ljust(257, b"\0") + b"ustar" + bytes(300))),
+        ("old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(5000)),
+        ("song.mp3", b"ID3\x03" + os.urandom(5000)),
+    ],
+)
+def test_what_is_not_read_is_unsupported(reader: Reader, name: str, content: bytes) -> None:
+    with pytest.raises(Unsupported):
+        read(reader, content, name, "text/plain")
+
+
+def encrypted_zip(content: bytes) -> bytes:
+    """Set the flag that says `encrypted` on every part."""
+    out = bytearray(content)
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = out.find(signature)
+        while at >= 0:
+            out[at + offset] |= 1
+            at = out.find(signature, at + 4)
+    return bytes(out)
+
+
+MANIFEST = (
+    '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"><manifest:file-entry '
+    'manifest:full-path="content.xml"><manifest:encryption-data/></manifest:file-entry></manifest:manifest>'
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.docx", encrypted_zip(made.docx(WORDS))),
+        ("b.docx", b"\xd0\xcf\x11\xe0" + bytes(600) + "EncryptedPackage".encode("utf-16-le") + bytes(600)),
+        ("a.odt", made.odt(WORDS, MANIFEST)),
+        ("a.pdf", made.pdf("Words", locked=True)),
+    ],
+)
+def test_an_encrypted_file_says_so(reader: Reader, name: str, content: bytes) -> None:
+    with pytest.raises(Unreadable, match="encrypted"):
+        read(reader, content, name)
+
+
+@pytest.mark.parametrize(
+    "name", ["a.docx", "a.odt", "a.xlsx", "a.pptx", "a.epub", "a.docx.gz", "a.txt.gz", "a.pdf", "a.rtf"]
+)
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.9])
+def test_a_truncated_file_says_so(reader: Reader, name: str, kept: float) -> None:
+    bare = name.removesuffix(".gz")
+    whole = made.pdf("Words") if bare == "a.pdf" else FORMATS.get(bare, b"words and words " * 50)
+    whole = made.gzipped(whole) if name.endswith(".gz") else whole
+    cut = whole[: max(12, int(len(whole) * kept))]
+    try:
+        note = read(reader, cut, name).note
+    except Unreadable as refusal:
+        note = str(refusal)
+    assert "truncated or damaged" in note
+
+
+def test_damaged_files_never_bring_the_reader_down(reader: Reader) -> None:
+    contents = {"a.pdf": made.pdf("Words " * 50), **{n: c for n, c in FORMATS.items() if n.startswith("a.")}}
+    for name, content in contents.items():
+        for place in range(8, len(content), max(1, len(content) // 12)):
+            damaged = bytearray(content)
+            damaged[place : place + 8] = b"\xff\x00<&>\xfe\x80\x7f"
+            with contextlib.suppress(Unreadable, Unsupported):
+                read(reader, bytes(damaged), name)
+
+
+def test_an_empty_file_is_empty(reader: Reader) -> None:
+    assert read(reader, b"", "a.docx") == Extracted("", "The file is empty.")
+
+
+# Bombs
+
+
+def nested(depth: int) -> bytes:
+    inner = made.packed({"a.txt": "x"}, zipfile.ZIP_STORED)
+    for _ in range(depth - 1):
+        inner = made.packed({"inner.zip": inner}, zipfile.ZIP_STORED)
+    return inner
+
+
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "ratio.docx": lambda: made.docx("x", **{"word/media/zeros.bin": bytes(64 << 20)}),
+    "text.docx": lambda: made.docx("A" * (40 << 20)),
+    "many-parts.docx": lambda: made.docx("x", **{f"word/media/{number}.bin": "" for number in range(20_001)}),
+    "nested.docx": lambda: made.docx("x", **{"word/embeddings/a.zip": nested(6)}),
+    "nested-ratio.docx": lambda: made.docx(
+        "x", **{"word/embeddings/a.zip": made.packed({str(n): bytes(4 << 20) for n in range(20)})}
+    ),
+    "bomb.txt.gz": lambda: made.gzipped(bytes(100 << 20)),
+    "bomb.gz.gz": lambda: made.gzipped(made.gzipped(b"a" * (100 << 20))),
+    "deep.txt.gz": lambda: made.gzipped(b"words", 5),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_before_it_costs_much(reader: Reader, name: str) -> None:
+    bomb = BOMBS[name]()
+    started = time.monotonic()
+    with pytest.raises(Unreadable, match=r"unpacks to more|deeper than is read|more than \d+ parts"):
+        read(reader, bomb, name)
+    assert time.monotonic() - started < 20
+
+
+def test_archives_within_the_depth_allowed_are_no_bombs(reader: Reader) -> None:
+    assert read(reader, made.docx("words", **{"word/embeddings/a.zip": nested(2)}), "a.docx").text == "words"
+    assert read(reader, made.gzipped(b"words", 3), "a.txt.gz").text == "words"
+
+
+LAUGHS = (
+    '<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY lol "lol">'
+    + "".join(f'<!ENTITY lol{n} "' + f"&lol{n - 1 or ''};" * 10 + '">' for n in range(1, 12))
+    + ']><lolz a="&lol11;">before &lol11; after</lolz>'
+)
+OUTSIDE = '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>before &x; after</a>'
+
+
+@pytest.mark.parametrize("document", [LAUGHS, OUTSIDE], ids=["billion laughs", "external entity"])
+def test_entities_of_a_document_are_never_expanded(reader: Reader, document: str) -> None:
+    text = read(reader, document.encode(), "a.xml").text
+    assert text.split() == ["before", "after"]
+    office = made.docx("x", **{"word/document.xml": document.replace("<lolz ", "<w:document ")})
+    with contextlib.suppress(Unreadable):
+        text = read(reader, office, "a.docx").text
+        assert len(text) < 100
+        assert "root:" not in text
+
+
+def test_html_entities_and_those_unknown_do_not_lose_the_text_behind_them(reader: Reader) -> None:
+    assert read(reader, b"<a>caf&eacute; &unknown; after &lt;b&gt; &amp; &#233;</a>", "a.xml").text == (
+        "café after <b> & é"
+    )
+
+
+@pytest.mark.parametrize("depth", [1000, 500_000])
+def test_deep_html_is_read_as_far_as_it_goes(reader: Reader, depth: int) -> None:
+    page = b"<p>before</p>" + b"<div>" * depth + b"deep" + b"</div>" * depth
+    found = read(reader, page, "a.html")
+    assert found.text.startswith("before")
+    assert ("deep" in found.text) == (depth == 1000)
+    assert ("nested too deep" in found.note) == (depth != 1000)
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "<p " + " ".join(f"a{number}=1" for number in range(200_000)) + ">",
+        "<p " + "".join(f'a{number}="1"' for number in range(200_000)) + ">",
+        "<p x='>' " + " ".join(f"a{number}" for number in range(200_000)) + ">",
+    ],
+)
+def test_200_000_attributes_cost_nothing(reader: Reader, tag: str) -> None:
+    started = time.monotonic()
+    assert read(reader, f"<p>before</p>{tag}words</p>after".encode(), "a.html").text.split() == [
+        "before",
+        "words",
+        "after",
+    ]
+    xml = "<r " + " ".join(f"a{number}='1'" for number in range(200_000)) + ">words</r>"
+    assert read(reader, xml.encode(), "a.xml").text == "words"
+    assert time.monotonic() - started < 20
+
+
+def test_stray_quotes_in_tags_lose_no_text(reader: Reader) -> None:
+    page = b'<p class="a"">one</p><a href=\'x\' \'>two</a><p title="it\'s">three</p>' + b"<p>more</p>" * 100
+    text = read(reader, page, "a.html").text
+    assert text.split()[:3] == ["one", "two", "three"]
+    assert text.count("more") == 100
+
+
+def test_a_long_attribute_is_no_flood(reader: Reader) -> None:
+    picture = b'<img src="data:image/png;base64,' + b"QUJD" * 100_000 + b'" alt="a"><p>words'
+    assert read(reader, picture, "a.html").text == "words"
+
+
+def test_a_packed_table_of_many_cells_is_read_whole(reader: Reader) -> None:
+    rows = "".join(f'<row r="{n}"><c r="A{n}"><v>{n}</v></c><c r="B{n}"><v>7</v></c></row>' for n in range(1, 100_001))
+    out = io.BytesIO(made.xlsx("x"))
+    with zipfile.ZipFile(out) as archive:
+        parts: dict[str, str | bytes] = {name: archive.read(name) for name in archive.namelist()}
+    sheet = parts["xl/worksheets/sheet1.xml"]
+    assert isinstance(sheet, bytes)
+    head, _, _ = sheet.partition(b"<row")
+    parts["xl/worksheets/sheet1.xml"] = head + rows.encode() + b"</sheetData></worksheet>"
+    text = read(reader, made.packed(parts), "a.xlsx").text
+    assert "100000" in text
+    assert "99999" in text
+
+
+def test_a_file_can_be_read_by_path_in_one_call(tmp_path: Path) -> None:
+    file = tmp_path / "a.docx"
+    file.write_bytes(made.docx(WORDS))
+    assert extract(file, file.name, "", OPTIONS).text == WORDS

@@ -1,0 +1,240 @@
+"""The extractor: whatever one file does, the queue goes on, and what is not finished is not lost."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from muniment.db import SECOND, Database, Instant
+from muniment.repository import changes, extraction, repositories, text
+from muniment.repository.extraction import loop, process
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.refusals import ContentDamaged
+from tests.unit.repository import sample_files as made
+from tests.unit.repository.test_extraction_sandbox import PLANTED
+
+OPTIONS = RepositoryOptions(extraction_seconds=1, extraction_memory_mib=512, extraction_processes=2)
+
+
+class Folder:
+    """A content store of plain files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self, key: str) -> BinaryIO:
+        try:
+            return open(self.folder / key, "rb", buffering=0)
+        except FileNotFoundError as error:
+            raise ContentDamaged("The content is missing from the store.") from error
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+@pytest.fixture
+def repository_id(repository_db: Database, now: Instant) -> int:
+    with repository_db.begin() as cx:
+        return repositories.add(cx, "archive", "00000000-0000-4000-8000-000000000001", "", now).id
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_PROGRAM", (sys.executable, "-I", "-c", PLANTED))
+
+
+def keep(database: Database, store: Folder, repository_id: int, files: dict[str, bytes], now: Instant) -> list[str]:
+    ids = []
+    for number, (name, content) in enumerate(files.items()):
+        (store.folder / name).write_bytes(content)
+        ids.append(f"09000001{number:08x}")
+        with database.begin() as cx:
+            text.enqueue(cx, repository_id, ids[-1], name, "", name, now + number)
+    return ids
+
+
+def states(database: Database, ids: list[str]) -> list[str]:
+    with database.read() as cx:
+        return [text.status(cx, object_id).state for object_id in ids]
+
+
+def drain(database: Database, store: Folder, now: Instant) -> int:
+    return loop.drain(database, store, OPTIONS, lambda: now + 100)
+
+
+def test_every_file_is_read_and_its_text_or_reason_kept(
+    repository_db: Database, store: Folder, repository_id: int, now: Instant
+) -> None:
+    files = {
+        "a.docx": made.docx("Grüße"),
+        "bomb.docx": made.docx("x", **{"word/media/a.bin": bytes(16 << 20)}),
+        "noise.txt": bytes(range(256)) * 9,
+        "cut.odt": made.odt("words")[:200],
+        "scan.pdf": made.pdf(picture=True),
+        "z.txt": b"last words",
+    }
+    ids = keep(repository_db, store, repository_id, files, now)
+    assert drain(repository_db, store, now) == len(files)
+    assert states(repository_db, ids) == ["done", "failed", "unsupported", "failed", "empty", "done"]
+    with repository_db.read() as cx:
+        assert text.text_of(cx, ids) == {ids[0]: "Grüße", ids[5]: "last words"}
+        noted = [change.object_id for change in changes.after(cx, repository_id, changes.START, 100)]
+        assert noted == [ids[0], ids[5]]
+        assert "unpacks to more" in text.status(cx, ids[1]).reason
+
+
+@pytest.mark.usefixtures("planted")
+def test_poison_files_are_parked_after_three_tries_and_stop_nobody(
+    repository_db: Database, store: Folder, repository_id: int, now: Instant
+) -> None:
+    files = {"crash": b"crash", "eat": b"eat", "burn": b"burn", "words": b"words"}
+    ids = keep(repository_db, store, repository_id, files, now)
+    assert drain(repository_db, store, now) == 4
+    assert states(repository_db, ids) == ["waiting", "waiting", "waiting", "done"]
+    for _ in range(3):
+        now += 60 * SECOND
+        drain(repository_db, store, now)
+    assert states(repository_db, ids) == ["failed", "failed", "failed", "done"]
+    with repository_db.read() as cx:
+        parked = [text.status(cx, object_id) for object_id in ids[:3]]
+    assert [status.attempts for status in parked] == [3, 3, 3]
+    assert all("tried 3 times" in status.reason for status in parked)
+
+
+def test_missing_content_is_a_reason(repository_db: Database, store: Folder, repository_id: int, now: Instant) -> None:
+    ids = keep(repository_db, store, repository_id, {"gone": b"x", "z.txt": b"words"}, now)
+    (store.folder / "gone").unlink()
+    drain(repository_db, store, now)
+    assert states(repository_db, ids) == ["waiting", "done"]
+    with repository_db.read() as cx:
+        assert "missing from the store" in text.status(cx, ids[0]).reason
+
+
+@pytest.mark.usefixtures("planted")
+def test_content_replaced_while_it_is_read_keeps_nothing_of_the_old(
+    repository_db: Database,
+    store: Folder,
+    repository_id: int,
+    now: Instant,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop, "_RENEWED", 0)
+    monkeypatch.setattr(process, "_GRACE", 60)
+    ids = keep(repository_db, store, repository_id, {"hang": b"hang"}, now)
+    started = time.monotonic()
+    reading = threading.Thread(target=drain, args=(repository_db, store, now))
+    reading.start()
+    time.sleep(1.5)
+    (store.folder / "words").write_bytes(b"words")
+    with repository_db.begin() as cx:
+        text.enqueue(cx, repository_id, ids[0], "words", "", "words", now)
+    reading.join()
+    assert time.monotonic() - started < 20
+    with repository_db.read() as cx:
+        assert text.text_of(cx, ids) == {ids[0]: "words"}
+
+
+@pytest.mark.usefixtures("planted")
+def test_stopping_gives_the_file_back_and_several_read_at_once(
+    repository_db: Database, store: Folder, repository_id: int
+) -> None:
+    now = time.time_ns() // 1000
+    files = {f"words-{number}": b"words" for number in range(8)} | {"hang": b"hang"}
+    ids = keep(repository_db, store, repository_id, files, now - 100)
+    stop = threading.Event()
+    slow = RepositoryOptions(extraction_seconds=600, extraction_memory_mib=512, extraction_processes=2)
+    running = threading.Thread(target=extraction.run, args=(repository_db, store, slow, stop))
+    running.start()
+    deadline = time.monotonic() + 30
+    while states(repository_db, ids[:8]) != ["done"] * 8 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    stop.set()
+    running.join(10)
+    assert not running.is_alive()
+    assert states(repository_db, ids) == ["done"] * 8 + ["waiting"]
+    with repository_db.begin() as cx:
+        job = text.take(cx, time.time_ns() // 1000)
+    assert job is not None, "it is free at once, no lease has to run out"
+    assert (job.object_id, job.attempts) == (ids[8], 0)
+
+
+def test_trouble_with_the_database_does_not_end_the_extractor(
+    repository_db: Database,
+    store: Folder,
+    repository_id: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = keep(repository_db, store, repository_id, {"a.txt": b"words"}, time.time_ns() // 1000 - 100)
+    whole, troubles = loop._next_job, iter([OSError("no such luck")])
+
+    def sometimes(database: Database, at: Instant) -> text.Job | None:
+        for trouble in troubles:
+            raise trouble
+        return whole(database, at)
+
+    monkeypatch.setattr(loop, "_next_job", sometimes)
+    monkeypatch.setattr(loop, "_TROUBLE_SECONDS", 0.1)
+    stop = threading.Event()
+    running = threading.Thread(target=extraction.run, args=(repository_db, store, OPTIONS, stop))
+    running.start()
+    deadline = time.monotonic() + 30
+    while states(repository_db, ids) != ["done"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    stop.set()
+    running.join()
+    assert states(repository_db, ids) == ["done"]
+
+
+def test_a_worker_that_does_not_start_blames_no_file(
+    repository_db: Database, store: Folder, repository_id: int, now: Instant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = keep(repository_db, store, repository_id, {"a.txt": b"words"}, now)
+    with monkeypatch.context() as broken:
+        broken.setattr(process, "_PROGRAM", (sys.executable, "-I", "-c", "raise SystemExit"))
+        for _ in range(5):
+            with pytest.raises(process.Unstarted):
+                drain(repository_db, store, now)
+    assert drain(repository_db, store, now) == 1
+    assert states(repository_db, ids) == ["done"]
+
+
+def test_a_killed_extractor_leaves_a_lease_that_runs_out(
+    repository_db: Database, store: Folder, repository_id: int
+) -> None:
+    now = time.time_ns() // 1000
+    ids = keep(repository_db, store, repository_id, {"hang": b"hang"}, now - 100)
+    url = repository_db.engine.url.render_as_string(hide_password=False)
+    script = f"""
+import sys, threading
+from pathlib import Path
+from muniment.db import Database
+from muniment.repository.extraction import loop, process
+from tests.unit.repository.test_extraction_loop import Folder
+from muniment.repository.options import RepositoryOptions
+process._PROGRAM = (sys.executable, "-I", "-c", {PLANTED!r})
+options = RepositoryOptions(extraction_seconds=600)
+loop.run(Database({url!r}), Folder(Path({str(store.folder)!r})), options, threading.Event())
+"""
+    extractor = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[3])
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and waiting(repository_db):
+        time.sleep(0.1)
+    extractor.send_signal(signal.SIGKILL)
+    extractor.wait()
+    assert not waiting(repository_db), "the lease still stands"
+    with repository_db.begin() as cx:
+        taken = text.take(cx, time.time_ns() // 1000 + text.LEASE)
+    assert taken is not None
+    assert (taken.object_id, taken.attempts) == (ids[0], 0)
+
+
+def waiting(database: Database) -> bool:
+    with database.read() as cx:
+        return text.waits(cx, time.time_ns() // 1000)

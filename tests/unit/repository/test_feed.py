@@ -1,0 +1,170 @@
+"""What a caller may see of an index that is behind, and how a page is put together."""
+
+import itertools
+from collections.abc import Collection, Iterator
+
+import pytest
+from sqlalchemy.engine import Connection
+
+from muniment.db import Database, Instant
+from muniment.repository import acls, changes, feed, object_types, objects, repositories
+from muniment.repository.acls import Principals
+from muniment.repository.aql.tree import ExpressionSet, Fulltext, PropertyList, Query, Term, Value
+from muniment.repository.changes import Kind, Position
+from muniment.repository.feed import Question
+from muniment.repository.fulltext.document import Document
+from muniment.repository.fulltext.index import Answer, Hit, Search, Visible
+from muniment.repository.objects import StoredObject
+from muniment.repository.refusals import BadQuery, UnknownProperty
+from muniment.repository.repositories import Repository
+
+OWNER = Principals("marta@staff")
+OTHER = Principals("boris@staff")
+ADMINISTRATOR = Principals("root@staff", administrator=True)
+KINDS: tuple[Kind, ...] = ("created", "properties", "owner", "acl", "content", "text", "deleted")
+
+
+class Given:
+    """A snapshot that answers what a test tells it to, and remembers what it was asked."""
+
+    def __init__(self, position: Position, *hits: str, total: int | None = None) -> None:
+        self.position = position
+        self.answer = Answer(tuple(Hit(hit, 1.0, "", ()) for hit in hits), total)
+        self.asked: list[Search] = []
+
+    def search(self, search: Search) -> Answer:
+        """Answer."""
+        self.asked.append(search)
+        return self.answer
+
+    def documents(self) -> Iterator[Document]:
+        """Hold nothing."""
+        return iter(())
+
+
+class Scene:
+    """A repository with documents of one owner, public and private."""
+
+    def __init__(self, database: Database, now: Instant) -> None:
+        self.database = database
+        self.now = now
+        with database.begin() as cx:
+            self.repository: Repository = repositories.add(cx, "demo", "00000000-0000-4000-8000-000000000000", "", now)
+            acls.initialise(cx, self.repository.id, now)
+            self.catalogue = object_types.catalogue(cx, self.repository.id)
+            self.public, self.private = (self.make(cx, name) for name in ("public", "private"))
+            self.position = changes.latest(cx, self.repository.id)
+
+    def make(self, cx: Connection, acl: str) -> StoredObject:
+        """Keep a document."""
+        given: dict[str, Value] = {"object_name": f"a {acl} one", "acl_name": acl}
+        return objects.create(
+            cx,
+            self.repository,
+            self.catalogue,
+            OWNER,
+            "document",
+            given,
+            None,
+            None,
+            self.now,
+        )
+
+    def note(self, object_id: str, kinds: Collection[Kind]) -> None:
+        """Write lines of the log that the index has not seen."""
+        with self.database.begin() as cx:
+            for kind in kinds:
+                changes.note(cx, self.repository.id, object_id, kind, self.now)
+
+    def visible(self, caller: Principals, query: Query | None = None) -> Visible:
+        """Say what the caller may see."""
+        with self.database.read() as cx:
+            return feed.visible(cx, self.repository, caller, query or Query(), self.position)
+
+    def page(self, given: Given, caller: Principals, items: int = 10, number: int = 1) -> feed.FeedPage:
+        """Ask for a page."""
+        question = Question(Query(), number, items, include_total=True)
+        return feed.search(self.database, given, self.repository, caller, question, 1000)
+
+
+@pytest.fixture
+def scene(repository_db: Database, now: Instant) -> Scene:
+    return Scene(repository_db, now)
+
+
+def seen(visible: Visible, stored: StoredObject) -> bool:
+    """Say what an index makes of it, for an object that it holds with its present owner and ACL."""
+    if stored.id in visible.hidden:
+        return False
+    if visible.everything:
+        return True
+    if stored.id in visible.decided:
+        return stored.id in visible.browse
+    return stored.acl_id in visible.browse_acls or visible.owner == stored.owner
+
+
+@pytest.mark.parametrize("caller", [OWNER, OTHER, ADMINISTRATOR], ids=["owner", "other", "administrator"])
+def test_every_combination_of_changes_hides_or_shows_as_it_must(scene: Scene, caller: Principals) -> None:
+    for size in range(4):
+        for kinds in itertools.combinations(KINDS, size):
+            with scene.database.begin() as cx:
+                public = scene.make(cx, "public")
+                private = scene.make(cx, "private")
+                scene.position = changes.latest(cx, scene.repository.id)
+            scene.note(public.id, kinds)
+            scene.note(private.id, kinds)
+            visible = scene.visible(caller)
+            replaced = {"owner", "content", "deleted"} & set(kinds)
+            former_values = "properties" in kinds and caller is OTHER
+            assert seen(visible, public) is not bool(replaced or former_values), kinds
+            assert seen(visible, private) is (not replaced and caller is not OTHER), kinds
+
+
+def test_a_decided_object_is_browsed_and_read_as_its_present_acl_says(scene: Scene) -> None:
+    scene.note(scene.public.id, ["acl"])
+    scene.note(scene.private.id, ["acl"])
+    visible = scene.visible(OTHER)
+    assert visible.decided == {scene.public.id, scene.private.id}
+    assert visible.browse == visible.read == {scene.public.id}
+    assert not visible.hidden
+
+
+def test_a_query_for_what_moves_with_the_acl_does_not_see_objects_whose_acl_moved(scene: Scene) -> None:
+    scene.note(scene.public.id, ["acl"])
+    condition = PropertyList("acl_name", "IN", ("private",))
+    nested = ExpressionSet("OR", (Fulltext(Term("x")), ExpressionSet("AND", (condition,))))
+    for query in (Query((), condition), Query((), nested)):
+        assert scene.visible(OTHER, query).hidden == {scene.public.id}
+    assert not scene.visible(OTHER, Query((), PropertyList("title", "IN", ("x",)))).hidden
+
+
+def test_a_page_asks_for_one_hit_more_to_know_whether_another_follows(scene: Scene) -> None:
+    given = Given(scene.position, scene.public.id, scene.private.id, total=2)
+    page = scene.page(given, OWNER, items=1, number=2)
+    assert (given.asked[0].offset, given.asked[0].limit) == (1, 2)
+    assert [found.object_id for found in page.found] == [scene.public.id]
+    assert (page.more, page.total, page.position) == (True, 2, scene.position)
+    assert (page.found[0].title, page.found[0].owner) == ("a public one", OWNER.id)
+    assert page.found[0].summary == "a public one"
+
+
+def test_a_hit_that_the_database_does_not_vouch_for_is_dropped(scene: Scene) -> None:
+    given = Given(scene.position, scene.private.id, "0900000100ffffff", scene.public.id, total=3)
+    page = scene.page(given, OTHER)
+    assert [found.object_id for found in page.found] == [scene.public.id]
+    assert page.total == 1
+
+
+def test_a_page_beyond_the_reach_of_paging_is_refused(scene: Scene) -> None:
+    given = Given(scene.position)
+    assert scene.page(given, OWNER, items=10, number=100).found == ()
+    with pytest.raises(BadQuery, match="hit 1000"):
+        scene.page(given, OWNER, items=10, number=101)
+
+
+def test_a_query_is_checked_against_the_catalogue(scene: Scene) -> None:
+    query = Query((), PropertyList("unheard_of", "IN", ("x",)))
+    with pytest.raises(UnknownProperty):
+        feed.search(
+            scene.database, Given(scene.position), scene.repository, OWNER, Question(query, 1, 10), max_offset=1000
+        )

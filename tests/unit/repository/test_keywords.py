@@ -1,0 +1,80 @@
+"""The simple keyword language: what each spelling asks for."""
+
+import pytest
+
+from muniment.repository.aql import keywords
+from muniment.repository.aql.tree import Both, Either, Keywords, Limits, Phrase, Term, Without
+from muniment.repository.refusals import BadQuery
+
+A, B, C = Term("a"), Term("b"), Term("c")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", A),
+        (" a  b\n", Both((A, B))),
+        ("a AND b", Both((A, B))),
+        ("a and b Or c", Either((Both((A, B)), C))),
+        ("a OR b c", Either((A, Both((B, C))))),
+        ("(a OR b) c", Both((Either((A, B)), C))),
+        ("NOT a b", Both((Without(A), B))),
+        ("a not b", Both((A, Without(B)))),
+        ("a AND NOT b", Both((A, Without(B)))),
+        ("a OR NOT b", Either((A, Without(B)))),
+        ("NOT (a b)", Without(Both((A, B)))),
+        ("not not a", A),
+        ('"a b" c', Both((Phrase("a b"), C))),
+        ('"and"', Phrase("and")),
+        ("“a b”", Phrase("a b")),
+        ("pum*", Term("pum", prefix=True)),
+        ("foo-ba*", Term("foo-ba", prefix=True)),
+        ("foo-bar,", Term("foo-bar")),
+        ("http://x.org/12:30", Term("http://x.org/12:30")),
+    ],
+)
+def test_the_language(text: str, expected: Keywords) -> None:
+    assert keywords.read(text, Limits()) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("and a", Both((Term("and"), A))),
+        ("a or", Both((A, Term("or")))),
+        ("not", Term("not")),
+        ("a NOT", Both((A, Term("NOT")))),
+        ("or", Term("or")),
+        ("(or)", Term("or")),
+    ],
+)
+def test_an_operator_that_joins_nothing_is_a_word(text: str, expected: Keywords) -> None:
+    assert keywords.read(text, Limits()) == expected
+
+
+@pytest.mark.parametrize("text", ["", " ", "!?", '""', '"', "()", "(((", ")))", "* ? & | :", '" - "', "NOT ()", "*"])
+def test_punctuation_alone_is_no_keywords(text: str) -> None:
+    found = keywords.read(text, Limits())
+    assert found in (None, Term("NOT"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [('a "b', Both((A, B))), ("a) b", Both((A, B))), ("(a b", Both((A, B))), ("a & b", Both((A, B))), ("a ** -", A)],
+)
+def test_stray_punctuation_is_harmless(text: str, expected: Keywords) -> None:
+    assert keywords.read(text, Limits()) == expected
+
+
+def test_limits_hold() -> None:
+    assert keywords.read("(" * 20 + "a" + ")" * 20, Limits()) == A
+    for hostile in ("(" * 21 + "a", "(" * 100_000, "a " * 1025, "a-" * 1025, '"' + "a " * 1025 + '"'):
+        with pytest.raises(BadQuery):
+            keywords.read(hostile, Limits())
+    assert keywords.read("()" * 100_000 + ")" * 100_000 + '"', Limits()) is None
+    assert keywords.read("not " * 1023 + "a", Limits()) == Without(A)
+
+
+def test_words_are_counted_wherever_they_stand() -> None:
+    assert keywords.count(keywords.read('a OR NOT ("b c" d-e)', Limits())) == 5
+    assert keywords.count(None) == 0

@@ -1,0 +1,587 @@
+"""The surfaces of objects, content, ACLs and types over HTTP: what goes in, what comes out, what is left behind."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import httpx
+import lxml.etree
+import pytest
+from starlette.applications import Starlette
+from starlette.types import Message
+
+from muniment.repository import acls, changes, object_types
+from muniment.repository.callers import Callers
+from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.endpoints.routes import routes
+from muniment.repository.fulltext.index import Index
+from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.refusals import NotSignedIn
+from muniment.repository.repositories import Repository
+from muniment.web.decisions import Desk
+from tests.unit.repository.shelf import Shelf
+
+SUFFIX = "ou=IdentityProviders,dc=identity,dc=muniment"
+SPACE = "{urn:muniment:vocab}"
+GROUPS = {"marta": ["staff"], "jon": ["guests"], "root": ["administrators"]}
+
+
+async def verify(token: str, _resource_id: str) -> bytes:
+    if token not in GROUPS:
+        raise NotSignedIn("unknown")
+    values = [{"name": "memberOf", "values": [f"cn={group},ou=Root,ou=demo,{SUFFIX}" for group in GROUPS[token]]}]
+    return json.dumps({"user": {"id": f"{token}@demo", "values": values}}).encode()
+
+
+def no_index(_repository: Repository) -> Index:
+    raise NotImplementedError
+
+
+class Site:
+    """The repository half as an application, with a client that answers in the event loop of each call."""
+
+    def __init__(self, shelf: Shelf, folder: Path, names: RepositoryNames | None = None) -> None:
+        self.shelf, self.folder = shelf, folder
+        options = RepositoryOptions(
+            administrators=("administrators@demo",),
+            max_content_bytes=2_000_000,
+            max_metadata_bytes=10_000,
+            names=names or RepositoryNames(),
+        )
+        callers = Callers.in_process(verify, options.administrators, SUFFIX)
+        self.half = RepositoryHalf(Desk(shelf.database), options, callers, shelf.store, no_index, lambda: shelf.now)
+        self.application = Starlette(routes=routes(self.half))
+        self.below = "/rest/repositories/demo"
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        body: bytes | dict[str, object] | AsyncIterator[bytes] | None = None,
+        who: str = "marta",
+        **headers: str,
+    ) -> httpx.Response:
+        sent = {"Authorization": f"Bearer {who}"} if who else {}
+        if isinstance(body, dict):
+            sent["Content-Type"] = "application/json"
+            body = json.dumps(body).encode()
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        path = path.removeprefix("https://muniment.test").removeprefix(self.below)
+
+        async def send() -> httpx.Response:
+            transport = httpx.ASGITransport(self.application, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="https://muniment.test") as client:
+                return await client.request(method, self.below + path, content=body, headers=sent)
+
+        return asyncio.run(send())
+
+    def make(self, who: str = "marta", **properties: object) -> str:
+        response = self("POST", "/objects", {"properties": {"object_name": "x", **properties}}, who)
+        assert response.status_code == 201, response.text
+        return str(response.json()["properties"]["r_object_id"])
+
+    def files(self) -> list[Path]:
+        return [path for path in self.folder.rglob("*") if path.is_file()]
+
+
+@pytest.fixture
+def site(shelf: Shelf, tmp_path: Path) -> Iterator[Site]:
+    made = Site(shelf, tmp_path / "content")
+    yield made
+    made.half.desk._threads.shutdown()
+
+
+def parts(*pieces: tuple[str, bytes], end: bytes = b"--cut--\r\n") -> bytes:
+    return b"".join(b"--cut\r\n" + head.encode() + b"\r\n" + body + b"\r\n" for head, body in pieces) + end
+
+
+META = 'Content-Disposition: form-data; name="metadata"; filename=""\r\nContent-Type: application/vnd.muniment+json\r\n'
+BINARY = 'Content-Disposition: form-data; name="binary"; filename=""\r\n'
+FORM = "multipart/form-data; boundary=cut"
+
+
+def test_an_object_is_created_read_changed_and_deleted(site: Site) -> None:
+    made = site("POST", "/objects", {"properties": {"object_name": "Größe", "r_object_type": "document"}})
+    assert made.status_code == 201
+    position = made.headers["muniment-position"]
+    own = made.headers["location"]
+    assert own.startswith("https://muniment.test/rest/repositories/demo/documents/09")
+    read = site("GET", own)
+    assert read.status_code == 200
+    assert read.headers["content-type"] == "application/vnd.muniment+json"
+    document = read.json()
+    assert (document["name"], document["type"]) == ("document", "document")
+    assert document["properties"]["object_name"] == "Größe"
+    assert document["properties"]["r_modify_date"] == "2026-11-21T12:00:00.000+00:00"
+    assert {"rel": "self", "href": own} in document["links"]
+    changed = site("POST", own, {"properties": {"title": "t"}})
+    assert changed.status_code == 200
+    assert changed.json()["properties"]["title"] == "t"
+    assert changes.Position.parse(changed.headers["muniment-position"]) > changes.Position.parse(position)
+    gone = site("DELETE", own)
+    assert (gone.status_code, gone.content) == (204, b"")
+    assert site("GET", own).status_code == 404
+
+
+def test_an_object_is_read_and_written_as_xml(site: Site) -> None:
+    body = b"""<document xmlns="urn:muniment:vocab" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">
+      <properties><object_name>a &lt; b</object_name><keywords><item>one</item><item>two</item></keywords>
+      <title xsi:nil="true"/></properties></document>"""
+    made = site("POST", "/objects", body, Content_Type="application/xml", Accept="application/xml")
+    assert made.status_code == 201
+    root = lxml.etree.fromstring(made.content)
+    assert root.tag == f"{SPACE}document"
+    assert root.findtext(f"{SPACE}properties/{SPACE}object_name") == "a < b"
+    assert [item.text for item in root.findall(f"{SPACE}properties/{SPACE}keywords/{SPACE}item")] == ["one", "two"]
+    object_id = root.findtext(f"{SPACE}properties/{SPACE}r_object_id")
+    assert (
+        site("GET", f"/objects/{object_id}.xml").content
+        == site("GET", f"/objects/{object_id}", Accept="application/xml").content
+    )
+    assert site("POST", f"/objects/{object_id}", made.content, Content_Type="application/xml").status_code == 200
+
+
+def test_the_same_rows_are_served_under_other_names(site: Site) -> None:
+    object_id = site.make()
+    names = RepositoryNames(
+        prefix="dctm", type_prefix="dm_", system_property_prefix="sys_", media_type="application/vnd.x"
+    )
+    other = Site(site.shelf, site.folder, names)
+    other.below = "/dctm/repositories/demo"
+    document = other("GET", f"/objects/{object_id}").json()
+    assert document["type"] == document["properties"]["sys_object_type"] == "dm_document"
+    assert document["properties"]["sys_object_id"] == object_id
+    made = other("POST", "/objects", {"properties": {"object_name": "y", "sys_object_type": "dm_document"}})
+    assert made.status_code == 201
+    assert (
+        other("POST", "/objects", {"properties": {"object_name": "y", "sys_object_type": "document"}}).status_code
+        == 400
+    )
+    assert other("GET", "/types/dm_folder").json()["parent"] == "dm_sysobject"
+    permitted = other("GET", "/acls/public").json()["permitted"]
+    assert {"accessor": "dm_world", "basic-permission": "Read"} in permitted
+
+
+def test_content_comes_in_parts_as_clients_really_send_it(site: Site) -> None:
+    body = parts((META, b'{"properties": {"object_name": "a.txt"}}'), (BINARY, b"\r\n--cu the bytes\r\n"))
+    made = site("POST", "/objects", body, Content_Type=FORM)
+    assert made.status_code == 201, made.text
+    assert made.json()["properties"]["r_full_content_size"] == len(b"\r\n--cu the bytes\r\n")
+    assert made.json()["properties"]["a_content_type"] == "text/plain"
+    object_id = made.json()["properties"]["r_object_id"]
+    content = site("GET", f"/objects/{object_id}/content-media")
+    assert content.content == b"\r\n--cu the bytes\r\n"
+    assert content.headers["content-disposition"] == "attachment; filename=\"a.txt\"; filename*=UTF-8''a.txt"
+    assert content.headers["x-content-type-options"] == "nosniff"
+    assert content.headers["content-security-policy"] == "sandbox"
+    assert content.headers["content-type"] == "text/plain"
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [
+            (
+                "Content-Type: application/xml\r\n",
+                b'<o xmlns="urn:muniment:vocab"><properties><object_name>x</object_name></properties></o>',
+            ),
+            ("", b"bytes"),
+        ],
+        [
+            ("Content-Type: application/pdf\r\n", b"bytes"),
+            ("Content-Type: application/json\r\n", b'{"properties":{"object_name":"x"}}'),
+        ],
+        [
+            ("Content-Type: application/octet-stream\r\n", b'{"properties":{"object_name":"x"}}'),
+            ("Content-Type: application/json\r\n", b"bytes"),
+        ],
+        [
+            ('Content-Disposition: form-data; name="m"\r\n', b'{"properties":{"object_name":"x"}}'),
+            ("Content-Type: text/plain\r\n", b"bytes"),
+        ],
+    ],
+)
+def test_parts_are_known_by_order_and_type(site: Site, pieces: list[tuple[str, bytes]]) -> None:
+    for kind in ("multipart/form-data", "multipart/mixed"):
+        made = site("POST", "/objects", parts(*pieces), Content_Type=f'{kind}; boundary="cut"')
+        assert made.status_code == 201, made.text
+        media = site("GET", f"/objects/{made.json()['properties']['r_object_id']}/content-media")
+        assert media.content == b"bytes"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (parts((META, b"{}"), (BINARY, b"x" * 300_000), end=b""), FORM, 400),
+        (parts((BINARY, b"x" * 300_000), end=b"--cut--"), FORM, 413),
+        (parts((META, b"{nonsense"), (BINARY, b"x" * 300_000)), FORM, 400),
+        (parts((META, b'{"properties": {"object_name": ""}}'), (BINARY, b"x" * 300_000)), FORM, 400),
+        (parts((META, b'{"properties": {"object_name": "x", "r_modifier": "me"}}'), (BINARY, b"x" * 9)), FORM, 400),
+        (parts((META, b'{"properties": {"object_name": "\\ud800"}}'), (BINARY, b"x" * 9)), FORM, 400),
+        (parts((META, b'{"properties": {"object_name": "x", "r_object_type": "cabinet"}}'), (BINARY, b"x")), FORM, 400),
+        (parts((META, b'{"properties": {"object_name": "x"}}'), (BINARY, b"x"), (BINARY, b"y")), FORM, 400),
+        (parts((META, b" " * 10_001), (BINARY, b"x" * 9)), FORM, 413),
+        (parts((META, b'{"properties": {"object_name": "x"}}'), (BINARY, b"x" * 2_000_001)), FORM, 413),
+        (parts((META, b"{}"), (BINARY + "Content-Transfer-Encoding: base64\r\n", b"eA==")), FORM, 415),
+        (b"no boundary at all", FORM, 400),
+        (b"", FORM, 400),
+        (b"", "multipart/form-data", 400),
+        (b"x", "multipart/form-data; boundary=" + "b" * 80, 400),
+        (b"x", "multipart/related; boundary=cut", 415),
+    ],
+)
+def test_a_bad_body_leaves_nothing(site: Site, body: bytes, kind: str, status: int) -> None:
+    response = site("POST", "/objects", body, Content_Type=kind)
+    assert response.status_code == status, response.text
+    assert response.json()["code"].startswith("E_")
+    assert site.files() == []
+    with site.shelf.database.read() as cx:
+        assert changes.latest(cx, site.shelf.repository.id) == changes.START
+
+
+def test_a_caller_who_goes_away_leaves_nothing(site: Site) -> None:
+    body = parts((META, b'{"properties": {"object_name": "x"}}'), (BINARY, b"x" * 600_000))
+    messages: list[Message] = [
+        {"type": "http.request", "body": body[:400_000], "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    waiting = iter(messages)
+
+    async def receive() -> Message:
+        return next(waiting)
+
+    async def send(_message: Message) -> None:
+        return None
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": f"{site.below}/objects",
+        "raw_path": b"",
+        "query_string": b"",
+        "root_path": "",
+        "scheme": "https",
+        "server": ("muniment.test", 443),
+        "headers": [(b"authorization", b"Bearer marta"), (b"content-type", FORM.encode())],
+    }
+    asyncio.run(site.application(scope, receive, send))
+    assert site.files() == []
+
+
+def test_raw_content_is_created_with_a_name_in_the_address(site: Site) -> None:
+    body = b"<svg/>"
+    made = site("POST", "/objects?object-name=a%2Bb.svg&object-type=document", body, Content_Type="image/svg+xml")
+    assert made.status_code == 201
+    assert made.json()["properties"]["object_name"] == "a+b.svg"
+    assert made.json()["properties"]["a_content_type"] == "image/svg+xml"
+    assert site("POST", "/objects", b"x", Content_Type="text/plain").status_code == 415
+    assert (
+        site("POST", "/objects?object-name=x", b"x", Content_Type="text/plain", Content_Encoding="gzip").status_code
+        == 415
+    )
+
+
+def test_content_is_cut_off_at_the_cap_when_no_length_is_declared(site: Site) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(50):
+            yield b"x" * 50_000
+
+    assert site("POST", "/objects?object-name=x", pieces(), Content_Type="text/plain").status_code == 413
+    assert site.files() == []
+
+
+def test_content_is_replaced_and_the_former_file_goes(site: Site) -> None:
+    object_id = site.make(object_name="a.txt")
+    assert site("GET", f"/objects/{object_id}/content-media").status_code == 404
+    assert site("POST", f"/objects/{object_id}/contents", b"first", Content_Type="text/plain").status_code == 201
+    replaced = site("POST", f"/objects/{object_id}/contents", b"second", Content_Type="text/html")
+    assert replaced.status_code == 201
+    assert "muniment-position" in replaced.headers
+    assert site("GET", f"/objects/{object_id}/content-media").content == b"second"
+    assert len(site.files()) == 1
+    described = site("GET", f"/objects/{object_id}/contents/content").json()
+    assert described["properties"]["format_name"] == "text/html"
+    assert described["properties"]["full_content_size"] == 6
+    feed = site("GET", f"/objects/{object_id}/contents?include-total=true", Accept="application/json").json()
+    assert feed["total"] == 1
+    site("DELETE", f"/objects/{object_id}")
+    assert site.files() == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "body", "stated"),
+    [
+        ("bytes=2-4", 206, b"234", "bytes 2-4/10"),
+        ("bytes=7-", 206, b"789", "bytes 7-9/10"),
+        ("bytes=-3", 206, b"789", "bytes 7-9/10"),
+        ("bytes=-30", 206, b"0123456789", "bytes 0-9/10"),
+        ("bytes=0-99", 206, b"0123456789", "bytes 0-9/10"),
+        ("bytes=10-", 416, None, "bytes */10"),
+        ("bytes=-0", 416, None, "bytes */10"),
+        ("bytes=4-2", 200, b"0123456789", None),
+        ("bytes=0-1,3-4", 200, b"0123456789", None),
+        ("lines=1-2", 200, b"0123456789", None),
+        ("bytes=-", 200, b"0123456789", None),
+    ],
+)
+def test_a_range_is_given_out(site: Site, asked: str, status: int, body: bytes | None, stated: str | None) -> None:
+    object_id = site.make()
+    site("POST", f"/objects/{object_id}/contents", b"0123456789", Content_Type="text/plain")
+    path = f"/objects/{object_id}/content-media"
+    response = site("GET", path, Range=asked)
+    assert response.status_code == status
+    assert response.headers.get("content-range") == stated
+    if body is not None:
+        assert response.content == body
+        assert response.headers["content-length"] == str(len(body))
+    etag = site("GET", path).headers["etag"]
+    assert site("GET", path, If_None_Match=etag).status_code == 304
+    assert site("GET", path, Range=asked, If_Range='"other"').status_code == 200
+    head = site("HEAD", path)
+    assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", "10")
+
+
+def test_damaged_content_is_answered_as_such(site: Site) -> None:
+    object_id = site.make()
+    site("POST", f"/objects/{object_id}/contents", b"0123456789", Content_Type="text/plain")
+    site.files()[0].write_bytes(b"012345678X")
+    damaged = site("GET", f"/objects/{object_id}/content-media")
+    assert (damaged.status_code, damaged.json()["code"]) == (500, "E_CONTENT_DAMAGED")
+
+
+def test_a_name_of_any_characters_is_a_safe_file_name(site: Site) -> None:
+    object_id = site.make(object_name='a"\r\nSet-Cookie: x\\/é%')
+    site("POST", f"/objects/{object_id}/contents", b"x", Content_Type="evil\ttype")
+    response = site("GET", f"/objects/{object_id}/content-media")
+    assert response.status_code == 200
+    assert "set-cookie" not in response.headers
+    assert response.headers["content-disposition"].endswith(
+        "filename*=UTF-8''a%22%0D%0ASet-Cookie%3A%20x%5C%2F%C3%A9%25"
+    )
+    assert response.headers["content-type"] == "application/octet-stream"
+
+
+def test_permissions_are_checked_over_http(site: Site) -> None:
+    object_id = site.make(acl_name="public")
+    own = f"/objects/{object_id}"
+    assert site("GET", own, who="jon").status_code == 200
+    assert site("POST", own, {"properties": {"title": "x"}}, "jon").status_code == 403
+    assert site("DELETE", own, who="jon").status_code == 403
+    assert site("POST", f"{own}/contents", b"x", "jon", Content_Type="text/plain").status_code == 403
+    assert site("PUT", f"{own}/permission-set", {"acl-name": "private"}, "jon").status_code == 403
+    hidden = site.make()
+    for method, path in (
+        ("GET", ""),
+        ("DELETE", ""),
+        ("GET", "/content-media"),
+        ("GET", "/permission-set"),
+        ("GET", "/index-status"),
+    ):
+        denied, absent = (site(method, f"/objects/{o}{path}", who="jon") for o in (hidden, hidden[:-4] + "ffff"))
+        assert denied.status_code == absent.status_code == 404
+        said, unsaid = denied.json(), absent.json()
+        assert said.pop("id") != unsaid.pop("id")
+        assert json.dumps(said).replace(hidden, "") == json.dumps(unsaid).replace(hidden[:-4] + "ffff", "")
+    assert site("GET", own, who="").status_code == 401
+    assert site("GET", own, who="stranger").headers["www-authenticate"].startswith("Bearer")
+    assert site("GET", "/objects/0900000100000001", who="root").status_code == 200
+
+
+def test_browse_shows_metadata_and_not_content(site: Site) -> None:
+    entries = [
+        {"accessor": "guests@demo", "basic-permission": "Browse"},
+        {"accessor": "owner", "basic-permission": "delete"},
+    ]
+    assert site("POST", "/acls", {"name": "seen", "permitted": entries}).status_code == 201
+    object_id = site.make(acl_name="seen")
+    site("POST", f"/objects/{object_id}/contents", b"x", Content_Type="text/plain")
+    assert site("GET", f"/objects/{object_id}", who="jon").status_code == 200
+    for path in ("content-media", "contents", "contents/content", "index-status"):
+        assert site("GET", f"/objects/{object_id}/{path}", who="jon").status_code == 403
+    shown = site("GET", f"/objects/{object_id}/permission-set", who="jon").json()
+    assert (shown["acl-name"], shown["basic-permission"]) == ("seen", "Browse")
+
+
+def test_acls_are_made_changed_assigned_and_deleted(site: Site) -> None:
+    made = site(
+        "POST", "/acls", {"name": "my acl", "permitted": [{"accessor": "guests@demo", "basic-permission": "Read"}]}
+    )
+    assert made.status_code == 201
+    own = made.headers["location"]
+    assert own.endswith("/acls/my%20acl")
+    object_id = site.make()
+    assert site("GET", f"/objects/{object_id}", who="jon").status_code == 404
+    assert site("PUT", f"/objects/{object_id}/permission-set", {"acl-name": "my acl"}).status_code == 200
+    assert site("GET", f"/objects/{object_id}", who="jon").status_code == 200
+    body = b'<acl xmlns="urn:muniment:vocab"><permitted/></acl>'
+    assert site("POST", own, body, Content_Type="application/xml").json()["permitted"] == []
+    assert site("GET", f"/objects/{object_id}", who="jon").status_code == 404
+    assert site("GET", own, who="jon").status_code == 404
+    assert site("DELETE", own).status_code == 409
+    assert site("DELETE", f"/objects/{object_id}").status_code == 403, "an ACL without entries lets its owner read only"
+    assert site("DELETE", f"/objects/{object_id}", who="root").status_code == 204
+    assert site("DELETE", own).status_code == 204
+    assert site("POST", "/acls", {"name": "public", "permitted": []}).status_code == 409
+    assert site("DELETE", "/acls/public", who="root").status_code == 403
+    with site.shelf.database.read() as cx:
+        assert [acl.name for acl in acls.every(cx, site.shelf.repository.id, acls.Principals("x@demo"))] == [
+            "private",
+            "public",
+        ]
+    feed = site("GET", "/acls?include-total=true", Accept="application/json").json()
+    assert (feed["total"], [entry["title"] for entry in feed["entries"]]) == (2, ["private", "public"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "a"},
+        {"name": "", "permitted": []},
+        {"name": "a", "permitted": [{"accessor": "nobody", "basic-permission": "Read"}]},
+        {"name": "a", "permitted": [{"accessor": "a@b", "basic-permission": "Own"}]},
+        {"name": "a", "permitted": [{"accessor": "a@b", "basic-permission": "Read"}] * 2},
+        {"name": "a", "permitted": [{"accessor": "a@b"}]},
+        {"name": 5, "permitted": []},
+    ],
+)
+def test_a_bad_acl_is_refused(site: Site, body: dict[str, object]) -> None:
+    assert site("POST", "/acls", body).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "path", ["/acls/%00", "/acls/%ED%A0%80", "/types/%00", "/objects/%00", "/objects/0900000100000%00"]
+)
+def test_a_path_of_any_bytes_is_unknown(site: Site, path: str) -> None:
+    assert site("GET", path).status_code == 404
+    own = f"/objects/{site.make()}/permission-set"
+    assert site("PUT", own, {"acl-name": "\x00"}).status_code == 400
+    assert site("PUT", own, b'{"acl-name": "\\ud800"}', Content_Type="application/json").status_code == 400
+
+
+def test_folders_list_what_is_in_them_page_by_page(site: Site) -> None:
+    cabinet = site("POST", "/cabinets", {"properties": {"object_name": "c"}}).json()["properties"]["r_object_id"]
+    folder = site("POST", f"/folders/{cabinet}/folders", {"properties": {"object_name": "f"}})
+    assert folder.json()["name"] == "folder"
+    for name in "abcde":
+        made = site("POST", f"/folders/{cabinet}/documents", {"properties": {"object_name": name}})
+        assert made.json()["properties"]["i_folder_id"] == cabinet
+    path: str | None = f"/folders/{cabinet}/documents?items-per-page=2&include-total=true"
+    titles: list[list[str]] = []
+    while path:
+        page = site("GET", path).json()
+        assert page["total"] == 5
+        titles.append([entry["title"] for entry in page["entries"]])
+        path = next((link["href"] for link in page["links"] if link["rel"] == "next"), None)
+    assert titles == [["a", "b"], ["c", "d"], ["e"]]
+    in_xml = site("GET", f"/folders/{cabinet}/objects", Accept="application/atom+xml")
+    assert len(lxml.etree.fromstring(in_xml.content).findall("{http://www.w3.org/2005/Atom}entry")) == 6
+    assert site("GET", "/cabinets").json()["entries"][0]["title"] == "c"
+    assert site("DELETE", f"/cabinets/{cabinet}").status_code == 409
+    assert site("DELETE", f"/folders/{cabinet}?del-non-empty=true").status_code == 400
+    assert (
+        site(
+            "POST", f"/folders/{cabinet}/folders", {"properties": {"object_name": "d", "r_object_type": "document"}}
+        ).status_code
+        == 400
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "page=0",
+        "page=x",
+        "page=1000000000",
+        "items-per-page=0",
+        "items-per-page=1001",
+        "include-total=maybe",
+        "view=:all",
+        "sort=x",
+        "colour=red",
+        "page=1&page=2",
+        "object-type=nothing",
+        "object-type=folder",
+    ],
+)
+def test_a_bad_parameter_of_a_list_is_refused(site: Site, query: str) -> None:
+    cabinet = site("POST", "/cabinets", {"properties": {"object_name": "c"}}).json()["properties"]["r_object_id"]
+    assert site("GET", f"/folders/{cabinet}/documents?{query}").status_code == 400
+
+
+def test_conditions_are_obeyed(site: Site) -> None:
+    object_id = site.make()
+    read = site("GET", f"/objects/{object_id}")
+    etag = read.headers["etag"]
+    assert site("GET", f"/objects/{object_id}", If_None_Match=etag).status_code == 304
+    assert site("POST", f"/objects/{object_id}", {"properties": {"title": "a"}}, If_Match=etag).status_code == 200
+    assert site("POST", f"/objects/{object_id}", {"properties": {"title": "b"}}, If_Match=etag).status_code == 412
+    assert site("DELETE", f"/objects/{object_id}", If_Match=etag).status_code == 412
+    assert site("DELETE", f"/objects/{object_id}", If_Match="nonsense").status_code == 412
+    assert site("GET", f"/objects/{object_id}", If_None_Match=etag).status_code == 200
+    assert site("DELETE", f"/objects/{object_id}", If_Match="*").status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"", "application/json", 400),
+        (b"[]", "application/json", 400),
+        (b'{"properties": 3}', "application/json", 400),
+        (b'{"properties": {"title": {"a": 1}}}', "application/json", 400),
+        (b'{"properties": {"title": "\\u0000"}}', "application/json", 400),
+        (b'{"properties": {"title": "x\xff"}}', "application/json", 400),
+        (b'{"properties": ' + b"[" * 4000, "application/json", 400),
+        (b'{"properties": {"title": ' + b"[" * 4000 + b"]" * 4000 + b"}}", "application/json", 400),
+        (b"{" + b" " * 10_000 + b"}", "application/json", 413),
+        (b"<a/>", "application/xml", 400),
+        (b"<a", "application/xml", 400),
+        (b'<!DOCTYPE a><a xmlns="urn:muniment:vocab"/>', "application/xml", 400),
+        (b'<a xmlns="urn:muniment:vocab"><properties><title><b/></title></properties></a>', "application/xml", 400),
+        (
+            b'<a xmlns="urn:muniment:vocab"><properties><title>1</title><title>2</title></properties></a>',
+            "application/xml",
+            400,
+        ),
+        (b"x", "text/plain", 415),
+        (b"{}", "", 415),
+    ],
+)
+def test_bad_metadata_is_refused_in_the_shape_asked_for(site: Site, body: bytes, kind: str, status: int) -> None:
+    object_id = site.make()
+    response = site("POST", f"/objects/{object_id}", body, Content_Type=kind, Accept="application/xml")
+    assert response.status_code == status, response.text
+    root = lxml.etree.fromstring(response.content)
+    assert root.findtext(f"{SPACE}status") == str(status)
+
+
+def test_what_cannot_be_answered_is_not_done(site: Site) -> None:
+    refused = site("POST", "/objects", {"properties": {"object_name": "x"}}, Accept="image/png")
+    assert refused.status_code == 406
+    with site.shelf.database.read() as cx:
+        assert changes.latest(cx, site.shelf.repository.id) == changes.START
+    assert site("PATCH", "/objects").status_code == 405
+
+
+def test_types_are_shown_with_their_properties(site: Site) -> None:
+    with site.shelf.database.begin() as cx:
+        toml = b"[types.invoice.properties]\namount = 'double'"
+        object_types.load_types_file(cx, site.shelf.repository.id, toml, site.shelf.now)
+    shown = site("GET", "/types/invoice").json()
+    assert shown["parent"] == "document"
+    assert {"name": "amount", "type": "double", "repeating": False, "writable": True} in shown["properties"]
+    assert [entry["title"] for entry in site("GET", "/types?object-type=document").json()["entries"]] == [
+        "document",
+        "invoice",
+    ]
+    assert site("GET", "/types/nothing").status_code == 404
+    root = lxml.etree.fromstring(site("GET", "/types/invoice", Accept="application/xml").content)
+    assert "amount" in [found.text for found in root.findall(f"{SPACE}properties/{SPACE}property/{SPACE}name")]
+
+
+def test_the_state_of_the_text_is_shown(site: Site) -> None:
+    object_id = site.make(object_name="a.txt")
+    assert site("GET", f"/objects/{object_id}").json()["properties"]["r_index_status"] == "empty"
+    site("POST", f"/objects/{object_id}/contents", b"x", Content_Type="text/plain")
+    status = site("GET", f"/objects/{object_id}/index-status").json()
+    assert (status["state"], status["attempts"]) == ("waiting", 0)

@@ -1,0 +1,140 @@
+"""Names, media types and errors as the wire spells them."""
+
+import json
+from contextlib import suppress
+
+import lxml.etree
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.requests import Request
+
+from muniment.repository.endpoints import spelling
+from muniment.repository.object_types import BUILT_IN, BUILT_IN_NAMES
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import UnknownType
+from muniment.web.answers import Said
+from muniment.web.refusals import NotAcceptable
+
+NEUTRAL = RepositoryNames()
+FIELD = RepositoryNames(type_prefix="dm_", media_type="application/vnd.field", vocab_namespace="urn:field")
+OTHER = RepositoryNames(system_property_prefix="sys_")
+BOTH = spelling.both(NEUTRAL)
+
+
+def request(accept: str | None = None, path: str = "/rest") -> Request:
+    headers = [(b"accept", accept.encode("latin-1"))] if accept is not None else []
+    return Request({"type": "http", "method": "GET", "path": path, "headers": headers, "query_string": b""})
+
+
+@pytest.mark.parametrize("names", [NEUTRAL, FIELD, OTHER])
+def test_names_go_round(names: RepositoryNames) -> None:
+    for name in [*BUILT_IN_NAMES, "invoice"]:
+        assert spelling.type_read(spelling.type_written(name, names), names) == name
+    for definition in BUILT_IN[0].properties:
+        assert spelling.property_read(spelling.property_written(definition.name, names), names) == definition.name
+    for accessor in ("owner", "world", "marta@demo", "owner@demo"):
+        assert spelling.accessor_read(spelling.accessor_written(accessor, names), names) == accessor
+
+
+def test_built_in_names_bear_the_prefix_and_others_do_not() -> None:
+    assert spelling.type_written("document", FIELD) == "dm_document"
+    assert spelling.type_written("invoice", FIELD) == "invoice"
+    assert spelling.accessor_written("world", FIELD) == "dm_world"
+    assert spelling.property_written("r_object_id", OTHER) == "sys_object_id"
+    assert spelling.property_written("object_name", OTHER) == "object_name"
+    with pytest.raises(UnknownType):
+        spelling.type_read("document", FIELD)
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        (None, BOTH[0]),
+        ("", BOTH[0]),
+        ("*/*", BOTH[0]),
+        ("application/*", BOTH[0]),
+        ("application/json", "application/json"),
+        ("application/xml", "application/xml"),
+        ("application/*+xml", BOTH[1]),
+        ("text/html, application/xml;q=0.9, */*;q=0.1", "application/xml"),
+        ("application/json;q=0.2, application/xml;q=0.3", "application/xml"),
+        ("APPLICATION/XML ; Q=1.0", "application/xml"),
+        ("*/*, application/vnd.muniment+json;q=0", BOTH[1]),
+    ],
+)
+def test_the_best_liked_media_type_is_chosen(accept: str | None, chosen: str) -> None:
+    assert spelling.chosen(request(accept), BOTH) == chosen
+
+
+@pytest.mark.parametrize(
+    "accept", ["text/html", "application/json;q=0", "image/*", "application/xml;q=high", ";", "a/b/c"]
+)
+def test_what_cannot_be_met_is_refused(accept: str) -> None:
+    with pytest.raises(NotAcceptable):
+        spelling.chosen(request(accept), BOTH)
+
+
+def test_a_suffix_of_an_id_chooses_whatever_the_header_says() -> None:
+    path = "/rest/repositories/demo/objects/0900000100000001"
+    assert spelling.chosen(request("application/json", path + ".xml"), BOTH).endswith("xml")
+    assert spelling.chosen(request("application/xml", path + ".json"), BOTH).endswith("json")
+    assert spelling.chosen(request("application/xml", "/rest/repositories/demo/acls/my.json"), BOTH).endswith("xml")
+
+
+@given(st.text(max_size=80))
+def test_any_accept_header_is_answered_or_refused(accept: str) -> None:
+    header = accept.encode("utf-8", "replace").decode("latin-1")
+    with suppress(NotAcceptable):
+        assert spelling.chosen(request(header), BOTH) in BOTH
+
+
+def test_an_error_says_the_same_in_json_and_xml() -> None:
+    shape = spelling.error_shape(FIELD)
+    said = Said(404, "unknown_address")
+    in_json = shape(request("application/json"), said, "No <such> & thing.")
+    in_xml = shape(request("application/atom+xml"), said, "No <such> & thing.")
+    assert in_json.status_code == in_xml.status_code == 404
+    document = json.loads(bytes(in_json.body))
+    assert (document["status"], document["code"], document["message"]) == (
+        404,
+        "E_UNKNOWN_ADDRESS",
+        "No <such> & thing.",
+    )
+    root = lxml.etree.fromstring(bytes(in_xml.body))
+    assert root.tag == "{urn:field}error"
+    assert root.findtext("{urn:field}message") == "No <such> & thing."
+    assert in_xml.headers["content-type"] == "application/xml"
+
+
+def test_an_error_never_fails_for_its_own_media_type() -> None:
+    response = spelling.error_shape(NEUTRAL)(request("image/png"), Said(406, "E_X"), "no")
+    assert response.headers["content-type"] == "application/vnd.muniment+json"
+
+
+def test_a_401_names_the_scheme() -> None:
+    response = spelling.error_shape(NEUTRAL)(request(), Said(401, "E_X"), "no")
+    assert response.headers["www-authenticate"].startswith("Bearer")
+
+
+@given(st.text(), st.lists(st.text(), min_size=1))
+def test_xml_is_well_formed_whatever_a_property_holds(title: str, keywords: list[str]) -> None:
+    document: dict[str, spelling.Written] = {
+        "properties": {"title": title, "links": [*keywords], "document": None, "gone": []},
+        "links": [{"rel": "self", "href": f"https://x/?{title}"}],
+    }
+    attributes = {"": {"xsi:type": "document"}, "properties": {"xsi:type": "document-properties"}}
+    root = lxml.etree.fromstring(spelling.xml("document", document, "urn:v", attributes))
+    allowed = "".join(
+        c for c in title if c in "\t\n\r" or " " <= c < "\ud800" or "\ue000" <= c < "\ufffe" or c > "\uffff"
+    )
+    space = "{urn:v}"
+    assert (root.findtext(f"{space}properties/{space}title") or "") == allowed
+    assert len(root.findall(f"{space}properties/{space}links/{space}item")) == len(keywords)
+    assert root.get(f"{{{spelling.XSI}}}type") == "document"
+    inner = root.find(f"{space}properties/{space}document")
+    assert inner is not None
+    assert inner.keys() == [f"{{{spelling.XSI}}}nil"]
+    link = root.find(f"{space}links/{space}link")
+    assert link is not None
+    assert link.get("href") == f"https://x/?{allowed}"

@@ -1,0 +1,222 @@
+"""The queue of files to read, and the text kept of them."""
+
+import threading
+from collections import Counter
+
+import pytest
+
+from muniment.db import SECOND, Database, Instant
+from muniment.repository import changes, repositories, text
+
+ONE, TWO = "0900000100000001", "0900000100000002"
+
+
+@pytest.fixture
+def repository_id(repository_db: Database, now: Instant) -> int:
+    with repository_db.begin() as cx:
+        return repositories.add(cx, "archive", "00000000-0000-4000-8000-000000000001", "", now).id
+
+
+def enqueue(database: Database, repository_id: int, object_id: str, key: str, now: Instant) -> None:
+    with database.begin() as cx:
+        text.enqueue(cx, repository_id, object_id, key, "text/plain", "a.txt", now)
+
+
+def take(database: Database, now: Instant) -> text.Job:
+    with database.begin() as cx:
+        job = text.take(cx, now)
+    assert job is not None
+    return job
+
+
+def nothing_to_take(database: Database, now: Instant) -> bool:
+    with database.begin() as cx:
+        return not text.waits(cx, now) and text.take(cx, now) is None
+
+
+def status(database: Database, object_id: str = ONE) -> text.IndexStatus:
+    with database.read() as cx:
+        return text.status(cx, object_id)
+
+
+def kinds(database: Database, repository_id: int) -> list[str]:
+    with database.read() as cx:
+        return [change.kind for change in changes.after(cx, repository_id, changes.START, 100)]
+
+
+def test_a_finished_text_is_kept_and_notes_a_change(repository_db: Database, repository_id: int, now: Instant) -> None:
+    enqueue(repository_db, repository_id, ONE, "key-1", now)
+    assert status(repository_db) == text.IndexStatus("waiting", "", 0)
+    job = take(repository_db, now)
+    assert (job.object_id, job.repository_id, job.content_key, job.file_name) == (ONE, repository_id, "key-1", "a.txt")
+    with repository_db.begin() as cx:
+        assert text.finish(cx, job, "Grüße \0 漢字 \ud800", now + 1)
+    with repository_db.read() as cx:
+        assert text.text_of(cx, [ONE, TWO]) == {ONE: "Grüße  漢字 ?"}
+    assert status(repository_db) == text.IndexStatus("done", "", 0)
+    assert kinds(repository_db, repository_id) == ["text"]
+    assert nothing_to_take(repository_db, now + 10**12)
+
+
+def test_no_text_is_empty_with_its_reason_and_notes_no_change(
+    repository_db: Database, repository_id: int, now: Instant
+) -> None:
+    enqueue(repository_db, repository_id, ONE, "key-1", now)
+    job = take(repository_db, now)
+    with repository_db.begin() as cx:
+        assert text.finish(cx, job, " \n", now, "The pages hold pictures only, no text.")
+        assert text.text_of(cx, [ONE]) == {}
+    assert status(repository_db) == text.IndexStatus("empty", "The pages hold pictures only, no text.", 0)
+    assert kinds(repository_db, repository_id) == []
+
+
+def test_an_object_without_content_is_empty(repository_db: Database) -> None:
+    assert status(repository_db).state == "empty"
+
+
+def test_replacing_the_content_drops_the_old_text_at_once(
+    repository_db: Database, repository_id: int, now: Instant
+) -> None:
+    enqueue(repository_db, repository_id, ONE, "key-1", now)
+    job = take(repository_db, now)
+    with repository_db.begin() as cx:
+        text.finish(cx, job, "old words", now)
+    enqueue(repository_db, repository_id, ONE, "key-2", now)
+    with repository_db.read() as cx:
+        assert text.text_of(cx, [ONE]) == {}
+    assert take(repository_db, now).content_key == "key-2"
+
+
+@pytest.mark.parametrize("replaced_with", ["key-2", "key-1"])
+def test_what_was_read_of_a_replaced_content_is_thrown_away(
+    repository_db: Database, repository_id: int, now: Instant, replaced_with: str
+) -> None:
+    enqueue(repository_db, repository_id, ONE, "key-1", now)
+    job = take(repository_db, now)
+    enqueue(repository_db, repository_id, ONE, replaced_with, now)
+    with repository_db.begin() as cx:
+        assert not text.renew(cx, job, now)
+        assert not text.finish(cx, job, "old words", now)
+        assert not text.fail(cx, job, "old failure", now, "failed")
+    assert status(repository_db) == text.IndexStatus("waiting", "", 0)
+    assert kinds(repository_db, repository_id) == []
+
+
+def test_a_dropped_object_leaves_nothing(repository_db: Database, repository_id: int, now: Instant) -> None:
+    enqueue(repository_db, repository_id, ONE, "key-1", now)
+    job = take(repository_db, now)
+    with repository_db.begin() as cx:
+        text.drop(cx, ONE)
+        assert not text.finish(cx, job, "words", now)
+        assert text.counts(cx, repository_id)["done"] == 0
+
+
+def test_a_poison_file_is_tried_three_times_then_parked(
+    repository_db: Database, repository_id: int, now: Instant
+) -> None:
+    enqueue(repository_db, repository_id, ONE, "key-1", now)
+    for attempt in (1, 2, 3):
+        now += 60 * SECOND
+        job = take(repository_db, now)
+        with repository_db.begin() as cx:
+            assert text.fail(cx, job, "It crashed.", now, "retry")
+        assert status(repository_db).attempts == attempt
+        assert nothing_to_take(repository_db, now), "a file that just failed waits a little"
+    parked = status(repository_db)
+    assert parked.state == "failed"
+    assert parked.reason.startswith("It crashed.")
+    assert nothing_to_take(repository_db, now + 10**12)
+    with repository_db.read() as cx:
+        assert text.reasons(cx, repository_id, 10) == [(ONE, "a.txt", parked)]
+
+
+def test_a_lost_extractor_leaves_a_lease_that_runs_out(
+    repository_db: Database, repository_id: int, now: Instant
+) -> None:
+    enqueue(repository_db, repository_id, ONE, "key-1", now)
+    lost = take(repository_db, now)
+    assert nothing_to_take(repository_db, now + text.LEASE - 1)
+    again = take(repository_db, now + text.LEASE)
+    with repository_db.begin() as cx:
+        assert not text.finish(cx, lost, "too late", now)
+        assert text.finish(cx, again, "in time", now)
+        assert text.text_of(cx, [ONE]) == {ONE: "in time"}
+    assert status(repository_db).attempts == 0, "that the extractor was killed is not the file's fault"
+
+
+def test_a_file_whose_extractor_is_always_lost_is_parked(
+    repository_db: Database, repository_id: int, now: Instant
+) -> None:
+    enqueue(repository_db, repository_id, ONE, "key-1", now)
+    for _ in range(text.LOSSES):
+        take(repository_db, now)
+        now += text.LEASE
+    with repository_db.begin() as cx:
+        assert text.take(cx, now) is None
+    assert status(repository_db).state == "failed"
+
+
+def test_a_renewed_lease_holds_and_a_released_job_is_free_at_once(
+    repository_db: Database, repository_id: int, now: Instant
+) -> None:
+    enqueue(repository_db, repository_id, ONE, "key-1", now)
+    job = take(repository_db, now)
+    with repository_db.begin() as cx:
+        assert text.renew(cx, job, now + text.LEASE - 1)
+    assert nothing_to_take(repository_db, now + text.LEASE + 1)
+    with repository_db.begin() as cx:
+        text.release(cx, job, now + text.LEASE + 1)
+    assert take(repository_db, now + text.LEASE + 1).attempts == 0
+
+
+def test_parallel_extractors_never_get_the_same_job(repository_db: Database, repository_id: int, now: Instant) -> None:
+    many = 40
+    for number in range(many):
+        enqueue(repository_db, repository_id, f"09000001{number:08x}", f"key-{number}", now)
+    taken: Counter[str] = Counter()
+
+    def work() -> None:
+        while True:
+            with repository_db.begin() as cx:
+                job = text.take(cx, now)
+            if job is None:
+                return
+            taken[job.object_id] += 1
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == many
+    assert set(taken.values()) == {1}
+
+
+def test_a_taker_passes_over_a_job_another_is_just_taking(
+    repository_db: Database, repository_id: int, now: Instant
+) -> None:
+    if repository_db.dialect == "sqlite":
+        return  # There a taker waits for the other's transaction, one writer at a time.
+    enqueue(repository_db, repository_id, ONE, "key-1", now)
+    enqueue(repository_db, repository_id, TWO, "key-2", now + 1)
+    with repository_db.begin() as first, repository_db.begin() as second:
+        one, two = text.take(first, now + 1), text.take(second, now + 1)
+    assert one
+    assert two
+    assert {one.object_id, two.object_id} == {ONE, TWO}
+
+
+def test_counts_name_every_state(repository_db: Database, repository_id: int, now: Instant) -> None:
+    enqueue(repository_db, repository_id, ONE, "key-1", now)
+    enqueue(repository_db, repository_id, TWO, "key-2", now + 1)
+    job = take(repository_db, now)
+    with repository_db.begin() as cx:
+        text.fail(cx, job, "A picture.", now, "unsupported")
+        assert text.counts(cx, repository_id) == {
+            "waiting": 1,
+            "done": 0,
+            "failed": 0,
+            "unsupported": 1,
+            "empty": 0,
+        }
+        assert text.counts(cx, repository_id + 1)["waiting"] == 0

@@ -1,0 +1,135 @@
+from pathlib import Path
+
+import pytest
+
+from muniment import settings
+from muniment.settings import BadSettings, Installation
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_later_source_wins(tmp_path: Path) -> None:
+    file = tmp_path / "muniment.toml"
+    file.write_text('[web]\nport = 1001\nhost = "127.0.0.2"\nworkers = 3\n')
+    found = settings.read(file, {"MUNIMENT_WEB_PORT": "1002", "MUNIMENT_WEB_WORKERS": "4"}, ["web.port=1003"])
+    assert (found.web.host, found.web.workers, found.web.port) == ("127.0.0.2", 4, 1003)
+
+
+def test_lists_and_tables_are_written_with_commas() -> None:
+    found = settings.read(
+        None, {"MUNIMENT_WEB_TRUSTED_PROXIES": "10.0.0.1, 10.0.0.2"}, ["directory.names.attributes=cn=name,sn=family"]
+    )
+    assert found.web.trusted_proxies == ("10.0.0.1", "10.0.0.2")
+    assert found.directory.names.attributes == {"cn": "name", "sn": "family"}
+
+
+@pytest.mark.parametrize(
+    ("content", "named", "meant"),
+    [
+        ("[web]\nprot = 1\n", "web.prot", "web.port"),
+        ("port = 1\n", "'port'", "web.port"),
+        ("[directory.names]\nprefx = 'a'\n", "directory.names.prefx", "directory.names.prefix"),
+        ("[wbe]\nport = 1\n", "wbe", "web"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_one(tmp_path: Path, content: str, named: str, meant: str) -> None:
+    file = tmp_path / "muniment.toml"
+    file.write_text(content)
+    with pytest.raises(BadSettings) as refused:
+        settings.read(file, {})
+    assert str(file) in refused.value.sentence
+    assert named in refused.value.sentence
+    assert meant in refused.value.sentence
+
+
+@pytest.mark.parametrize("variable", ["MUNIMENT_WEB_PROT", "MUNIMENT_LOG_LEVLE", "MUNIMENT_REPOSITORY_NONSENSE"])
+def test_an_unknown_variable_is_refused(variable: str) -> None:
+    with pytest.raises(BadSettings, match=variable):
+        settings.read(None, {variable: "1"})
+
+
+def test_somebody_elses_variable_is_left_alone() -> None:
+    assert settings.read(None, {"MUNIMENT_SERVICE_HOST": "10.0.0.1", "MUNIMENT_DATA": "x"}) == settings.Settings()
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("web.port=http", "'web.port' does not fit: Expected `int`"),
+        ("web.port=0", "'web.port' does not fit: Expected `int` >= 1"),
+        ("log_level=loud", "'log_level' does not fit"),
+        ("halves=library", "'halves' does not fit"),
+        ("halves=", "at least one"),
+        ("halves=repository", "tokeninfo_url"),
+        ("web.port", "--set key=value"),
+        ("web.key_file=x", "go together"),
+        ("web.http_port=8443", "a port of its own"),
+        ("web.base_address=files.example.org", "is not an address"),
+        ("directory.names.prefix=rest", "the same"),
+        ("directory.names.prefix=a b", "first path segment"),
+        ("repository.names.prefix=health", "first path segment"),
+        ("directory_database=mysql://x/y", "'mysql' is not offered"),
+        ("directory_database=nothing", "no database address"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(override: str, said: str) -> None:
+    with pytest.raises(BadSettings) as refused:
+        settings.read(None, {}, [override])
+    assert said in refused.value.sentence
+
+
+def test_a_refused_value_is_not_repeated_as_it_may_hold_a_password(tmp_path: Path) -> None:
+    file = tmp_path / "muniment.toml"
+    file.write_text('directory_database = ["postgresql://u:sesame@h/n"]')
+    with pytest.raises(BadSettings) as refused:
+        settings.read(file, {})
+    assert "sesame" not in refused.value.sentence
+
+
+def test_a_file_that_is_no_toml_is_named_with_the_line(tmp_path: Path) -> None:
+    file = tmp_path / "muniment.toml"
+    file.write_text("[web\n")
+    with pytest.raises(BadSettings, match="line 1"):
+        settings.read(file, {})
+
+
+def test_a_file_asked_for_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(BadSettings, match="cannot be read"):
+        settings.read(tmp_path / "none.toml", {}, file_must_exist=True)
+    assert settings.read(tmp_path / "none.toml", {}) == settings.Settings()
+
+
+def test_a_renamed_administration_partition_keeps_its_administrators() -> None:
+    found = settings.read(None, {}, ["directory.names.administration_partition=boss"])
+    assert found.repository.administrators == ("administrators@boss",)
+
+
+def test_databases_lie_in_the_data_folder_unless_told_otherwise(tmp_path: Path) -> None:
+    here = Installation(tmp_path, settings.read(None, {}, ["directory_database=postgresql://u:p@h/n"]))
+    assert here.database_url("repository") == f"sqlite:///{tmp_path}/repository.db"
+    assert here.database_url("directory") == "postgresql+psycopg://u:p@h/n"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "base"),
+    [
+        ([], "https://127.0.0.1:8443"),
+        (["web.host=::1"], "https://[::1]:8443"),
+        (["web.host=0.0.0.0", "web.port=1"], "https://localhost:1"),
+        (["web.base_address=https://files.example.org/"], "https://files.example.org"),
+    ],
+)
+def test_the_base_of_links(tmp_path: Path, overrides: list[str], base: str) -> None:
+    assert Installation(tmp_path, settings.read(None, {}, overrides)).base == base
+
+
+def test_every_setting_has_a_meaning_and_a_variable_of_its_own() -> None:
+    rows = list(settings.table())
+    assert all(row.meaning.endswith((".", "...")) for row in rows)
+    assert len({row.variable for row in rows}) == len(rows)
+
+
+def test_the_settings_page_is_current() -> None:
+    assert (ROOT / "docs" / "settings.md").read_text() == settings.markdown(), (
+        "run: muniment settings --markdown > docs/settings.md"
+    )

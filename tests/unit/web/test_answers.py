@@ -1,0 +1,107 @@
+"""From an endpoint or a refusal to a response."""
+
+import asyncio
+import json
+
+import pytest
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Message, Scope
+from structlog.testing import capture_logs
+
+from muniment.db import Busy
+from muniment.web.answers import Endpoint, Said, error_id, json_response
+from muniment.web.refusals import Malformed, Overloaded, Refusal
+
+
+class Odd(Malformed):
+    """A refusal of a subclass of one in the table."""
+
+
+class Unlisted(Refusal):
+    """A refusal that no table names."""
+
+
+def _shape(_request: Request, said: Said, sentence: str) -> Response:
+    return json_response({"code": said.code, "sentence": sentence}, said.status)
+
+
+def _ask(endpoint: Endpoint[str], method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b""}
+
+    scope: Scope = {"type": "http", "method": method, "path": "/", "query_string": b"", "headers": []}
+    asyncio.run(endpoint(scope, receive, send))
+    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], headers, sent[1]["body"]
+
+
+def _raising(error: BaseException) -> Endpoint[str]:
+    async def get(_request: Request, _half: str) -> Response:
+        raise error
+
+    return Endpoint("half", {"GET": get}, {Odd: Said(418, "odd")}, _shape)
+
+
+async def _greet(_request: Request, half: str) -> Response:
+    return PlainTextResponse(f"hello from the {half}")
+
+
+def test_an_endpoint_is_handed_its_half() -> None:
+    assert _ask(Endpoint("half", {"GET": _greet}, {}, _shape))[2] == b"hello from the half"
+
+
+def test_head_is_answered_where_get_is() -> None:
+    assert _ask(Endpoint("half", {"GET": _greet}, {}, _shape), "HEAD")[0] == 200
+
+
+def test_a_method_the_address_does_not_know_is_answered_405_with_those_it_knows() -> None:
+    status, headers, body = _ask(Endpoint("half", {"POST": _greet, "GET": _greet}, {}, _shape), "DELETE")
+    assert (status, headers["allow"]) == (405, "GET, POST")
+    assert json.loads(body)["sentence"] == "This address knows GET, POST, not DELETE."
+
+
+def test_the_nearest_class_in_a_refusals_ancestry_gives_its_status() -> None:
+    assert _ask(_raising(Odd("Odd.")))[0] == 418
+    assert _ask(_raising(Malformed("Bad.")))[0] == 400
+
+
+def test_an_overloaded_answer_says_when_to_try_again() -> None:
+    status, headers, _ = _ask(_raising(Overloaded("Too many.", 7)))
+    assert (status, headers["retry-after"]) == (503, "7")
+    status, headers, _ = _ask(_raising(Busy("The database is busy with other writes.")))
+    assert (status, headers["retry-after"]) == (503, "1")
+
+
+def test_a_refusal_that_no_table_names_is_a_bug_and_logged_as_one() -> None:
+    with capture_logs() as lines:
+        assert _ask(_raising(Unlisted("?")))[0] == 500
+    assert lines[0]["log_level"] == "error"
+
+
+def test_a_bug_is_logged_and_answered_without_its_details() -> None:
+    with capture_logs() as lines:
+        status, _, body = _ask(_raising(KeyError("the secret")))
+    assert (status, json.loads(body)["code"]) == (500, "internal_error")
+    assert b"secret" not in body
+    assert lines[0]["event"] == "bug"
+
+
+def test_a_caller_who_left_is_no_bug() -> None:
+    with capture_logs() as lines:
+        assert _ask(_raising(ClientDisconnect()))[0] == 400
+    assert lines == []
+
+
+def test_being_told_to_stop_is_not_swallowed() -> None:
+    with pytest.raises(asyncio.CancelledError):
+        _ask(_raising(asyncio.CancelledError()))
+
+
+def test_error_ids_differ() -> None:
+    assert error_id() != error_id()

@@ -1,0 +1,422 @@
+"""Everything before an address is looked up."""
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.testing import capture_logs
+
+from muniment.db import Busy
+from muniment.web import transport
+from muniment.web.answers import Said
+from muniment.web.options import WebOptions
+from muniment.web.refusals import Malformed, TimedOut
+from muniment.web.transport import Transport
+
+TOKEN = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYm"
+
+
+class Answer:
+    """What came back, and what the app saw."""
+
+    def __init__(self, messages: list[Message], scope: Scope) -> None:
+        self.status: int = messages[0]["status"]
+        self.headers = {name.decode().lower(): value.decode() for name, value in messages[0]["headers"]}
+        self.body = b"".join(message.get("body", b"") for message in messages[1:])
+        self.scope = scope
+
+
+def _shape(_request: Request, said: Said, sentence: str) -> Response:
+    return Response(json.dumps({"code": said.code, "sentence": sentence}), said.status, media_type="application/json")
+
+
+async def _echo(scope: Scope, receive: Receive, send: Send) -> None:
+    body = await Request(scope, receive).body()
+    await PlainTextResponse(body)(scope, receive, send)
+
+
+def _ask(
+    app: ASGIApp = _echo,
+    path: str = "/x",
+    *,
+    scheme: str = "https",
+    headers: dict[str, str] | None = None,
+    query: str = "",
+    client: str = "203.0.113.9",
+    options: WebOptions | None = None,
+    enforced: Callable[[], bool] = lambda: True,
+    receive: Receive | None = None,
+    method: str = "GET",
+) -> Answer:
+    async def whether() -> bool:
+        return enforced()
+
+    left: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def nothing() -> Message:
+        if not left:
+            await asyncio.sleep(3600)
+        return left.pop()
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    all_headers = {"host": "files.example.org", **(headers or {})}
+    scope: Scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "query_string": query.encode(),
+        "scheme": scheme,
+        "headers": [(name.lower().encode(), value.encode()) for name, value in all_headers.items()],
+        "client": (client, 4711),
+    }
+    told = options or WebOptions(base_address="https://files.example.org/")
+    whole = Transport(app, told, guarded=["/dirws"], enforced=whether, shape=_shape)
+    asyncio.run(whole(scope, receive or nothing, send))
+    return Answer(sent, scope)
+
+
+async def _never() -> Message:
+    raise AssertionError("The body was read.")
+
+
+# Request ids
+
+
+def test_a_request_id_is_kept_where_it_is_one() -> None:
+    answer = _ask(headers={"X-Request-ID": "order-66.a_b"})
+    assert answer.headers["x-request-id"] == answer.scope["muniment.request_id"] == "order-66.a_b"
+
+
+@pytest.mark.parametrize("given", ["", "two words", "x" * 65, "line\u0085break", "<b>"])
+def test_a_request_id_that_is_none_is_replaced(given: str) -> None:
+    assert re.fullmatch("[0-9a-f]{32}", _ask(headers={"X-Request-ID": given}).headers["x-request-id"])
+
+
+# The access log
+
+
+def test_a_request_leaves_one_line_without_its_query() -> None:
+    with capture_logs() as lines:
+        _ask(path="/dirws/login", query="RFA=secret", method="POST")
+    (line,) = lines
+    assert {key: line[key] for key in ("event", "method", "path", "status", "bytes", "scheme", "client")} == {
+        "event": "request",
+        "method": "POST",
+        "path": "/dirws/login",
+        "status": 200,
+        "bytes": 0,
+        "scheme": "https",
+        "client": "203.0.113.9",
+    }
+    assert "secret" not in str(line)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/dirws/v1/authentication/oauth/{TOKEN}",
+        f"/dirws/v1/authentication/oauth//{TOKEN}/",
+        f"/DIRWS/V1/Authentication/OAuth/{TOKEN}",
+        f"/dirws/v1/authentication/{TOKEN}",
+        f"/elsewhere/{TOKEN}/more",
+        f"/dirws/v1/authentication/oauth/tokeninfo/{TOKEN}",
+    ],
+)
+def test_a_token_in_the_path_is_logged_as_a_fingerprint(path: str) -> None:
+    with capture_logs() as lines:
+        _ask(path=path)
+    assert TOKEN not in str(lines)
+    assert "sha256:" in lines[0]["path"]
+
+
+def test_the_fingerprint_is_the_beginning_of_the_tokens_sha_256() -> None:
+    expected = hashlib.sha256(TOKEN.encode()).hexdigest()[:12]
+    assert (
+        transport.logged_path(f"/d/v1/authentication/oauth/{TOKEN}") == f"/d/v1/authentication/oauth/sha256:{expected}"
+    )
+
+
+def test_short_garbage_in_a_tokens_place_is_no_more_logged_than_a_token() -> None:
+    assert "hunter2" not in transport.logged_path("/dirws/v1/authentication/oauth/hunter2")
+
+
+@pytest.mark.parametrize(
+    "path", ["/dirws/v1/authentication/oauth/tokeninfo", "/rest/repositories/a/objects/0900000100000001"]
+)
+def test_other_paths_are_logged_as_they_are(path: str) -> None:
+    assert transport.logged_path(path) == path
+
+
+def test_a_path_cannot_forge_a_line_of_the_log() -> None:
+    assert transport.logged_path("/a\n2026 event=request\x1b[31m") == "/a\\n2026 event=request\\x1b[31m"
+
+
+# TLS
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"path": "/dirws/login"},
+        {"path": "/dirws"},
+        {"path": "/rest/x", "headers": {"Authorization": "Bearer x"}},
+        {"path": "/rest/x", "headers": {"Authorization": ""}},
+        {"path": "/rest/x", "headers": {"Cookie": "a=b"}},
+        {"path": "/rest/x", "query": "q=1&access_token=x"},
+        {"path": "/rest/x", "query": "access%5Ftoken=x"},
+        {"path": "/dirws/login", "headers": {"X-Forwarded-Proto": "https"}},
+    ],
+)
+def test_plain_http_with_secrets_is_refused_before_the_body_is_read(request_: dict[str, Any]) -> None:
+    answer = _ask(scheme="http", receive=_never, method="POST", **request_)
+    assert (answer.status, json.loads(answer.body)["code"]) == (403, "tls_required")
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/rest/x", "/dirwsx"])
+def test_plain_http_without_secrets_passes(path: str) -> None:
+    assert _ask(path=path, scheme="http").status == 200
+
+
+def test_plain_http_passes_once_tls_is_not_enforced() -> None:
+    assert _ask(path="/dirws/login", scheme="http", enforced=lambda: False).status == 200
+
+
+def test_over_https_nobody_asks_whether_tls_is_enforced() -> None:
+    def broken() -> bool:
+        raise AssertionError
+
+    assert _ask(path="/dirws/login", enforced=broken).status == 200
+
+
+def test_when_nobody_can_tell_whether_tls_is_enforced_plain_http_does_not_pass() -> None:
+    def busy() -> bool:
+        raise Busy("The database is busy with other writes.")
+
+    def broken() -> bool:
+        raise OSError
+
+    assert _ask(path="/dirws/login", scheme="http", enforced=busy, receive=_never).status == 503
+    assert _ask(path="/dirws/login", scheme="http", enforced=broken, receive=_never).status == 500
+
+
+# Proxies
+
+
+def _proxied(**headers: str) -> WebOptions:
+    return WebOptions(base_address="https://files.example.org", trusted_proxies=("10.0.0.0/8", "::1"))
+
+
+@pytest.mark.parametrize(
+    ("proto", "scheme"),
+    [("https", "https"), ("http, https", "https"), ("https, http", "http"), ("gopher", "http"), ("", "http")],
+)
+def test_a_trusted_proxys_last_word_on_the_scheme_counts(proto: str, scheme: str) -> None:
+    answer = _ask(
+        scheme="http",
+        client="10.1.2.3",
+        headers={"X-Forwarded-Proto": proto},
+        options=_proxied(),
+        enforced=lambda: False,
+    )
+    assert answer.scope["scheme"] == scheme
+
+
+def test_a_strangers_word_on_scheme_and_address_does_not_count() -> None:
+    headers = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "127.0.0.1"}
+    answer = _ask(scheme="http", client="203.0.113.9", headers=headers, options=_proxied())
+    assert (answer.scope["scheme"], answer.scope["client"][0]) == ("http", "203.0.113.9")
+
+
+@pytest.mark.parametrize(
+    ("hops", "caller"),
+    [
+        ("198.51.100.1", "198.51.100.1"),
+        ("6.6.6.6, 198.51.100.1, 10.9.9.9", "198.51.100.1"),
+        ("198.51.100.1:5555", "198.51.100.1"),
+        ("[2001:db8::7]:5555", "2001:db8::7"),
+        ("2001:db8::7", "2001:db8::7"),
+        ("10.5.5.5", "10.5.5.5"),
+        ("rubbish", "10.1.2.3"),
+        ("", "10.1.2.3"),
+    ],
+)
+def test_the_caller_is_the_last_hop_that_is_no_proxy_of_ours(hops: str, caller: str) -> None:
+    answer = _ask(client="10.1.2.3", headers={"X-Forwarded-For": hops}, options=_proxied())
+    assert answer.scope["client"][0] == caller
+
+
+def test_a_proxy_that_came_by_plain_http_is_refused_what_plain_http_is_refused() -> None:
+    answer = _ask(path="/dirws/login", client="10.1.2.3", headers={"X-Forwarded-Proto": "http"}, options=_proxied())
+    assert answer.status == 403
+
+
+# Base addresses
+
+
+@pytest.mark.parametrize(
+    ("host", "scheme", "base"),
+    [
+        ("files.example.org", "https", "https://files.example.org/archive"),
+        ("evil.example", "https", "https://files.example.org/archive"),
+        ("inner.example:8443", "https", "https://inner.example:8443"),
+        ("INNER.example:8443", "https", "https://inner.example:8443"),
+        ("inner.example:8443", "http", "https://files.example.org/archive"),
+        ("inner.example", "https", "https://files.example.org/archive"),
+        ("plain.example", "http", "http://plain.example"),
+        ("plain.example:80", "http", "http://plain.example"),
+        ("a:b:c", "https", "https://files.example.org/archive"),
+        ("", "https", "https://files.example.org/archive"),
+    ],
+)
+def test_links_begin_with_a_listed_address_whatever_the_host(host: str, scheme: str, base: str) -> None:
+    options = WebOptions(
+        base_address="https://files.example.org/archive/",
+        other_addresses=("https://inner.example:8443/", "http://plain.example"),
+    )
+    assert _ask(headers={"host": host}, scheme=scheme, options=options).scope["muniment.base"] == base
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "base"),
+    [
+        ("127.0.0.1", 8443, "https://127.0.0.1:8443"),
+        ("files.example.org", 443, "https://files.example.org"),
+        ("0.0.0.0", 8443, "https://localhost:8443"),
+        ("::1", 8443, "https://[::1]:8443"),
+    ],
+)
+def test_without_a_base_address_host_and_port_make_one(host: str, port: int, base: str) -> None:
+    assert transport.base_address(WebOptions(host=host, port=port)) == base
+
+
+# Deadlines
+
+
+def _dripping(*pieces: bytes, then_seconds: float) -> Receive:
+    left = list(pieces)
+
+    async def receive() -> Message:
+        if not left:
+            await asyncio.sleep(then_seconds)
+        return {"type": "http.request", "body": left.pop(0) if left else b"!", "more_body": True}
+
+    return receive
+
+
+def test_a_body_that_stops_coming_is_answered_408_and_the_connection_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asyncio, "timeout", lambda _seconds, real=asyncio.timeout: real(0.05))
+    answer = _ask(receive=_dripping(b"a", b"b", then_seconds=5), method="POST")
+    assert (answer.status, answer.headers["connection"]) == (408, "close")
+
+
+def test_once_the_body_is_there_waiting_for_the_caller_to_leave_has_no_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asyncio, "timeout", lambda _seconds, real=asyncio.timeout: real(0.05))
+    messages: list[Message] = [{"type": "http.request", "body": b"x", "more_body": False}]
+
+    async def receive() -> Message:
+        if messages:
+            return messages.pop()
+        await asyncio.sleep(0.2)
+        return {"type": "http.disconnect"}
+
+    async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        assert (await receive())["type"] == "http.disconnect"
+        await PlainTextResponse("done")(scope, receive, send)
+
+    assert _ask(waits, receive=receive).body == b"done"
+
+
+# Headers of every answer
+
+
+def test_every_answer_forbids_guessing_types_and_framing() -> None:
+    headers = _ask().headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+
+
+def test_a_policy_that_the_answer_brings_is_left_alone() -> None:
+    async def sandboxed(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {"Content-Security-Policy": "sandbox", "Cache-Control": "max-age=60"}
+        await PlainTextResponse("x", headers=headers)(scope, receive, send)
+
+    headers = _ask(sandboxed, path="/dirws/x").headers
+    assert (headers["content-security-policy"], headers["cache-control"]) == ("sandbox", "max-age=60")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "host", "sent"),
+    [("https", "files.example.org", True), ("http", "files.example.org", False), ("https", "localhost:8443", False)],
+)
+def test_only_https_asks_browsers_to_stay_with_https_and_never_for_localhost(
+    scheme: str, host: str, sent: bool
+) -> None:
+    assert ("strict-transport-security" in _ask(scheme=scheme, headers={"host": host}).headers) is sent
+
+
+@pytest.mark.parametrize(("path", "kept"), [("/dirws/x", "no-store"), ("/rest/x", None)])
+def test_the_directorys_answers_are_not_stored(path: str, kept: str | None) -> None:
+    assert _ask(path=path).headers.get("cache-control") == kept
+
+
+# What goes wrong inside
+
+
+def test_a_refusal_that_nobody_answered_is_answered() -> None:
+    async def refuses(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise Malformed("No.")
+
+    answer = _ask(refuses)
+    assert (answer.status, json.loads(answer.body)["sentence"]) == (400, "No.")
+
+
+def test_a_bug_is_answered_500_without_its_details() -> None:
+    async def breaks(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise KeyError("the secret")
+
+    with capture_logs() as lines:
+        answer = _ask(breaks)
+    assert answer.status == 500
+    assert b"secret" not in answer.body
+    assert [line["event"] for line in lines] == ["bug", "request"]
+
+
+def test_a_bug_in_the_middle_of_an_answer_cuts_it_short() -> None:
+    async def breaks(scope: Scope, receive: Receive, send: Send) -> None:
+        async def pieces() -> Any:
+            yield b"half"
+            raise TimedOut("late")
+
+        await StreamingResponse(pieces())(scope, receive, send)
+
+    with pytest.raises(transport.CutShort):
+        _ask(breaks)
+
+
+def test_a_websocket_is_closed() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def never() -> bool:
+        raise AssertionError
+
+    whole = Transport(_echo, WebOptions(), guarded=[], enforced=never, shape=_shape)
+    asyncio.run(whole({"type": "websocket"}, _never, send))
+    assert sent == [{"type": "websocket.close", "code": 1000}]
