@@ -1,16 +1,13 @@
 """What every test may ask for: a time, the two databases, a PostgreSQL, and the worlds of scenes.py."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 
 from muniment.db import Database, Half, Instant
 from tests.clock import NOON, Clock
+from tests.scenes import NAMES, Loop, Site, World
 from tests.servers import NoPostgres, Postgres, Sqlite, running_postgres
-
-if TYPE_CHECKING:
-    from tests.scenes import Loop, Site, World
 
 Fresh = Callable[..., str]
 """Makes a migrated database of the halves it is told, and says its address."""
@@ -96,10 +93,8 @@ def _opened(url: str) -> Iterator[Database]:
 
 
 @pytest.fixture(scope="session")
-def world(engine: Sqlite | Postgres, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[World]":
+def world(engine: Sqlite | Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """One data folder on each database, made once: tests make what they change, and words of their own."""
-    from tests.scenes import World
-
     folder = tmp_path_factory.mktemp("data")
     folder.chmod(0o700)
     made = World(folder, engine.fresh("directory"), engine.fresh("repository"))
@@ -108,20 +103,16 @@ def world(engine: Sqlite | Postgres, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="session")
-def loop() -> "Iterator[Loop]":
+def loop() -> Iterator[Loop]:
     """Where the sites answer."""
-    from tests.scenes import Loop
-
     running = Loop()
     yield running
     running.close()
 
 
-@pytest.fixture(scope="session", params=["neutral", "field"])
-def site(world: "World", loop: "Loop", request: pytest.FixtureRequest) -> "Iterator[Site]":
+@pytest.fixture(scope="session", params=NAMES)
+def site(world: World, loop: Loop, request: pytest.FixtureRequest) -> Iterator[Site]:
     """The world's one data folder, served with the neutral names and with the field's."""
-    from tests.scenes import Site
-
     served = Site(world, request.param, loop)
     yield served
     served.close()

@@ -412,21 +412,26 @@ class Site:
         )
 
     def post_search(
-        self, document: str | bytes, *, person: Person | None = None, headers: Mapping[str, str] = {}, **parameters: str
+        self,
+        document: str | bytes,
+        parameters: Mapping[str, str] = {},
+        *,
+        person: Person | None = None,
+        headers: Mapping[str, str] = {},
     ) -> httpx.Response:
-        """Execute a search document; ``include_total`` is spelled ``include-total`` on the wire."""
+        """Execute a search document."""
+        read_and_written = {"Content-Type": "application/xml", "Accept": "application/xml"}
         return self.http.post(
             self.search_address,
-            params={name.replace("_", "-"): value for name, value in parameters.items()},
+            params=parameters,
             content=document.encode() if isinstance(document, str) else document,
-            headers={"Content-Type": "application/xml", "Accept": "application/xml"}
-            | self.bearer(person)
-            | dict(headers),
+            headers=read_and_written | self.bearer(person) | dict(headers),
         )
 
     def search(self, *expressions: str, person: Person | None = None, **parameters: str) -> "Feed":
-        """Execute a search and read the feed."""
-        answer = self.post_search(self.aql(*expressions), person=person, **{"include_total": "true"} | parameters)
+        """Execute a search, with the total, and read the feed; ``items_per_page`` is ``items-per-page`` on the wire."""
+        spelled = {"include-total": "true"} | {name.replace("_", "-"): value for name, value in parameters.items()}
+        answer = self.post_search(self.aql(*expressions), spelled, person=person)
         assert answer.status_code == 200, answer.text
         return Feed(answer, self)
 

@@ -66,6 +66,7 @@ class Database:
         else:
             self._engine = sa.create_engine(
                 parsed,
+                hide_parameters=True,
                 pool_size=8,
                 max_overflow=8,
                 pool_timeout=busy_seconds,
@@ -151,6 +152,7 @@ def version_table(half: Half) -> str:
 def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
     engine = sa.create_engine(
         url,
+        hide_parameters=True,
         pool_size=8,
         max_overflow=8,
         connect_args={"timeout": busy_seconds, "check_same_thread": False, "isolation_level": None},

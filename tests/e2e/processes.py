@@ -70,20 +70,25 @@ class Server:
         """Wait until it says that it is ready."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            assert self.process.poll() is None, self.log.read_text()
-            try:
+            assert self.process.poll() is None, self.said
+            if '"event": "ready"' in self.said:
                 with self.client() as http:
-                    if http.get("/health/ready").status_code == 200:
-                        return
-            except (httpx.TransportError, FileNotFoundError):
-                pass
+                    assert http.get("/health/live").status_code == 200
+                return
             time.sleep(0.05)
-        raise TimeoutError(self.log.read_text())
+        raise TimeoutError(self.said)
+
+    @property
+    def said(self) -> str:
+        """What it has logged."""
+        return self.log.read_text()
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Ask it to stop; give its exit code."""
         self.process.send_signal(number)
-        return self.process.wait(60)
+        code = self.process.wait(60)
+        assert code == 0, self.said
+        return code
 
     def kill(self) -> None:
         """End it and all its children at once."""

@@ -111,8 +111,8 @@ def test_a_head_without_bounds_is_refused(running: Server) -> None:
 def test_the_log_is_json_and_names_requests(running: Server) -> None:
     with running.client() as http:
         http.get("/health/live", headers={"X-Request-ID": "walk-17"})
-    assert until(lambda: "walk-17" in running.log.read_text())
-    requests = [json.loads(line) for line in running.log.read_text().splitlines() if '"request"' in line]
+    assert until(lambda: "walk-17" in running.said)
+    requests = [json.loads(line) for line in running.said.splitlines() if '"request"' in line]
     assert any(line["request_id"] == "walk-17" and line["path"] == "/health/live" for line in requests)
 
 
@@ -163,7 +163,7 @@ def test_a_stop_lets_requests_under_way_finish(data: Path, number: int) -> None:
         assert answer.startswith(b"HTTP/1.1 400"), answer
         assert b"invalid_request" in answer
         assert server.process.wait(30) == 0
-        assert "stopped by force" not in server.log.read_text()
+        assert "stopped by force" not in server.said
 
 
 def test_workers_share_a_port_a_fallen_one_is_started_again_and_a_stop_closes_idle_connections(
@@ -178,7 +178,7 @@ def test_workers_share_a_port_a_fallen_one_is_started_again_and_a_stop_closes_id
         for _ in range(20):
             with server.client() as http:
                 assert http.get("/health/live").status_code == 200
-        assert "process fell" in server.log.read_text()
+        assert "process fell" in server.said
         with server.client() as http:
             http.get("/health/live")
             began = time.monotonic()

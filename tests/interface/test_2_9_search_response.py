@@ -28,8 +28,9 @@ def test_2_9_the_root_is_an_atom_feed(found: tuple[Site, str, str, Feed]) -> Non
 def test_2_9_total_is_present_when_asked_for_only(found: tuple[Site, str, str, Feed]) -> None:
     site, word, _, feed = found
     assert feed.total == 1
-    for without in ({}, {"include_total": "false"}):
-        answer = site.post_search(site.aql(fulltext(word)), **without)
+    cases: tuple[dict[str, str], ...] = ({}, {"include-total": "false"})
+    for without in cases:
+        answer = site.post_search(site.aql(fulltext(word)), without)
         assert Feed(answer, site).total is None
     assert site.search(fulltext(site.world.word())).total == 0
 

@@ -16,8 +16,8 @@ def test_4_6_include_total_decides_about_the_total(site: Site, given: str | None
     word = site.world.word()
     site.create(word)
     site.world.catch_up()
-    parameters = {} if given is None else {"include_total": given}
-    answer = site.post_search(site.aql(fulltext(word)), **parameters)
+    parameters = {} if given is None else {"include-total": given}
+    answer = site.post_search(site.aql(fulltext(word)), parameters)
     assert answer.status_code == 200
     assert Feed(answer, site).total == total
 

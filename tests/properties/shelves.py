@@ -90,9 +90,9 @@ def some(values: Sequence[Value], most: int = 3) -> st.SearchStrategy[list[Value
 
 
 @st.composite
-def rows(draw: st.DrawFn) -> list[Row]:
+def rows(draw: st.DrawFn, least: int = 1) -> list[Row]:
     made = []
-    for at in range(draw(st.integers(1, 7))):
+    for at in range(draw(st.integers(least, 7))):
         owner = draw(st.sampled_from(OWNERS))
         values: dict[str, list[Value]] = {
             "object_name": [draw(texts(3))],
@@ -181,6 +181,14 @@ def callers(draw: st.DrawFn) -> Visible:
         browse=seen,
         read=open_to,
     )
+
+
+@st.composite
+def readers(draw: st.DrawFn) -> Visible:
+    """Callers who may browse most, and read some of it."""
+    everyone = frozenset(range(4))
+    read = frozenset({draw(st.integers(0, 3)), draw(st.integers(0, 3))})
+    return Visible(owner=draw(st.sampled_from(["", "eve@guests"])), browse_acls=everyone, read_acls=read)
 
 
 def keys() -> st.SearchStrategy[frozenset[str]]:

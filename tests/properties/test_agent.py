@@ -6,12 +6,12 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.shelf import Shelf
 
 from muniment.db import Database, Instant
 from muniment.repository import agent, text
 from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
 from muniment.repository.fulltext.generations import Following
+from tests.shelf import Shelf
 
 numbers = itertools.count(1)
 step = st.tuples(

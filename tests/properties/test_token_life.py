@@ -16,13 +16,13 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.unit.directory.office import HASH, Office
 
 from muniment.db import SECOND, Database, Instant
 from muniment.directory import entries, grants, memberships, tokens
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant
 from muniment.web.refusals import Refusal
+from tests.unit.directory.office import HASH, Office
 
 ACCESS, REFRESH = 60, 200
 OPTIONS = DirectoryOptions(access_token_seconds=ACCESS, refresh_token_seconds=REFRESH)
@@ -42,7 +42,7 @@ class ModelToken:
     """An access token of the model."""
 
     def __init__(self, grant: ModelGrant, now: Instant, text: str) -> None:
-        self.grant, self.ends, self.text, self.purged = grant, min(now + ACCESS * SECOND, grant.ends), text, False
+        self.grant, self.ends, self.text = grant, min(now + ACCESS * SECOND, grant.ends), text
 
     def alive(self, now: Instant) -> bool:
         return self.grant.alive(now) and now < self.ends
@@ -119,8 +119,7 @@ class TokenLife(RuleBasedStateMachine):
     def revoke(self, number: int) -> None:
         token = self.tokens[number % len(self.tokens)]
         self.office.revoke(token.text, self.now)
-        # Forgotten long ago, it has no grant left that it could end.
-        token.grant.revoked = token.grant.revoked or not token.purged
+        token.grant.revoked = True
 
     @rule(pair=issued)
     def revoke_by_refresh_token(self, pair: tuple[ModelGrant, grants.Issued]) -> None:
@@ -149,8 +148,6 @@ class TokenLife(RuleBasedStateMachine):
     def purge(self) -> None:
         with self.office.db.begin() as cx:
             tokens.purge(cx, self.now, 1000)
-        for token in self.tokens:
-            token.purged = token.purged or token.ends < self.now
 
 
 def _tells(directory_db: Database, now: Instant, examples: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment.repository.aql.tree import Query
+from muniment.repository.aql.tree import Fulltext, Query
 from muniment.repository.fulltext.document import Document
 from muniment.repository.fulltext.index import Answer, Facet, Search, Snapshot, Visible
 from tests.properties import shelves
@@ -30,8 +30,16 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
     made.close()
 
 
-@given(shelves.rows(), st.lists(shelves.queries(), min_size=12, max_size=12), shelves.callers())
-@settings(SLOW, max_examples=25)
+def asked() -> st.SearchStrategy[Query]:
+    return st.one_of(shelves.queries(), st.builds(Query, st.just(()), st.builds(Fulltext, shelves.keywords())))
+
+
+@given(
+    shelves.rows(least=4),
+    st.lists(asked(), min_size=15, max_size=15),
+    st.one_of(shelves.readers(), shelves.callers()),
+)
+@settings(SLOW, max_examples=60)
 def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
     shelf: Shelf, twin: Shelf, rows: list[Row], queries: list[Query], visible: Visible
 ) -> None:

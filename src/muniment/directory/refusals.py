@@ -27,10 +27,6 @@ class AlreadyActivated(Refusal):
     """The resource was activated before; that happens once."""
 
 
-class NotActivated(Refusal):
-    """The resource has not been activated yet."""
-
-
 class NotSignedIn(Refusal):
     """Nobody is signed in, or the credentials shown are not, or no longer, valid."""
 

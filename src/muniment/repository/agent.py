@@ -44,8 +44,9 @@ _EVERY_KIND: tuple[Kind, ...] = get_args(Kind)
 _IDLE_SECONDS = 0.03
 _LOOK_FOR_REPOSITORIES_SECONDS = 1.0
 _AFTER_AN_ERROR_SECONDS = 2.0
-_FAILURES_BEFORE_ONE_BY_ONE = 2
-_FAILURES_BEFORE_PASSING_OVER = 5
+_FAILURES_BEFORE_ONE_BY_ONE = 1
+_FAILURES_BEFORE_PASSING_OVER = 3
+_PASSED_OVER = "The index engine fails on this object; the agent's log has the details."
 _CHORES_SECONDS = 300.0
 _ORPHAN_AGE: Instant = 86_400 * SECOND
 _SAMPLES = 10
@@ -119,8 +120,8 @@ def run(
                 if time.monotonic() >= chores:
                     _chores(database, folder, store, clock)
                     chores = time.monotonic() + _CHORES_SECONDS
-            except (Busy, sa.exc.DBAPIError) as error:
-                log.warning("agent waits for the database", reason=str(error)[:300])
+            except (Busy, sa.exc.DBAPIError, OSError) as error:
+                log.warning("agent waits for the database or the disk", reason=str(error)[:300])
                 stop.wait(_AFTER_AN_ERROR_SECONDS)
             if not moved:
                 stop.wait(_IDLE_SECONDS)
@@ -224,8 +225,8 @@ class _Followed:
             return False
         try:
             writer = self._current_writer(database, clock)
-        except Refusal as refusal:
-            log.warning("indexing waits", repository=self._repository.name, reason=refusal.sentence)
+        except (Refusal, OSError) as why:
+            log.warning("indexing waits", repository=self._repository.name, reason=str(why))
             self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
             return False
         try:
@@ -257,15 +258,14 @@ class _Followed:
         try:
             writer = self._current_writer(database, clock)
             writer.apply((), (), writer.position)
-        except Refusal as refusal:
-            log.warning("indexing waits", repository=self._repository.name, reason=refusal.sentence)
+        except (Refusal, OSError) as why:
+            log.warning("indexing waits", repository=self._repository.name, reason=str(why))
             self.close()
             return False
         with database.read() as cx:
             lines = changes.after(cx, self._repository.id, writer.position, 1)
         for line in lines:
-            why = "The index engine fails on this object; the agent's log has the details."
-            batches.leave_out(database, self._repository, writer, line, why, clock())
+            batches.leave_out(database, self._repository, writer, line, _PASSED_OVER, clock())
         self._failures = 0
         return True
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from muniment.db import SECOND, Database, Instant
 from muniment.directory import tokens
-from muniment.directory.refusals import DeadToken, UnparseableToken
+from muniment.directory.refusals import DeadToken, InvalidGrant, UnparseableToken
 from tests.unit.directory.office import Office
 
 
@@ -71,13 +71,21 @@ def test_purging_forgets_the_dead_and_keeps_the_living(office: Office, now: Inst
     office.info(living.access_token, now)
     with pytest.raises(DeadToken):
         office.info(dead.access_token, now)
-    later = now + office.options.access_token_seconds * SECOND
-    fresh = office.refresh(living, later)
+    end = now + office.options.refresh_token_seconds * SECOND
     with office.db.begin() as cx:
-        assert tokens.purge(cx, later + 1, 100) == 1
-    office.info(fresh.access_token, later)
-    with pytest.raises(DeadToken):
-        office.info(living.access_token, later)
+        assert tokens.purge(cx, end, 100) == 0
+        assert tokens.purge(cx, end + 1, 100) == 1
+        assert cx.execute(sa.text("SELECT count(*) FROM access_tokens")).scalar_one() == 0
+
+
+def test_an_expired_access_token_is_kept_as_long_as_it_can_end_its_grant(office: Office, now: Instant) -> None:
+    issued = office.issue(now)
+    later = now + office.options.access_token_seconds * SECOND + 1
+    with office.db.begin() as cx:
+        assert tokens.purge(cx, later, 100) == 0
+    office.revoke(issued.access_token, later)
+    with pytest.raises(InvalidGrant):
+        office.refresh(issued, later)
 
 
 def test_every_grant_of_a_user_can_be_ended(office: Office, now: Instant) -> None:

@@ -44,7 +44,7 @@ def running(
         assert not thread.is_alive()
 
 
-def eventually(held: Callable[[], bool], seconds: float = 20) -> None:
+def eventually(held: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until it holds."""
     deadline = time.monotonic() + seconds
     while not held():

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import pytest
 
 from muniment.db import SECOND, Database, Instant
-from muniment.repository import changes, extraction, repositories, text
+from muniment.repository import changes, repositories, text
 from muniment.repository.extraction import loop, process
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import ContentDamaged
@@ -150,7 +150,7 @@ def test_stopping_gives_the_file_back_and_several_read_at_once(
     ids = keep(repository_db, store, repository_id, files, now - 100)
     stop = threading.Event()
     slow = RepositoryOptions(extraction_seconds=600, extraction_memory_mib=512, extraction_processes=2)
-    running = threading.Thread(target=extraction.run, args=(repository_db, store, slow, stop))
+    running = threading.Thread(target=loop.run, args=(repository_db, store, slow, stop))
     running.start()
     deadline = time.monotonic() + 30
     while states(repository_db, ids[:8]) != ["done"] * 8 and time.monotonic() < deadline:
@@ -182,7 +182,7 @@ def test_trouble_with_the_database_does_not_end_the_extractor(
     monkeypatch.setattr(loop, "_next_job", sometimes)
     monkeypatch.setattr(loop, "_TROUBLE_SECONDS", 0.1)
     stop = threading.Event()
-    running = threading.Thread(target=extraction.run, args=(repository_db, store, OPTIONS, stop))
+    running = threading.Thread(target=loop.run, args=(repository_db, store, OPTIONS, stop))
     running.start()
     deadline = time.monotonic() + 30
     while states(repository_db, ids) != ["done"] and time.monotonic() < deadline:

@@ -213,7 +213,7 @@ def test_parts_are_known_by_order_and_type(site: Site, pieces: list[tuple[str, b
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [
-        (parts((META, b"{}"), (BINARY, b"x" * 300_000), end=b""), FORM, 400),
+        (parts((META, b'{"properties": {"object_name": "x"}}'), (BINARY, b"x" * 300_000), end=b""), FORM, 400),
         (parts((BINARY, b"x" * 300_000), end=b"--cut--"), FORM, 413),
         (parts((META, b"{nonsense"), (BINARY, b"x" * 300_000)), FORM, 400),
         (parts((META, b'{"properties": {"object_name": ""}}'), (BINARY, b"x" * 300_000)), FORM, 400),
@@ -431,6 +431,7 @@ def test_acls_are_made_changed_assigned_and_deleted(site: Site) -> None:
         ]
     feed = site("GET", "/acls?include-total=true", Accept="application/json").json()
     assert (feed["total"], [entry["title"] for entry in feed["entries"]]) == (2, ["private", "public"])
+    assert site("GET", "/acls?object-type=nothing").status_code == 400
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_when_nobody_can_tell_whether_tls_is_enforced_plain_http_does_not_pass()
 # Proxies
 
 
-def _proxied(**headers: str) -> WebOptions:
+def _proxied() -> WebOptions:
     return WebOptions(base_address="https://files.example.org", trusted_proxies=("10.0.0.0/8", "::1"))
 
 
@@ -255,6 +255,11 @@ def test_a_strangers_word_on_scheme_and_address_does_not_count() -> None:
 def test_the_caller_is_the_last_hop_that_is_no_proxy_of_ours(hops: str, caller: str) -> None:
     answer = _ask(client="10.1.2.3", headers={"X-Forwarded-For": hops}, options=_proxied())
     assert answer.scope["client"][0] == caller
+
+
+def test_a_caller_without_an_address_of_the_network_is_no_proxy() -> None:
+    answer = _ask(client="a socket", headers={"X-Forwarded-For": "127.0.0.1"}, options=_proxied())
+    assert answer.scope["client"][0] == "a socket"
 
 
 def test_a_proxy_that_came_by_plain_http_is_refused_what_plain_http_is_refused() -> None:

@@ -124,7 +124,7 @@ def set_cookie(
         path=place(request, names),
         secure=request.scope["scheme"] == "https",
         httponly=True,
-        samesite="lax",
+        samesite="Lax",  # type: ignore[arg-type] # as RFC 6265bis spells it
     )
 
 

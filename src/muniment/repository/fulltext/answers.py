@@ -1,6 +1,7 @@
 """One snapshot of the embedded index, and how it answers: the page, the total, terms, excerpts, facets."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 import tantivy
@@ -15,8 +16,11 @@ from muniment.repository.fulltext.compile import Compiler, Leaf, leaves
 from muniment.repository.fulltext.document import Document
 from muniment.repository.fulltext.index import Answer, Facet, Hit, Search, Visible
 
-REACH = 10_000
+REACH = 2_000
 """Hits whose ties are ordered by identifier; deeper pages take ties as the engine keeps them."""
+
+Ranked: TypeAlias = tuple[float, DocAddress]
+"""A hit as the engine names it, with its score."""
 
 _SEGMENT_BUCKETS = 65_000
 _EVERY_BATCH = 500
@@ -49,8 +53,7 @@ class EmbeddedSnapshot:
             compiler = Compiler(self._index, self._searcher, self._schema, self._analyser, search.statistics)
             query = compiler.search(search.query.types, search.query.condition, search.visible)
             wanted = list(dict.fromkeys(leaves(search.query.condition)))
-            found = self._page(query, search.offset, search.limit, scored=bool(wanted))
-            total = self._count(query) if search.total else None
+            found, total = self._page(query, search, scored=bool(wanted))
             hits = self._hits(compiler, search.visible, found, wanted)
             return Answer(hits, total, {facet.name: self._facet(query, facet) for facet in search.facets})
 
@@ -72,32 +75,31 @@ class EmbeddedSnapshot:
                 return
             seen += len(hits)
 
-    def _page(self, query: Query, offset: int, limit: int, scored: bool) -> list[tuple[float, DocAddress]]:
-        if limit < 1:
-            return []
-        if not scored:
+    def _page(self, query: Query, search: Search, scored: bool) -> tuple[list[Ranked], int | None]:
+        """Find the page's hits, and with them the total where it is asked for."""
+        limit, offset = max(search.limit, 0), search.offset
+        if not scored or limit == 0:
             found = self._searcher.search(
-                query, limit, count=False, order_by_field=fields.NUMBER, offset=offset, order=Order.Asc
+                query,
+                max(limit, 1),
+                count=search.total,
+                order_by_field=fields.NUMBER,
+                offset=offset,
+                order=Order.Asc,
             )
-            return [(0.0, address) for _, address in found.hits]
+            return [(0.0, address) for _, address in found.hits][:limit], _count(found)
         if offset >= REACH:
-            return self._best(query, limit, offset)
+            found = self._searcher.search(query, limit, count=search.total, offset=offset)
+            return list(found.hits), _count(found)
         end = offset + limit
         asked = end + 1
-        ranked = self._best(query, asked)
-        while len(ranked) == asked <= REACH and ranked[end - 1][0] == ranked[end][0]:
-            asked = min(max(4 * asked, 1000), REACH + 1)
-            ranked = self._best(query, asked)
-        return self._ties_ordered(ranked)[offset:end]
+        found = self._searcher.search(query, asked, count=search.total)
+        ranked = list(found.hits)
+        if len(ranked) == asked <= REACH and ranked[end - 1][0] == ranked[end][0]:
+            ranked = list(self._searcher.search(query, REACH + 1, count=False).hits)
+        return self._ties_ordered(ranked)[offset:end], _count(found)
 
-    def _count(self, query: Query) -> int:
-        counted: int | None = getattr(self._searcher.search(query, 1, count=True), "count")  # noqa: B009 - not in the stubs
-        return counted or 0
-
-    def _best(self, query: Query, limit: int, offset: int = 0) -> list[tuple[float, DocAddress]]:
-        return list(self._searcher.search(query, limit, count=False, offset=offset).hits)
-
-    def _ties_ordered(self, ranked: list[tuple[float, DocAddress]]) -> list[tuple[float, DocAddress]]:
+    def _ties_ordered(self, ranked: list[Ranked]) -> list[Ranked]:
         """Order ties by identifier, save those that reach over REACH: they would differ from page to page."""
         last = ranked[REACH][0] if len(ranked) > REACH else None
         whole = len(ranked) if last is None else next(at for at, hit in enumerate(ranked) if hit[0] <= last)
@@ -110,7 +112,7 @@ class EmbeddedSnapshot:
         self,
         compiler: Compiler,
         visible: Visible,
-        found: Sequence[tuple[float, DocAddress]],
+        found: Sequence[Ranked],
         wanted: Sequence[Leaf],
     ) -> tuple[Hit, ...]:
         stored = [self._searcher.doc(address) for _, address in found]
@@ -204,6 +206,11 @@ def _shown(kind: str, key: str | float) -> str:
     if kind == "b":
         return "true" if float(key) else "false"
     return str(fields.double(int(key))) if kind == "f" else str(int(key))
+
+
+def _count(found: tantivy.SearchResult) -> int | None:
+    counted: int | None = getattr(found, "count", None)  # the engine's stubs do not know it
+    return counted
 
 
 def _place(address: DocAddress) -> tuple[int, int]:

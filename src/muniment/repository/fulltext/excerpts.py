@@ -4,6 +4,7 @@ A huge text is looked through for beginnings of the words asked for, and only wh
 What is chosen depends on the text and the query alone, never on other documents.
 """
 
+import re
 from collections.abc import Sequence
 
 from muniment.repository.aql.tree import Phrase, Term
@@ -18,6 +19,7 @@ _OVERLAP = 1024
 _TRIES = 2000
 _SPLIT_WHOLE = 200_000
 _MORE = "…"
+_WORD = re.compile(r"[^\W_]{1,600}")
 
 
 class Finder:
@@ -53,11 +55,20 @@ class Finder:
         while at >= 0 and tries > 0:
             if at == 0 or not flat[at - 1].isalnum():
                 tries -= 1
-                there = text[begin + at : begin + at + wanted.reach]
-                if wanted.matches(self._analyser.spans(there, wanted.stemmed), 0):
+                if self._stands(wanted, text, begin + at):
                     return begin + at, tries
             at = flat.find(wanted.beginning, at + 1)
         return None, tries
+
+    def _stands(self, wanted: "_Wanted", text: str, at: int) -> bool:
+        """Whether the leaf stands here; of a single word the answer is remembered, as texts say words again."""
+        word = _WORD.match(text, at) if len(wanted.words) == 1 else None
+        if word is None:
+            return wanted.matches(self._analyser.spans(text[at : at + wanted.reach], wanted.stemmed), 0)
+        known = wanted.known.get(word[0])
+        if known is None:
+            known = wanted.known[word[0]] = wanted.matches(self._analyser.spans(word[0], wanted.stemmed), 0)
+        return known
 
     def _by_splitting(self, text: str) -> int | None:
         found = []
@@ -95,6 +106,7 @@ class _Wanted:
     """A leaf as words, and the beginning to look for them by."""
 
     def __init__(self, analyser: Analyser, leaf: Term | Phrase) -> None:
+        self.known: dict[str, bool] = {}
         self.prefix = isinstance(leaf, Term) and leaf.prefix
         self.stemmed = isinstance(leaf, Term) and not leaf.prefix
         text = normal(leaf.text)
@@ -109,8 +121,10 @@ class _Wanted:
         if self.stemmed:
             pairs = zip(self.beginning, self.words[0][1], strict=False)
             shared = next((at for at, (a, b) in enumerate(pairs) if a != b), len(self.words[0][1]))
-            # Stems differ from their words at the end (happy, happi).
-            self.beginning = self.beginning[: shared - 1 if shared > 3 else max(shared, 1)]
+            self.beginning = self.beginning[: max(shared, 1)]
+            if len(self.beginning) > 3:
+                # Other forms of a word may differ from its stem there (happi, happy; love, loving).
+                self.beginning = self.beginning.rstrip("aeiouy") or self.beginning
         self.reach = 4 * len(text) + 200
 
     def matches(self, spans: Sequence[Span], at: int) -> bool:

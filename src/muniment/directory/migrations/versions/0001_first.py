@@ -149,7 +149,6 @@ def _tokens() -> None:
         sa.ForeignKeyConstraint(["grant_id"], ["grants.id"], name="fk_access_tokens_grant_id", ondelete="CASCADE"),
     )
     op.create_index("ix_access_tokens_grant_id", "access_tokens", ["grant_id"])
-    op.create_index("ix_access_tokens_expires", "access_tokens", ["expires"])
     op.create_table(
         "tickets",
         sa.Column("digest", sa.LargeBinary, nullable=False),
