@@ -109,18 +109,16 @@ class Writer(Ledger):
 
     def step(self, http: httpx.Client, chance: random.Random) -> None:
         """Make a document while there are few, delete one when there are many, else do anything."""
-        free = [object_id for object_id in self.papers if object_id not in self._doubts]
-        if len(free) < _FEW:
+        if len(self._free()) < _FEW:
             self._create(http, chance)
-            return
-        kinds = [self._change, self._replace, self._share]
-        kind = chance.choice([*kinds, self._delete] if len(free) >= _MANY else [*kinds, self._create, self._delete, 0])
-        if kind == 0:
-            self._change_acl(http, chance)
-        elif kind == self._create:
-            self._create(http, chance)
+        elif len(self._free()) > _MANY:
+            self._delete(http, chance)
         else:
-            kind(http, chance, chance.choice(free))  # type: ignore[operator]
+            steps = [self._create, self._change, self._replace, self._share, self._delete, self._change_acl]
+            chance.choice(steps)(http, chance)
+
+    def _free(self) -> list[str]:
+        return [object_id for object_id in self.papers if object_id not in self._doubts]
 
     def _create(self, http: httpx.Client, chance: random.Random) -> None:
         name = f"paper {self.number}-{next(self._numbers)}"
@@ -152,26 +150,23 @@ class Writer(Ledger):
         if made is not None:
             self.papers[made.json()["properties"]["r_object_id"]] = paper
 
-    def _change(self, http: httpx.Client, chance: random.Random, object_id: str) -> None:
-        name, title = self._word("paper"), self._word("title")
+    def _change(self, http: httpx.Client, chance: random.Random) -> None:
+        object_id, name, title = chance.choice(self._free()), self._word("paper"), self._word("title")
         after = replace(self.papers[object_id], name=name, title=title)
-        self._become(
-            http, object_id, after, "POST", "", json={"properties": {"object_name": name, "title": title}}
-        )
+        self._become(http, object_id, after, "POST", "", json={"properties": {"object_name": name, "title": title}})
 
-    def _replace(self, http: httpx.Client, chance: random.Random, object_id: str) -> None:
-        content = self._content(chance)
-        after = replace(self.papers[object_id], content=content)
-        given = {"content": content, "headers": {"Content-Type": "text/plain"}}
-        self._become(http, object_id, after, "POST", "/contents", **given)
+    def _replace(self, http: httpx.Client, chance: random.Random) -> None:
+        object_id, content = chance.choice(self._free()), self._content(chance)
+        after, plain = replace(self.papers[object_id], content=content), {"Content-Type": "text/plain"}
+        self._become(http, object_id, after, "POST", "/contents", content=content, headers=plain)
 
-    def _share(self, http: httpx.Client, chance: random.Random, object_id: str) -> None:
-        acl = chance.choice(["private", "public", self._acl])
+    def _share(self, http: httpx.Client, chance: random.Random) -> None:
+        object_id, acl = chance.choice(self._free()), chance.choice(["private", "public", self._acl])
         after = replace(self.papers[object_id], acl=acl)
         self._become(http, object_id, after, "PUT", "/permission-set", json={"acl-name": acl})
 
-    def _delete(self, http: httpx.Client, chance: random.Random, object_id: str) -> None:
-        self._become(http, object_id, None, "DELETE", "")
+    def _delete(self, http: httpx.Client, chance: random.Random) -> None:
+        self._become(http, chance.choice(self._free()), None, "DELETE", "")
 
     def _become(
         self, http: httpx.Client, object_id: str, after: Paper | None, method: str, below: str, **what: Any
@@ -204,9 +199,8 @@ class Writer(Ledger):
         """Ask the server for everything and say what does not hold; doubts end here."""
         listed = self._listed(http)
         found = [*self._faults_of_papers(http, listed), *self._faults_of_strangers(http, listed)]
-        for object_id in self.gone:
-            if (status := http.get(f"{REPOSITORY}/objects/{object_id}").status_code) != 404:
-                found.append(f"{object_id} was deleted and answers {status}")
+        answers = {object_id: http.get(f"{REPOSITORY}/objects/{object_id}").status_code for object_id in self.gone}
+        found += [f"{object_id} was deleted and answers {said}" for object_id, said in answers.items() if said != 404]
         level = self._level(http)
         if level not in {self.level, self._level_in_doubt or self.level}:
             found.append(f"{self._acl} gives {level}, not {self.level}")
@@ -287,6 +281,7 @@ class Held:
     access: list[str]
     refresh: str
     ended: bool | None = False
+    verified_dead: bool = False
 
 
 @dataclass
@@ -295,7 +290,6 @@ class Holder(Ledger):
 
     world: World | None = None
     held: list[Held] = field(default_factory=list)
-    checked: int = 0
 
     def step(self, http: httpx.Client, chance: random.Random) -> None:
         """Sign in while few tokens live, else do anything."""
@@ -341,7 +335,7 @@ class Holder(Ledger):
         """
         found = []
         for at, grant in enumerate(self.held):
-            if grant.ended and at < self.checked and not all_of_them:
+            if grant.verified_dead and not all_of_them:
                 continue
             said = {self._info(http, token) for token in grant.access}
             again = http.post("/dirws/login", data=self._form(grant))
@@ -354,12 +348,10 @@ class Holder(Ledger):
             elif not grant.ended:
                 grant.access.append(again.json()["access_token"])
             else:
+                grant.verified_dead = True
                 bearer = {"Authorization": f"Bearer {grant.access[-1]}"}
                 if (status := http.get(f"{REPOSITORY}/acls", headers=bearer).status_code) != 401:
                     found.append(f"grant {at} was revoked: the repository answers {status}")
-        # Whoever lives is asked again the next time: he may have ended by then.
-        living = [at for at, grant in enumerate(self.held) if not grant.ended]
-        self.checked = living[0] if living else len(self.held)
         return found
 
     def _info(self, http: httpx.Client, token: str) -> int:

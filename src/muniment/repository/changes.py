@@ -76,10 +76,8 @@ def note(cx: Connection, repository_id: int, object_id: str, kind: Kind, now: In
 
 def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
     """Read the next lines after a position that no later commit can still precede, oldest first."""
-    wanted = _after(repository_id, position).order_by(changes.c.transaction, changes.c.sequence).limit(limit)
-    if cx.dialect.name == "postgresql":
-        wanted = wanted.where(changes.c.transaction < _OLDEST_OPEN)
-    return [_change(row) for row in cx.execute(wanted)]
+    rows = cx.execute(_NEXT[cx.dialect.name], _after(repository_id, position) | {"most": limit})
+    return [Change(Position(row.transaction, row.sequence), row.object_id, row.kind, row.noted) for row in rows]
 
 
 def pending(
@@ -87,8 +85,7 @@ def pending(
 ) -> dict[str, frozenset[Kind]]:
     """Name the objects with a committed change of these kinds after the position, and which kinds."""
     found: dict[str, set[Kind]] = {}
-    wanted = _after(repository_id, position).where(changes.c.kind.in_(kinds))
-    for row in cx.execute(wanted):
+    for row in cx.execute(_PENDING[cx.dialect.name], _after(repository_id, position) | {"kinds": list(kinds)}):
         found.setdefault(row.object_id, set()).add(row.kind)
     return {object_id: frozenset(kinds) for object_id, kinds in found.items()}
 
@@ -118,14 +115,29 @@ def settled(cx: Connection, repository_id: int) -> Position:
     return Position(*row) if row else START
 
 
-def _after(repository_id: int, position: Position) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
+def _after(repository_id: int, position: Position) -> dict[str, object]:
+    return {"repository": repository_id, "passed": position.transaction, "sequence": position.sequence}
+
+
+def _later(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
+    """Ask for the lines after a position so that the index is read from there on, however long the log has grown."""
+    passed, sequence = sa.bindparam("passed", type_=sa.BigInteger), sa.bindparam("sequence", type_=sa.BigInteger)
+    later: sa.ColumnElement[bool] = sa.tuple_(changes.c.transaction, changes.c.sequence) > sa.tuple_(passed, sequence)
+    if dialect == "sqlite":
+        # There every transaction is 0, and a row value's second column does not narrow the index.
+        later = sa.and_(changes.c.transaction == passed, changes.c.sequence > sequence)
     return sa.select(
         changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind, changes.c.noted
-    ).where(
-        changes.c.repository_id == repository_id,
-        sa.tuple_(changes.c.transaction, changes.c.sequence) > sa.tuple_(*position),
-    )
+    ).where(changes.c.repository_id == sa.bindparam("repository"), later)
 
 
-def _change(row: sa.Row[tuple[int, int, str, Kind, Instant]]) -> Change:
-    return Change(Position(row.transaction, row.sequence), row.object_id, row.kind, row.noted)
+def _next(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
+    wanted = _later(dialect).order_by(changes.c.transaction, changes.c.sequence).limit(sa.bindparam("most"))
+    return wanted.where(changes.c.transaction < _OLDEST_OPEN) if dialect == "postgresql" else wanted
+
+
+_NEXT = {dialect: _next(dialect) for dialect in ("sqlite", "postgresql")}
+_PENDING = {
+    dialect: _later(dialect).where(changes.c.kind.in_(sa.bindparam("kinds", expanding=True)))
+    for dialect in ("sqlite", "postgresql")
+}
