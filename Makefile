@@ -29,7 +29,7 @@ test: .venv/ready-to-test ## Run the tests; ARGS goes to pytest
 	@exec $(BIN)/python -m pytest -n 2 -m "not campaign" $(ARGS)
 
 campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties
-	@exec $(BIN)/python -m pytest -n 2 -m campaign --timeout 3000 $(ARGS)
+	@exec $(BIN)/python -m pytest -n 2 -m campaign --hypothesis-profile campaign --timeout 3000 $(ARGS)
 
 bench: .venv/ready-to-test ## Measure, and print the figures
 	@exec $(BIN)/python -m bench $(ARGS)

@@ -3,11 +3,15 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import settings
 
 from muniment.db import Database, Half, Instant
 from tests.clock import NOON, Clock
 from tests.scenes import NAMES, Loop, Site, World
 from tests.servers import NoPostgres, Postgres, Sqlite, running_postgres
+
+# make campaign asks for it; what takes long by the example says in its own place how many it takes.
+settings.register_profile("campaign", max_examples=5000, deadline=None)
 
 Fresh = Callable[..., str]
 """Makes a migrated database of the halves it is told, and says its address."""

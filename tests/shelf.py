@@ -24,7 +24,9 @@ CALLERS = (MARTA, BORIS, EDITOR, ADMINISTRATOR)
 class Shelf:
     """A repository with an index, whose agent runs only when told to."""
 
-    def __init__(self, database: Database, folder: Path, now: Instant, name: str = "demo") -> None:
+    def __init__(
+        self, database: Database, folder: Path, now: Instant, name: str = "demo", language: str = "English"
+    ) -> None:
         self.database = database
         self.now = now
         with database.begin() as cx:
@@ -32,8 +34,8 @@ class Shelf:
             acls.initialise(cx, self.repository.id, now)
             self.catalogue = object_types.catalogue(cx, self.repository.id)
         self.folder = folder
-        self.writer = EmbeddedWriter(folder)
-        self.index = Embedded(folder)
+        self.writer = EmbeddedWriter(folder, language)
+        self.index = Embedded(folder, language)
 
     def catch_up(self) -> None:
         """Let the agent do all there is to do."""

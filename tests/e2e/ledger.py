@@ -256,15 +256,15 @@ class Writer(Ledger):
     def _level(self, http: httpx.Client) -> str:
         answer = http.get(f"{REPOSITORY}/acls/{self._acl}")
         assert answer.status_code == 200, answer.text
-        (line,) = answer.json()["permitted"]
-        return str(line["basic-permission"])
+        return {line["accessor"]: str(line["basic-permission"]) for line in answer.json()["permitted"]}["world"]
 
     @property
     def _acl(self) -> str:
         return f"circle-{self.number}"
 
     def _permitted(self, level: str) -> list[dict[str, str]]:
-        return [{"accessor": "world", "basic-permission": level}]
+        given = {"owner": "Delete", "world": level}
+        return [{"accessor": accessor, "basic-permission": permission} for accessor, permission in given.items()]
 
     def _word(self, kind: str) -> str:
         return f"{kind} {self.number}-{next(self._numbers)}"

@@ -11,6 +11,7 @@ from muniment.db import Database, Instant
 from muniment.repository import agent, text
 from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
 from muniment.repository.fulltext.generations import Following
+from tests.properties.lengths import examples
 from tests.shelf import Shelf
 
 numbers = itertools.count(1)
@@ -50,7 +51,7 @@ def change(shelf: Shelf, made: list[str], name: str, number: int) -> None:
         made.remove(object_id)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(12, 300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(step, max_size=25))
 def test_any_history_ends_in_the_index_that_a_rebuild_makes(
     repository_db: Database, now: Instant, steps: list[tuple[str, int]]

@@ -11,6 +11,7 @@ from muniment.repository.aql.tree import Expression, ExpressionSet, Fulltext, Ph
 from muniment.repository.aql.values import fold
 from muniment.repository.fulltext.index import Visible
 from tests.properties import shelves
+from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, Row, Shelf, ask, found_by_oracle
 
 EVERYTHING = Visible(everything=True)
@@ -24,7 +25,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
 
 
 @given(shelves.rows(), st.lists(st.tuples(shelves.queries(), shelves.callers()), min_size=20, max_size=20))
-@settings(SLOW, max_examples=25)
+@settings(SLOW, max_examples=examples(25, 1500))
 def test_the_index_finds_what_the_oracle_finds(
     shelf: Shelf, rows: list[Row], asked: list[tuple[Query, Visible]]
 ) -> None:
@@ -37,7 +38,7 @@ def test_the_index_finds_what_the_oracle_finds(
 
 
 @given(shelves.rows(), shelves.queries(), shelves.callers(), st.integers(1, 4))
-@settings(SLOW, max_examples=20)
+@settings(SLOW, max_examples=examples(20, 500))
 def test_pages_joined_are_the_whole(shelf: Shelf, rows: list[Row], query: Query, visible: Visible, size: int) -> None:
     snapshot = shelf.holding([row.document() for row in rows])
     whole = ask(snapshot, query, visible)
@@ -55,7 +56,7 @@ RANGES: list[tuple[str, list[Value]]] = [
 
 
 @given(shelves.rows(), st.sampled_from(RANGES), st.data())
-@settings(SLOW, max_examples=20)
+@settings(SLOW, max_examples=examples(20, 500))
 def test_a_wider_range_never_loses_a_hit(
     shelf: Shelf, rows: list[Row], named: tuple[str, list[Value]], data: st.DataObject
 ) -> None:
@@ -73,7 +74,7 @@ def _key(value: Value) -> tuple[str, float]:
 
 
 @given(shelves.rows(), st.lists(shelves.expressions(), min_size=2, max_size=4), shelves.callers())
-@settings(SLOW, max_examples=20)
+@settings(SLOW, max_examples=examples(20, 500))
 @example([], [Fulltext(None), Fulltext(Phrase("x"))], EVERYTHING)
 def test_dropping_a_part_of_an_and_never_loses_a_hit(
     shelf: Shelf, rows: list[Row], parts: list[Expression], visible: Visible

@@ -3,7 +3,6 @@
 import itertools
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -22,6 +21,7 @@ from muniment.directory import entries, grants, memberships, tokens
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant
 from muniment.web.refusals import Refusal
+from tests.properties.lengths import examples
 from tests.unit.directory.office import HASH, Office
 
 ACCESS, REFRESH = 60, 200
@@ -150,24 +150,14 @@ class TokenLife(RuleBasedStateMachine):
             tokens.purge(cx, self.now, 1000)
 
 
-def _tells(directory_db: Database, now: Instant, examples: int) -> None:
+def test_tokens_live_and_die_as_the_model_says(directory_db: Database, now: Instant) -> None:
     TokenLife.office, TokenLife.begin = Office(directory_db, now, OPTIONS), now
     run_state_machine_as_test(
         TokenLife,
         settings=settings(
-            max_examples=examples,
+            max_examples=examples(60, 1000),
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
         ),
     )
-
-
-def test_tokens_live_and_die_as_the_model_says(directory_db: Database, now: Instant) -> None:
-    _tells(directory_db, now, 60)
-
-
-@pytest.mark.campaign
-@pytest.mark.timeout(3600)
-def test_tokens_live_and_die_as_the_model_says_for_long(directory_db: Database, now: Instant) -> None:
-    _tells(directory_db, now, 500)

@@ -11,6 +11,7 @@ from muniment.repository.aql.tree import Fulltext, Query
 from muniment.repository.fulltext.document import Document
 from muniment.repository.fulltext.index import Answer, Facet, Search, Snapshot, Visible
 from tests.properties import shelves
+from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, Row, Shelf, may
 
 FACETS = (Facet("colour", 5), Facet("size", 3), Facet("weight", 3), Facet("draft", 2))
@@ -39,7 +40,7 @@ def asked() -> st.SearchStrategy[Query]:
     st.lists(asked(), min_size=15, max_size=15),
     st.one_of(shelves.readers(), shelves.callers()),
 )
-@settings(SLOW, max_examples=60)
+@settings(SLOW, max_examples=examples(60, 1500))
 def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
     shelf: Shelf, twin: Shelf, rows: list[Row], queries: list[Query], visible: Visible
 ) -> None:

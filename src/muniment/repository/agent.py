@@ -147,9 +147,12 @@ def rebuild(
         try:
             with database.read() as cx:
                 start = changes.settled(cx, repository.id)
-            indexed = 0
+            indexed, readmitted = 0, set[str]()
             for made in batches.every(database, repository):
+                # The generation in use goes on without them: they are excused until it is left.
+                excused, made.excused = made.excused, set()
                 batches.commit(database, repository, writer, made, START, clock())
+                readmitted |= excused - made.refused.keys()
                 indexed += len(made.done)
                 progress(indexed)
             writer.apply((), (), start)
@@ -159,6 +162,7 @@ def rebuild(
         finally:
             writer.close()
         generations.switch(own, generation)
+        batches.readmit(database, readmitted)
     log.info("rebuilt", repository=repository.name, objects=indexed, position=str(position))
     return position
 
@@ -183,10 +187,10 @@ def check(database: Database, repository: Repository, snapshot: Snapshot) -> Rep
             counted += len(made.done)
             for expected in made.documents:
                 found = held.pop(expected.key, None)
-                if expected.key in waiting or expected.key in excused:
+                if expected.key in waiting:
                     continue
                 if found is None:
-                    missing.append(expected.key)
+                    missing += [] if expected.key in excused else [expected.key]
                 elif found != _mark(expected):
                     stale.append(expected.key)
     faults["extra"] = [key for key in held if key not in waiting]

@@ -4,7 +4,7 @@ An object that makes no document, or one the engine refuses, is recorded with it
 the others. Source: issue 3, "Index agent".
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 import sqlalchemy as sa
@@ -86,6 +86,8 @@ def commit(
     try:
         if made.refused:
             _record(database, repository, made.refused, now)
+        # Before the commit: whoever is killed between the two repeats the batch, and finds nothing left to do here.
+        readmit(database, made.excused - made.refused.keys())
         writer.apply(made.documents, [*made.gone, *made.refused], position)
     except (OSError, MemoryError, Busy, sa.exc.SQLAlchemyError):
         raise
@@ -94,9 +96,13 @@ def commit(
         _record(database, repository, refused, now)
         made.refused |= refused
         writer.apply((), [*made.gone, *made.refused], position)
-    if cleared := made.excused - made.refused.keys():
+
+
+def readmit(database: Database, object_ids: Collection[str]) -> None:
+    """Forget why these objects could not be indexed: now they can."""
+    if object_ids:
         with database.begin() as cx:
-            cx.execute(unindexed.delete().where(unindexed.c.object_id.in_(cleared)))
+            cx.execute(unindexed.delete().where(unindexed.c.object_id.in_(object_ids)))
 
 
 def leave_out(

@@ -1,6 +1,5 @@
 """From an endpoint or a refusal to a response: each address has a table of refusals, each half has its error shapes."""
 
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -120,8 +119,3 @@ def refused(request: Request, refusal: Refusal, table: Table, shape: Shape) -> R
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Write a JSON answer (a msgspec Struct, a dict or a list)."""
     return Response(msgspec.json.encode(body), status, headers, media_type="application/json")
-
-
-def error_id() -> str:
-    """Make the identifier an error answer and its log line share."""
-    return str(uuid.uuid4())

@@ -228,7 +228,7 @@ class _Answer:
 
 def _request_id(headers: Headers) -> str:
     given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+    return given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
 
 
 def _fingerprint(text: str) -> str:

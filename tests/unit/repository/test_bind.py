@@ -132,3 +132,12 @@ def test_keywords_look_at_what_people_write() -> None:
         }
     )
     assert list(looked_at) == [("title", "t"), ("object_name", "n"), ("zebra", "z")]
+
+
+def test_a_refusal_says_where_the_document_has_what_it_is_about() -> None:
+    with pytest.raises(UnknownProperty, match=r"\(line 7, column 3\)\.$"):
+        bound(Property("nothing", "BEGINS_WITH", "a", "line 7, column 3"))
+    with pytest.raises(WrongValue, match=r"\(line 8, column 3\)\.$"):
+        bound(PropertyRange("size", "BETWEEN", "one", "2", "line 8, column 3"))
+    with pytest.raises(UnknownType, match=r"\(line 2, column 1\)\.$"):
+        bind(Query(("nothing",), None, "line 2, column 1"), Catalogue())

@@ -10,7 +10,7 @@ from starlette.types import Message, Scope
 from structlog.testing import capture_logs
 
 from muniment.db import Busy
-from muniment.web.answers import Endpoint, Said, error_id, json_response
+from muniment.web.answers import Endpoint, Said, json_response
 from muniment.web.refusals import Malformed, Overloaded, Refusal
 
 
@@ -101,7 +101,3 @@ def test_a_caller_who_left_is_no_bug() -> None:
 def test_being_told_to_stop_is_not_swallowed() -> None:
     with pytest.raises(asyncio.CancelledError):
         _ask(_raising(asyncio.CancelledError()))
-
-
-def test_error_ids_differ() -> None:
-    assert error_id() != error_id()

@@ -89,11 +89,12 @@ class _Reader:
         self._check_attributes(root, later=frozenset({"all-versions", "include-hidden-objects"}))
         self._no_text(root)
         types: tuple[str, ...] | None = None
+        types_place = ""
         condition: Expression | None = None
         for part in root.children:
             self._check_namespace(part)
             if part.name == "types" and types is None:
-                types = self._types(part)
+                types, types_place = self._types(part), part.place
             elif part.name == "expression-set" and condition is None:
                 condition = self._expression(part, 1)
             elif part.name in _LATER_PARTS:
@@ -102,11 +103,20 @@ class _Reader:
                 _bad(part, f"The query has more than one {part.name!r}")
             else:
                 _bad(part, f"A query has no element {part.name!r}")
-        return Query(types or (), condition)
+        return Query(types or (), condition, types_place)
 
     def _types(self, element: Element) -> tuple[str, ...]:
         self._check_attributes(element)
-        return tuple(neutral_type(name, self._names) for name in self._texts(element, "type") if name)
+        found = self._texts(element, "type")
+        if not found:
+            _bad(element, "The types element names no type; leave it out to ask for every type")
+        for child, name in zip(element.children, found, strict=True):
+            if not name:
+                _bad(child, "The type has no name")
+        try:
+            return tuple(neutral_type(name, self._names) for name in found)
+        except UnknownType as unknown:
+            raise UnknownType(f"{unknown.sentence} ({element.place}).") from unknown
 
     def _expression(self, element: Element, depth: int) -> Expression:
         self._check_namespace(element)
@@ -147,7 +157,7 @@ class _Reader:
         self._operator(element, "BEGINS_WITH", "")
         self._no_children(element)
         name = self._name(element)
-        return Property(name, "BEGINS_WITH", self._value(name, element.text))
+        return Property(name, "BEGINS_WITH", self._value(name, element.text), element.place)
 
     def _property_list(self, element: Element, _depth: int) -> Expression:
         self._operator(element, "IN", "IN")
@@ -158,7 +168,7 @@ class _Reader:
         if not found:
             _bad(inner, "A property-list needs at least one value")
         self._count(element, len(found))
-        return PropertyList(name, "IN", found)
+        return PropertyList(name, "IN", found, element.place)
 
     def _property_range(self, element: Element, _depth: int) -> Expression:
         self._operator(element, "BETWEEN", "BETWEEN")
@@ -175,7 +185,8 @@ class _Reader:
         for end in ("from", "to"):
             if not ends.get(end):
                 _bad(element, f"The property-range has no {end!r} value")
-        return PropertyRange(name, "BETWEEN", self._value(name, ends["from"]), self._value(name, ends["to"]))
+        low, high = self._value(name, ends["from"]), self._value(name, ends["to"])
+        return PropertyRange(name, "BETWEEN", low, high, element.place)
 
     def _name(self, element: Element) -> str:
         name = element.attributes.get("name", "").strip()

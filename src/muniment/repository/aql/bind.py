@@ -1,6 +1,7 @@
 """The check of a query against the catalogue: types spelled out with their sub-types, values read by kind."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import msgspec
@@ -16,7 +17,7 @@ from muniment.repository.aql.tree import (
     Query,
     Value,
 )
-from muniment.repository.refusals import WrongValue
+from muniment.repository.refusals import UnknownProperty, UnknownType, WrongValue
 
 
 class Definition(Protocol):
@@ -42,7 +43,8 @@ def bind(query: Query, catalogue: Catalogue) -> Query:
 
     Raises UnknownType, UnknownProperty, WrongValue.
     """
-    types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))
+    with _placed(query.types_place):
+        types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))
     if "sysobject" in query.types:
         types = ()
     return Query(types, None if query.condition is None else _bound(query.condition, catalogue))
@@ -54,13 +56,25 @@ def _bound(expression: Expression, catalogue: Catalogue) -> Expression:
     if isinstance(expression, ExpressionSet):
         parts = tuple(_bound(part, catalogue) for part in expression.expressions)
         return ExpressionSet(expression.operator, parts)
-    kind = catalogue.property(expression.name).kind
-    if isinstance(expression, Property):
-        return _property(expression, kind)
-    if isinstance(expression, PropertyList):
-        read = tuple(_value(kind, expression.name, value) for value in expression.values)
-        return msgspec.structs.replace(expression, values=read)
-    return _range(expression, kind)
+    with _placed(expression.place):
+        kind = catalogue.property(expression.name).kind
+        if isinstance(expression, Property):
+            return _property(expression, kind)
+        if isinstance(expression, PropertyList):
+            read = tuple(_value(kind, expression.name, value) for value in expression.values)
+            return msgspec.structs.replace(expression, values=read)
+        return _range(expression, kind)
+
+
+@contextmanager
+def _placed(place: str) -> Iterator[None]:
+    """Say in a refusal where the document has what it is about."""
+    try:
+        yield
+    except (UnknownType, UnknownProperty, WrongValue) as refusal:
+        if not place:
+            raise
+        raise type(refusal)(f"{refusal.sentence.rstrip('.')} ({place}).") from refusal
 
 
 def _property(expression: Property, kind: values.Kind) -> Property:

@@ -6,12 +6,22 @@ closed too. Source: the issue's step 7; the field's language as collected in rep
 """
 
 import re
+import unicodedata
 from typing import NamedTuple
 
 from muniment.repository.aql.tree import Both, Either, Keywords, Limits, Phrase, Term, Without
 from muniment.repository.refusals import BadQuery
 
-_WORD = re.compile(r"[^\W_]+")
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+"""Characters of scripts that set no blanks between words, for a regular expression: each counts as a word.
+
+Thai, Lao, Burmese, Khmer, Japanese, Chinese.
+"""
+
+_WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
 _PIECE = re.compile(r'["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>[^\s()"“”„]+)')
 
 
@@ -108,7 +118,7 @@ class _Reader:
         self._at += 1
         if piece.kind == "phrase":
             return Phrase(piece.text.strip())
-        end = next(at for at in range(len(piece.text), 0, -1) if piece.text[at - 1].isalnum())
+        end = next(at for at in range(len(piece.text), 0, -1) if _belongs_to_a_word(piece.text[at - 1]))
         return Term(piece.text[:end], prefix=piece.text[end:].startswith("*"))
 
     def _begins(self, at: int) -> bool:
@@ -125,6 +135,10 @@ class _Reader:
     def _operator(self, word: str) -> bool:
         """Whether the operator stands here, with a term to come; one before it has been read."""
         return self._spells(word) and self._begins(self._at + 1)
+
+
+def _belongs_to_a_word(character: str) -> bool:
+    return character.isalnum() or unicodedata.category(character).startswith("M")
 
 
 def _words(text: str) -> int:

@@ -1,6 +1,7 @@
 """The query tree: what is asked, apart from how it was spelled. Names in it are our neutral ones.
 
-Source: given 2.8 for the expressions, the simple keyword language for the keywords.
+Source: given 2.8 for the expressions, the simple keyword language for the keywords. ``place`` says where an expression
+stood in the document it was read from, for the sentence of a refusal.
 """
 
 from typing import Literal, TypeAlias
@@ -68,6 +69,7 @@ class Property(msgspec.Struct, frozen=True, tag=True):
     name: str
     operator: Literal["BEGINS_WITH"]
     value: Value
+    place: str = ""
 
 
 class PropertyList(msgspec.Struct, frozen=True, tag=True):
@@ -76,6 +78,7 @@ class PropertyList(msgspec.Struct, frozen=True, tag=True):
     name: str
     operator: Literal["IN"]
     values: tuple[Value, ...]
+    place: str = ""
 
 
 class PropertyRange(msgspec.Struct, frozen=True, tag=True):
@@ -85,6 +88,7 @@ class PropertyRange(msgspec.Struct, frozen=True, tag=True):
     operator: Literal["BETWEEN"]
     low: Value
     high: Value
+    place: str = ""
 
 
 class ExpressionSet(msgspec.Struct, frozen=True, tag=True):
@@ -102,3 +106,4 @@ class Query(msgspec.Struct, frozen=True, tag=True):
 
     types: tuple[str, ...] = ()
     condition: Expression | None = None
+    types_place: str = ""

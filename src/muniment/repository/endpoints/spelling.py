@@ -16,7 +16,7 @@ from muniment.repository import acls
 from muniment.repository.aql import as_xml
 from muniment.repository.object_types import BUILT_IN_NAMES, SYSTEM_PROPERTIES
 from muniment.repository.options import RepositoryNames
-from muniment.web.answers import Said, Shape, error_id
+from muniment.web.answers import Said, Shape
 from muniment.web.refusals import NotAcceptable
 
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
@@ -138,7 +138,7 @@ def error_shape(names: RepositoryNames) -> Shape:
             "code": code,
             "message": sentence,
             "details": "",
-            "id": error_id(),
+            "id": request.scope.get("muniment.request_id", ""),
         }
         try:
             media_type = chosen(request, (*both(names), "application/atom+xml"))

@@ -1,15 +1,27 @@
 """How text becomes words: split at what is neither letter nor digit, folded, and where asked reduced to stems.
 
 Folding takes away case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC).
+Where a script sets no blanks between words (Chinese, Japanese, Thai), each character is a word, so that any piece of a
+sentence can be found.
 """
 
+import re
 import unicodedata
 from typing import NamedTuple
 
 import tantivy
 
+from muniment.repository.aql.keywords import UNSPACED
+
 LONGEST_WORD = 512
 """Bytes of UTF-8 in a word; a longer one is not indexed."""
+
+BREAK = "\u200b"
+"""The zero-width space: where ``normal`` ends a word that no blank ends."""
+
+_SOFT_HYPHEN = "\u00ad"
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_BOUNDARY = re.compile(rf"(?<=[{UNSPACED}])(?=\w)|(?<=\w)(?=[{UNSPACED}])")
 
 LANGUAGES = frozenset(
     {"Arabic", "Danish", "Dutch", "English", "Finnish", "French", "German", "Greek", "Hungarian", "Italian"}
@@ -58,10 +70,12 @@ class Analyser:
 
 
 def normal(text: str) -> str:
-    """Bring text to the form that is split into words: Unicode NFKC, and no half characters."""
+    """Bring text to the form that is split into words: Unicode NFKC, no half characters, no soft hyphens, and breaks
+    around each character of a script without blanks."""
     if text.isascii():
         return text
-    return unicodedata.normalize("NFKC", whole(text))
+    text = unicodedata.normalize("NFKC", whole(text)).replace(_SOFT_HYPHEN, "")
+    return _BOUNDARY.sub(BREAK, text) if _UNSPACED.search(text) else text
 
 
 def whole(text: str) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from muniment.repository.aql.tree import Phrase, Term
-from muniment.repository.fulltext.analysis import Analyser, Span, normal
+from muniment.repository.fulltext.analysis import BREAK, Analyser, Span, normal
 
 LENGTH = 200
 """Characters of an excerpt, about."""
@@ -99,7 +99,7 @@ def cut(text: str, at: int) -> str:
         after = after[: after.rfind(" ")] + _MORE if " " in after else after + _MORE
     elif len(text) > at + 4 * LENGTH and text[at + 4 * LENGTH :][:4096].strip():
         after += _MORE
-    return before + gap + after
+    return (before + gap + after).replace(BREAK, "")
 
 
 class _Wanted:
