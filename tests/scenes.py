@@ -500,6 +500,7 @@ class Served:
                 ssl_keyfile=str(key),
                 log_config=None,
                 lifespan="on",
+                timeout_graceful_shutdown=2,
             )
         )
         self._thread = threading.Thread(target=self._server.run, name="served", daemon=True)
