@@ -17,7 +17,7 @@ WALK = --data "$(DATA)" walk --port "$(PORT)" --project docs $(if $(DOCS),--docs
 
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: run demo test campaign bench lint lock clean
+.PHONY: run demo test campaign bench coverage lint lock clean
 
 run: .venv/ready-to-run ## Set up demo data and serve it until Ctrl-C: make run PORT=8443 DATA=folder DOCS=folder
 	@exec $(BIN)/muniment $(DEMO)
@@ -33,6 +33,12 @@ campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties
 
 bench: .venv/ready-to-test ## Measure, and print the figures
 	@exec $(BIN)/python -m bench $(ARGS)
+
+coverage: .venv/ready-to-test ## Run the tests and print which lines of ours they never reach
+	@rm -f .coverage .coverage.*
+	@$(BIN)/coverage run -m pytest -n 2 -q -m "not campaign" $(ARGS)
+	@$(BIN)/coverage combine -q
+	@$(BIN)/coverage report --skip-covered --show-missing
 
 lint: .venv/ready-to-test ## Check style, types and the house's rules
 	$(BIN)/ruff check .

@@ -31,7 +31,7 @@ from muniment.repository.fulltext.embedded import Embedded
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
 MARKS = ("<!-- make bench writes from here -->", "<!-- to here -->")
-TEXTS = 2_000
+TEXTS = 1_000
 
 
 def main(seconds: float) -> None:
@@ -82,7 +82,7 @@ def import_texts(folder: Path, texts: list[str]) -> tuple[str, ...]:
         agent.send_signal(signal.SIGTERM)
         agent.wait(60)
     theirs = timed(lambda: bare_index(folder / "bare", texts))
-    return row("import of 2,000 texts of 1 kB until searchable", TEXTS / ours, "bare tantivy-py", TEXTS / theirs, "/s")
+    return row("import of 1,000 texts of 1 kB until searchable", TEXTS / ours, "bare tantivy-py", TEXTS / theirs, "/s")
 
 
 def bare_index(folder: Path, texts: list[str]) -> None:
@@ -121,7 +121,7 @@ def serving(data: Path, documents: Path) -> Iterator[dict[str, Any]]:
 
 def tokeninfo(demo: dict[str, Any], seconds: float) -> tuple[str, ...]:
     """Verify one token again and again, beside an endpoint that writes the same bytes."""
-    address = f"{demo['base_url']}/dirws/v1/authentication/oauth/tokeninfo"
+    address = f"{demo['base_url']}/{demo['names']['directory']['prefix']}/v1/authentication/oauth/tokeninfo"
     asked = json.dumps({"token": token(demo)["access_token"], "resource_id": demo["resource"]["id"]}).encode()
     reply = httpx.post(
         address, content=asked, headers={"Content-Type": "application/json"}, verify=demo["ca_file"]
@@ -155,7 +155,7 @@ def password(demo: dict[str, Any], seconds: float) -> tuple[str, ...]:
         "scope": f"resource:{demo['resource']['name']}",
     }
     body = str(httpx.QueryParams(form)).encode()
-    address = f"{demo['base_url']}/dirws/login"
+    address = f"{demo['base_url']}/{demo['names']['directory']['prefix']}/login"
     prepared = load.request("POST", address, body, Content_Type="application/x-www-form-urlencoded")
     ours = load.run(address, prepared, b"access_token", seconds=seconds, connections=4, ca_file=demo["ca_file"]).rate
     started, count = time.perf_counter(), 0
@@ -175,7 +175,7 @@ def searches(demo: dict[str, Any], data: Path, seconds: float) -> list[tuple[str
         "</expressions></expression-set></search>"
     ).encode()
     address = (
-        f"{demo['base_url']}/{names.get('rest_prefix', 'rest')}/repositories/{demo['repository']}"
+        f"{demo['base_url']}/{names['repository']['prefix']}/repositories/{demo['repository']}"
         "/search?include-total=true&items-per-page=20"
     )
     prepared = load.request(
@@ -200,7 +200,7 @@ def bare_search(data: Path, seconds: float) -> float:
     """The engine alone on the same index: a term, a count, 20 stored texts, 20 excerpts; the middle time in ms."""
     (folder,) = [meta.parent for meta in (data / "index").rglob("meta.json")]
     snapshot: Any = Embedded(folder).snapshot()
-    schema, searcher = snapshot.schema, snapshot.searcher
+    schema, searcher = snapshot._schema, snapshot._searcher
     query = tantivy.Query.term_query(schema, "content", "pump", "freq")
     times: list[float] = []
     end = time.perf_counter() + seconds
@@ -223,7 +223,7 @@ def token(demo: dict[str, Any]) -> dict[str, Any]:
     """Sign in once."""
     form = {name: demo[name] for name in ("client_id", "username", "password")}
     form |= {"grant_type": "password", "scope": f"resource:{demo['resource']['name']}"}
-    answer = httpx.post(f"{demo['base_url']}/dirws/login", data=form, verify=demo["ca_file"])
+    answer = httpx.post(f"{demo['base_url']}/{demo['names']['directory']['prefix']}/login", data=form, verify=demo["ca_file"])
     answer.raise_for_status()
     reply: dict[str, Any] = answer.json()
     return reply

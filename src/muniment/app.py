@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from muniment.db import SECOND, Busy, Database, Instant, check_schema
-from muniment.directory import grants, system, tickets, tokens
+from muniment.directory import grants, system, tickets
 from muniment.directory.endpoints import routes as directory_routes
 from muniment.directory.endpoints import spelling as directory_spelling
 from muniment.directory.half import Directory
@@ -230,7 +230,7 @@ async def _purge(directory: Directory) -> None:
 
 
 def _purge_some(cx: Connection, at: Instant) -> int:
-    return max(tokens.purge(cx, at, _PURGE_ROWS), tickets.purge(cx, at, _PURGE_ROWS))
+    return max(grants.forget(cx, at, _PURGE_ROWS), tickets.purge(cx, at, _PURGE_ROWS))
 
 
 async def _ended(task: "asyncio.Task[None]") -> None:

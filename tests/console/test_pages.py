@@ -2,8 +2,9 @@
 
 import pytest
 
-from muniment.directory import entries, memberships, system
-from tests.console.conftest import Page, Scene
+from muniment.directory import entries, memberships, resources, system
+from muniment.directory.endpoints import routes
+from tests.console.conftest import PASSWORD, Page, Scene
 
 ATTRIBUTES = "/dirws/console/system-attributes"
 PAGES = ("/dirws/console", ATTRIBUTES)
@@ -170,3 +171,41 @@ def test_an_address_below_the_console_that_does_not_exist_is_a_page(scene: Scene
     page = scene.open("/dirws/console/users")
     assert page.status == 404
     assert "nothing at this address" in page.text
+
+
+FOR_EVERYBODY = {
+    "/dirws/login",
+    "/dirws/v1/authentication/oauth/tokeninfo",
+    "/dirws/v1/authentication/tokeninfo",
+    "/dirws/v1/authentication/oauth/{token}",
+    "/dirws/static/{name}",
+    "/dirws",
+    "/dirws/{rest:path}",
+}
+
+
+@pytest.mark.parametrize("who", ["nobody", "a user with a ticket", "a user with a token"])
+def test_every_other_address_refuses_whoever_is_no_administrator(scene: Scene, who: str) -> None:
+    """failures.md A21, A22: the list is the route table's, so an address added later is asked too."""
+    with scene.database.begin() as cx:
+        sleeping = resources.add(cx, scene.names, "Sleeping", scene.clock())
+    guarded = [route.path for route in routes.routes(scene.directory) if route.path not in FOR_EVERYBODY]
+    assert len(guarded) >= 3
+    browser = scene.new_browser()
+    if who == "a user with a ticket":
+        assert scene.sign_in(scene.user, resource_id=scene.resource.id, browser=browser).status_code == 303
+    if who == "a user with a token":
+        form = {"grant_type": "password", "client_id": scene.client_id, "scope": "resource:Demo+Files"}
+        form |= {"username": scene.shown_id(scene.user), "password": PASSWORD}
+        browser.headers["Authorization"] = f"Bearer {browser.post('/dirws/login', data=form).json()['access_token']}"
+    form = {"action": "add", "name": "planted", "value": "1", "m_csrf": "x"}
+    for path in guarded:
+        assert "{" not in path.replace("{resource_id}", ""), f"say here what {path} is to be asked with"
+        address = path.replace("{resource_id}", sleeping.id)
+        for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            answer = browser.request(method, address, data=form if method in {"POST", "PUT", "PATCH"} else None)
+            led_away = answer.status_code == 303 and answer.headers["location"].startswith("/dirws/login")
+            assert led_away or answer.status_code in {401, 403, 405}, (method, address, answer.status_code)
+    assert _value(scene, "planted") is None
+    with scene.database.read() as cx:
+        assert resources.by_id(cx, sleeping.id).activated is None

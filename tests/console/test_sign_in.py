@@ -314,6 +314,8 @@ def test_over_plain_http_there_is_no_form_until_it_is_permitted(scene: Scene) ->
     refused = scene.open(browser=browser)
     assert refused.status == 403
     assert "TLS is required" in refused.text
+    links = {link.text: link.get("href") for link in refused.tree.iter("a")}
+    assert links["Go to the sign-in page"] == "https://muniment.test/dirws/login"
     with scene.database.begin() as cx:
         system.put(cx, system.ENFORCE_SSL, "false", scene.clock())
     assert scene.sign_in(scene.user, resource_id=scene.resource.id, browser=browser).status_code == 303

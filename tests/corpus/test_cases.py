@@ -55,7 +55,7 @@ class Expected(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class WorldFile(msgspec.Struct, forbid_unknown_fields=True):
-    """What a case needs beside objects: types (a property's kind in a list repeats), ACLs, groups with their members."""
+    """What a case needs beside objects: types (a kind in a list repeats), ACLs, groups with their members."""
 
     language: str = "English"
     types: dict[str, dict[str, PropertyKind | list[PropertyKind]]] = {}

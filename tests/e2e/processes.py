@@ -16,7 +16,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 
 
 def muniment(
-    data: Path, *arguments: str, given: str = "", environment: dict[str, str] | None = None
+    data: Path, *arguments: str, given: str = "", environment: dict[str, str] | None = None, seconds: float = 180
 ) -> subprocess.CompletedProcess[str]:
     """Run one command to its end."""
     return subprocess.run(
@@ -24,7 +24,7 @@ def muniment(
         input=given,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=seconds,
         env=ENVIRONMENT | (environment or {}),
         check=False,
     )

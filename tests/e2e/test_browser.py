@@ -95,6 +95,13 @@ class Place:
                 resources.add_to_role(cx, self._resource, made)
         return entries.shown_id(NAMES, made), password
 
+    def long_login(self) -> str:
+        """Give the sign-in page's address for a resource with the longest name there can be."""
+        with self._database.begin() as cx:
+            known = {one.name: one for one in resources.every(cx)}
+            made = known.get("n" * 120) or resources.add(cx, NAMES, "n" * 120, app.now())
+        return f"{self.login}?RFA={made.id}"
+
     def disable(self, user_id: str) -> None:
         """Disable a user, from another process than the server's."""
         with self._database.begin() as cx:
@@ -250,6 +257,9 @@ def test_every_page_fits_its_width_and_can_be_read(place: Place, page: Page, wid
         ratio, text = page.evaluate(LOWEST_CONTRAST)
         assert ratio >= 4.5, (text, ratio, page.url)
 
+    page.goto(place.long_login())
+    expect(page.get_by_role("main")).to_contain_text("n" * 120)
+    fits()
     place.sign_in(page, "admin@directory.admin", "wrong")
     expect(page.get_by_role("alert")).to_be_visible()
     fits()
@@ -260,9 +270,10 @@ def test_every_page_fits_its_width_and_can_be_read(place: Place, page: Page, wid
     page.get_by_label("Name", exact=True).fill("x" * 190)
     page.get_by_label("Value", exact=True).fill("y" * 500)
     page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("status")).to_contain_text("was added")
     fits()
     page.get_by_role("button", name="Delete " + "x" * 190).click()
-    expect(page.get_by_role("status")).to_be_visible()
+    expect(page.get_by_role("status")).to_contain_text("is gone")
     fits()
 
 

@@ -66,3 +66,10 @@ def test_2_1_a_client_with_a_password_may_show_it_by_basic(site: Site) -> None:
     assert refused.status_code == 401
     assert refused.json()["error"] == "invalid_client"
     assert refused.headers["WWW-Authenticate"].startswith("Basic")
+
+
+def test_2_1_every_refused_client_is_told_how_to_authenticate(site: Site) -> None:
+    for client_id in ("nobody", site.world.confidential_id):
+        refused = site.ask_token(site.world.reader, client_id=client_id)
+        assert refused.status_code == 401
+        assert refused.headers["WWW-Authenticate"].startswith("Basic ")

@@ -307,6 +307,11 @@ DOCUMENTS: dict[str, Callable[[Site], str | bytes]] = {
         '<!DOCTYPE s [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
         + site.aql("<fulltext>&b;</fulltext>")
     ),
+    "inclusion of a file": lambda site: site.aql(
+        '<i:include xmlns:i="http://www.w3.org/2001/XInclude" href="/etc/passwd"/>'
+    ),
+    "an attribute of ten megabytes": lambda site: site.aql(f'<fulltext fuzzy="{"x" * 10_000_000}">x</fulltext>'),
+    "a hundred thousand deep": lambda site: site.aql("<expression-set>" * 100_000 + "</expression-set>" * 100_000),
     "too deep": deep,
     "too many clauses": lambda site: site.aql(*[fulltext("x")] * 5000),
     "too many values": lambda site: site.aql(one_of("owner_name", *["x"] * 5000)),
@@ -341,6 +346,8 @@ DOCUMENTS: dict[str, Callable[[Site], str | bytes]] = {
     "oversized": lambda site: site.aql(fulltext("x" * 400_000)),
 }
 
+TOO_LARGE = {"oversized", "an attribute of ten megabytes", "a hundred thousand deep"}
+
 
 NAMED = {
     "an unknown property": "'no_such_property'",
@@ -357,7 +364,7 @@ NAMED = {
 def test_a_bad_search_document_is_refused_with_the_place(site: Site, name: str) -> None:
     answer = site.post_search(DOCUMENTS[name](site))
     sentence = is_repository(answer, site)
-    if name == "oversized":
+    if name in TOO_LARGE:
         assert answer.status_code == 413
     else:
         assert answer.status_code == 400, answer.status_code

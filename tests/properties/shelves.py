@@ -34,6 +34,7 @@ ANALYSER = Analyser("English")
 
 WORDS = ["pump", "pumps", "pumping", "valve", "valves", "Ventil", "École", "ecole", "happy", "happiness", "Straße"]
 WORDS += ["strasse", "o'neil", "foo-bar", "café", "12:30", "x", "日本", "dying", "die", "ﬁle", "file", "Ωmega"]
+WORDS += ["本日2024年"]
 STRINGS = [
     "",
     "a",

@@ -40,7 +40,7 @@ def asked() -> st.SearchStrategy[Query]:
     st.lists(asked(), min_size=15, max_size=15),
     st.one_of(shelves.readers(), shelves.callers()),
 )
-@settings(SLOW, max_examples=examples(60, 1500))
+@settings(SLOW, max_examples=examples(60, 1000))
 def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
     shelf: Shelf, twin: Shelf, rows: list[Row], queries: list[Query], visible: Visible
 ) -> None:

@@ -46,7 +46,7 @@ def list_clients(context: typer.Context) -> None:
     with opened.database("directory") as database, database.read() as cx:
         rows = [
             (one.name, "confidential" if one.has_password else "public", state_of(one), one.description)
-            for one in entries.listing(cx, entries.clients(cx), "user")
+            for one in entries.listing(cx, entries.clients(cx), "user", limit=None)
         ]
     said.table(("Client", "Kind", "State", "Description"), rows)
 

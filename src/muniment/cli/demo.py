@@ -72,8 +72,9 @@ def demo_command(
         raise Failure(f"DOCS: {docs} is no folder.", Exit.USAGE)
     _check_loopback(opened)
     values = opened.data / "demo.json"
-    values.unlink(missing_ok=True)
     passwords = _passwords(opened)
+    with opened.held():  # the file of a server that is running stays
+        values.unlink(missing_ok=True)
     initial.begin(opened, passwords["admin"])
     resource_id = _populate(opened, passwords)
     folders = [docs] if docs else [folder for folder in (project, _MACHINE) if folder is not None and folder.is_dir()]

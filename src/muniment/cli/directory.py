@@ -259,20 +259,18 @@ def _list(context: typer.Context, name: str, kind: entries.Kind) -> None:
     opened: Opened = context.obj
     with opened.database("directory") as database, database.read() as cx:
         found = entries.find_partition(cx, opened.settings.directory.names, name)
-        after, rows = "", list[Entry]()
-        while page := entries.listing(cx, found, kind, after=after):
-            rows += page
-            after = page[-1].name
+        rows = entries.listing(cx, found, kind, limit=None)
     show_entries(opened, rows)
 
 
 def show_entries(opened: Opened, found: list[Entry]) -> None:
-    """Print entries with their state."""
+    """Print entries with their state, each named as a command takes it."""
     named = opened.settings.directory.names
+    spelled = {"partition": entries.shown_name, "unit": entries.location}
     rows = [
         (
             one.kind,
-            entries.shown_id(named, one) if one.kind in {"user", "group"} else entries.shown_name(named, one),
+            spelled.get(one.kind, entries.shown_id)(named, one),
             state_of(one) if one.kind == "user" else "",
             one.description,
         )

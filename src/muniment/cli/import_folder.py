@@ -128,6 +128,6 @@ def _tell(report: Report, seconds: float) -> None:
         f"{len(report.failed)} failed, {report.links} links not followed, in {seconds:.1f} s"
     )
     for path, reason in report.failed[:20]:
-        said.line(f"  {path}: {reason}")
+        said.line(said.harmless(f"  {path}: {reason}"))
     if len(report.failed) > 20:
         said.line(f"  and {len(report.failed) - 20} more")

@@ -1,6 +1,7 @@
 """What a command prints: tables for people, plain lines where nobody watches, secrets once and never in an argument."""
 
 import getpass
+import re
 import secrets
 import sys
 import time
@@ -21,23 +22,31 @@ errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 _LINE_SECONDS = 5.0
 
+# What a terminal obeys instead of showing: control characters, line ends, changes of direction.
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
 
 def line(text: str = "") -> None:
     """Print one line as it is."""
     sys.stdout.write(text + "\n")
 
 
+def harmless(text: str) -> str:
+    """Spell a stranger's text so that it stays on its line and a terminal only shows it."""
+    return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table to a terminal, or one line a row with tabs between."""
     if not console.is_terminal:
         for row in rows:
-            line("\t".join(str(cell) for cell in row))
+            line("\t".join(harmless(str(cell)) for cell in row))
         return
     drawn = Table(box=None, header_style="bold")
     for head in heads:
         drawn.add_column(head, overflow="fold")
     for row in rows:
-        drawn.add_row(*[str(cell).replace("[", r"\[") for cell in row])
+        drawn.add_row(*[harmless(str(cell)).replace("[", r"\[") for cell in row])
     console.print(drawn)
 
 

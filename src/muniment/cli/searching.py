@@ -53,9 +53,9 @@ def search_command(
         total, hits = _as_administrator(opened, words, named, limit)
     said.line(f"{total} found")
     for object_id, title, score, summary in hits:
-        said.line(f"{score}  {object_id}  {title}")
+        said.line(said.harmless(f"{score}  {object_id}  {title}"))
         if summary:
-            said.line(f"      {' '.join(summary.split())}")
+            said.line(said.harmless(f"      {' '.join(summary.split())}"))
     return Exit.OK
 
 

@@ -319,8 +319,8 @@ def partitions(cx: Connection) -> list[Entry]:
     return [_entry(row) for row in cx.execute(_select().where(_e.c.kind == "partition").order_by(_e.c.id))]
 
 
-def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", limit: int = 1000) -> list[Entry]:
-    """List a partition's units, groups or users by name, those after the name ``after``."""
+def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", limit: int | None = 1000) -> list[Entry]:
+    """List a partition's units, groups or users by name, those after ``after``; ``limit`` at most, None: all."""
     wanted = _select().where(_e.c.kind == kind, _e.c.partition_id == partition.id, _e.c.name_key > spelling.key(after))
     return [_entry(row) for row in cx.execute(wanted.order_by(_e.c.name_key, _e.c.id).limit(limit))]
 

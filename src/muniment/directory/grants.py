@@ -30,6 +30,7 @@ from muniment.directory.resources import Resource
 from muniment.directory.tokens import Grant, Standing
 
 _NOBODY = -1
+_REMEMBERED = 3600 * SECOND
 _KEYS = ("tokens", "csrf")
 _CLIENT_REFUSED = "The client is unknown, or did not authenticate as it must."
 _USER_REFUSED = "The user name or the password is wrong, or the user may not sign in to this resource."
@@ -221,6 +222,14 @@ def tokeninfo(cx: Connection, options: DirectoryOptions, token: str, resource_id
 def revoke(cx: Connection, token: str, now: Instant) -> None:
     """End the whole grant of an access or refresh token (given 3, 4.4), dead or not. Raises UnparseableToken."""
     tokens.revoke(cx, tokens.parse(cx, token), now)
+
+
+def forget(cx: Connection, now: Instant, limit: int) -> int:
+    """Forget at most ``limit`` grants that have been dead for an hour, with all their tokens; say how many.
+
+    Until then a dead token of another resource is still told from a dead one of this resource (given 7).
+    """
+    return tokens.purge(cx, now - _REMEMBERED, limit)
 
 
 def administers(cx: Connection, token: str | None, now: Instant) -> Entry:

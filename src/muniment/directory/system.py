@@ -64,9 +64,8 @@ def put(cx: Connection, name: str, value: str, now: Instant) -> None:
         raise BadAttribute(f"A system attribute's name has 1 to {_MAX_NAME} printable characters.")
     if len(value) > _MAX_VALUE or "\x00" in value or not value.isprintable():
         raise BadAttribute(f"A system attribute's value has at most {_MAX_VALUE} printable characters.")
-    key_ = names.key(name)
-    cx.execute(_attributes.delete().where(_attributes.c.name_key == key_))
-    cx.execute(_attributes.insert().values(name_key=key_, name=name, value=value, modified=now))
+    # One statement: of two that set the same attribute at the same moment, neither fails.
+    cx.execute(_PUT, {"name_key": names.key(name), "name": name, "value": value, "modified": now})
 
 
 def remove(cx: Connection, name: str) -> None:
@@ -112,3 +111,9 @@ def _only_reads(cx: Connection) -> bool:
     if cx.dialect.name == "sqlite":
         return not options.get("muniment_write", False)
     return bool(options.get("postgresql_readonly", False))
+
+
+_PUT = sa.text(
+    "INSERT INTO system_attributes (name_key, name, value, modified) VALUES (:name_key, :name, :value, :modified) "
+    "ON CONFLICT (name_key) DO UPDATE SET name = excluded.name, value = excluded.value, modified = excluded.modified"
+).bindparams(sa.bindparam("modified", type_=sa.BigInteger))

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from muniment.cli import commands
+from muniment.cli.opened import Opened
+from muniment.directory import entries
 
 QUICK = ["--set", "directory.hash_memory_kib=8192", "--set", "directory.hash_passes=1"]
 
@@ -100,7 +102,24 @@ def test_units_lie_in_partitions_and_users_in_units(muniment: Muniment) -> None:
     muniment("user", "add", "bo@directory.admin", "--in", location, "--random", code=3)
     muniment("unit", "remove", location, code=3)
     muniment("user", "remove", "bo@plant")
+    deeper = muniment("unit", "add", location, "Root").strip()
+    listed = muniment("unit", "list", "plant")
+    assert f"unit\t{location}\t" in listed
+    assert f"unit\t{deeper}\t" in listed
+    muniment("unit", "remove", deeper)
     muniment("unit", "remove", location)
+
+
+def test_lists_leave_nobody_out(muniment: Muniment) -> None:
+    opened = Opened(muniment.data, None, [])
+    with opened.database("directory") as database, database.begin() as cx:
+        crowd = entries.add_partition(cx, opened.settings.directory.names, "crowd", opened.now)
+        wings = [entries.add_unit(cx, crowd, wing, opened.now) for wing in ("East", "West")]
+        for number in range(1001):
+            entries.add_client(cx, f"app {number}", opened.now)
+            entries.add_unit(cx, wings[number % 2], f"room {number // 2}", opened.now)
+    assert len(re.findall("^app ", muniment("client", "list"), re.MULTILINE)) == 1001
+    assert len(re.findall("ou=room ", muniment("unit", "list", "crowd"))) == 1001
 
 
 def test_clients_are_public_or_confidential(muniment: Muniment) -> None:
@@ -203,6 +222,19 @@ def test_a_data_folder_that_is_not_there_is_named_with_the_way_to_make_it(
 def test_leading_options_may_stand_anywhere(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.run(["settings", "--data", str(data), "--set=web.port=7"]) == 0
     assert "web.port\t7\t" in capsys.readouterr().out
+
+
+def test_the_demo_leaves_the_values_of_a_running_server_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = tmp_path / "demo.json"
+    values.write_text("{}")
+    (tmp_path / "demo.seed").write_bytes(bytes(32))
+    muniment = Muniment(tmp_path, capsys)
+    with Opened(tmp_path, None, []).held():
+        muniment("demo", code=4)
+    assert "in use by process" in muniment.err
+    assert values.exists()
 
 
 def test_the_demo_refuses_other_folders_and_other_addresses(

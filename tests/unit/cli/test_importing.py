@@ -141,6 +141,11 @@ def test_links_are_never_followed(place: Place, tmp_path: Path) -> None:
     assert set(place.tree()) == {"Papers", "Papers/a.txt"}
 
 
+def test_a_name_stays_on_its_line_and_a_terminal_only_shows_it(place: Place) -> None:
+    os.mkfifo(place.folder / "a\x1b[2J\nb\u202ec")
+    assert "  a\ufffd[2J\ufffdb\ufffdc: not a regular file\n" in place.load(code=1)
+
+
 def test_what_cannot_be_imported_is_counted_with_its_reason(place: Place) -> None:
     os.mkfifo(place.folder / "pipe")
     place.write("a.txt", "one")

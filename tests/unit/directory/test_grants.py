@@ -380,6 +380,19 @@ def test_a_token_of_a_disabled_or_deleted_client_has_no_access(office: Office, n
         office.info(issued.access_token, now)
 
 
+def test_a_dead_token_of_another_resource_is_still_known_as_one_for_an_hour(office: Office, now: Instant) -> None:
+    issued = office.issue(now)
+    office.revoke(issued.access_token, now)
+    with office.db.begin() as cx:
+        administration = resources.administration(cx)
+        assert grants.forget(cx, now + HOUR, 100) == 0
+        with pytest.raises(WrongResource):
+            grants.tokeninfo(cx, office.options, issued.access_token, administration.id, now + HOUR)
+        assert grants.forget(cx, now + HOUR + 1, 100) == 1
+        with pytest.raises(DeadToken):
+            grants.tokeninfo(cx, office.options, issued.access_token, administration.id, now + HOUR)
+
+
 def test_tokeninfo_tells_the_user_the_resource_and_the_end(office: Office, now: Instant) -> None:
     info = office.info(office.issue(now).access_token, now)
     values = {attribute.name: attribute.values for attribute in info.user.values}

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -254,6 +255,30 @@ def test_a_rebuild_beside_a_running_agent_takes_over_and_the_old_index_is_cleare
     assert sorted(each.name for each in own.iterdir() if each.is_dir()) == ["2"]
     with generations.rebuilding(own), pytest.raises(InUse):
         agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock())
+
+
+def test_no_search_fails_or_misses_while_the_index_is_rebuilt(shelf: Shelf, tmp_path: Path) -> None:
+    folder, done = tmp_path / "indexes", threading.Event()
+    index = reader(folder, shelf)
+    kept = [shelf.add("pump") for _ in range(20)]
+
+    def search() -> int:
+        rounds = 0
+        while not done.is_set() or not rounds:
+            assert keys(index) == kept
+            rounds += 1
+        return rounds
+
+    with running(shelf.database, folder), ThreadPoolExecutor(2) as pool:
+        eventually(lambda: reached(index, shelf))
+        searching = [pool.submit(search) for _ in range(2)]
+        try:
+            for _ in range(5):
+                agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock())
+        finally:
+            done.set()
+        assert min(one.result() for one in searching) > 1
+    assert generations.current(folder / str(shelf.repository.id)) == folder / str(shelf.repository.id) / "6"
 
 
 def test_an_index_ahead_of_its_database_is_made_again(shelf: Shelf, tmp_path: Path) -> None:

@@ -96,6 +96,22 @@ def test_what_may_only_be_browsed_is_found_by_its_metadata_alone(world: World) -
     assert world.ask(None, Visible(owner="MARTA@staff")).hits[0].excerpt == "secret plan"
 
 
+def test_many_small_commits_leave_an_index_of_the_size_of_what_lives(world: World, tmp_path: Path) -> None:
+    def size(folder: Path) -> int:
+        return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
+
+    def text(number: int) -> str:
+        return " ".join(f"word{number}x{at}" for at in range(200))
+
+    for number in range(160):
+        world.hold(kept(number % 20, text(number)))
+    world.writer.close()
+    once = EmbeddedWriter(tmp_path / "once")
+    once.apply([kept(number % 20, text(number)) for number in range(140, 160)], (), Position(0, 1))
+    once.close()
+    assert size(world.folder) <= 2 * size(tmp_path / "once") + 50_000
+
+
 def test_phrases_are_exact_and_words_are_stemmed(world: World) -> None:
     world.hold(kept(1, "big red pumps"), kept(2, "red big pump"), kept(3, title="big", subject="red"))
     assert world.found(Fulltext(Phrase("big red"))) == [key(1)]

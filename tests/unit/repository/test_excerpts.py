@@ -6,7 +6,7 @@ import pytest
 
 from muniment.repository.aql.tree import Phrase, Term
 from muniment.repository.fulltext import excerpts
-from muniment.repository.fulltext.analysis import Analyser
+from muniment.repository.fulltext.analysis import BREAK, Analyser, normal
 from muniment.repository.fulltext.excerpts import Finder
 
 ENGLISH = Analyser("English")
@@ -88,3 +88,12 @@ def test_a_match_over_the_border_of_two_pieces_is_found() -> None:
         found = excerpt("a" * before + " big red", Phrase("big red"))
         assert found is not None
         assert found.endswith("big red")
+
+
+@pytest.mark.parametrize("leaf", [Term("報告"), Phrase("報告書"), Term("報", prefix=True)])
+def test_a_sentence_without_blanks_is_shown_as_it_was_written(leaf: Term | Phrase) -> None:
+    sentence = "水道局は2024年に報告書を公開した。"
+    found = excerpt(normal(FILLER + sentence + FILLER), leaf)
+    assert found is not None
+    assert "2024年に報告書を公開した。" in found
+    assert BREAK not in found

@@ -30,6 +30,7 @@ A, B, C = Term("a"), Term("b"), Term("c")
         ("pum*", Term("pum", prefix=True)),
         ("foo-ba*", Term("foo-ba", prefix=True)),
         ("foo-bar,", Term("foo-bar")),
+        ("हिन्दी, ไทย์*", Both((Term("हिन्दी"), Term("ไทย์", prefix=True)))),
         ("http://x.org/12:30", Term("http://x.org/12:30")),
     ],
 )

@@ -275,7 +275,9 @@ def test_raw_content_is_created_with_a_name_in_the_address(site: Site) -> None:
     assert made.status_code == 201
     assert made.json()["properties"]["object_name"] == "a+b.svg"
     assert made.json()["properties"]["a_content_type"] == "image/svg+xml"
-    assert site("POST", "/objects", b"x", Content_Type="text/plain").status_code == 415
+    nameless = site("POST", "/objects", b"x", Content_Type="text/plain")
+    assert nameless.status_code == 415
+    assert "?object-name=" in nameless.json()["message"]
     assert (
         site("POST", "/objects?object-name=x", b"x", Content_Type="text/plain", Content_Encoding="gzip").status_code
         == 415
@@ -447,6 +449,11 @@ def test_acls_are_made_changed_assigned_and_deleted(site: Site) -> None:
 )
 def test_a_bad_acl_is_refused(site: Site, body: dict[str, object]) -> None:
     assert site("POST", "/acls", body).status_code == 400
+
+
+def test_a_compressed_acl_is_refused(site: Site) -> None:
+    body: dict[str, object] = {"name": "a", "permitted": []}
+    assert site("POST", "/acls", body, Content_Encoding="gzip").status_code == 415
 
 
 @pytest.mark.parametrize(

@@ -247,6 +247,7 @@ def test_headers_decide_before_the_document_is_read(site: Site) -> None:
         ({"Content-Type": "application/json"}, 415),
         ({"Content-Type": "application/vnd.muniment+json"}, 415),
         ({"Content-Type": ""}, 415),
+        ({"Content-Encoding": "gzip"}, 415),
         ({"Content-Type": "text/xml; charset=utf-8"}, 200),
         ({"Content-Type": "application/vnd.muniment+xml"}, 200),
     )

@@ -86,7 +86,10 @@ def page_shape(names: DirectoryNames) -> Shape:
         if said.code == "not_signed_in":
             return led_to(request, names, "/login?RFA=")
         heading = _HEADINGS.get(said.status, "That did not work")
-        return draw(request, names, "problem.html", {"heading": heading, "sentence": sentence}, said.status)
+        # The whole address: over plain HTTP, where TLS is required, a path alone would lead back to this page.
+        home = f"{request.scope.get('muniment.base', '')}/{names.prefix}/login"
+        values = {"heading": heading, "sentence": sentence, "home": home}
+        return draw(request, names, "problem.html", values, said.status)
 
     return write
 

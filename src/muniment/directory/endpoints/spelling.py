@@ -21,10 +21,10 @@ def rest(_request: Request, said: Said, sentence: str) -> Response:
     return json_response({"status": said.status, "error": sentence, "errorDetails": None}, said.status, headers)
 
 
-def oauth(request: Request, said: Said, sentence: str) -> Response:
-    """Write ``{"error", "error_description"}``, never to be stored (RFC 6749 5.2)."""
+def oauth(_request: Request, said: Said, sentence: str) -> Response:
+    """Write ``{"error", "error_description"}``, never to be stored; 401 asks for Basic (RFC 6749 5.2, 9110 11.6.1)."""
     headers = dict(NEVER_STORED)
-    if said.status == 401 and request.headers.get("authorization", "").lower().startswith("basic"):
+    if said.status == 401:
         headers["WWW-Authenticate"] = 'Basic realm="token endpoint", charset="UTF-8"'
     body = {"error": said.code, "error_description": _described(sentence)}
     return json_response(body, said.status, headers)

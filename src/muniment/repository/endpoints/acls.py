@@ -182,6 +182,7 @@ async def _read(request: Request, half: RepositoryHalf) -> _Body:
     kind = bodies.media_type(request)
     if not uploads.is_metadata(kind):
         raise UnsupportedMediaType("The body must be application/json or application/xml.")
+    uploads.check_encoding(request)
     body = await bodies.raw(request, half.options.max_metadata_bytes)
     if kind.endswith("json"):
         return bodies.decoded_json(body, _body)

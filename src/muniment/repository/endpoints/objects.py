@@ -41,7 +41,7 @@ from muniment.repository.refusals import (
 from muniment.repository.repositories import Repository
 from muniment.web import bodies
 from muniment.web.answers import Said, Table
-from muniment.web.refusals import Refusal
+from muniment.web.refusals import Refusal, UnsupportedMediaType
 
 TABLE: Table = {
     **ENTERING,
@@ -173,6 +173,11 @@ async def _received(request: Request, half: RepositoryHalf, object_name: str | N
     if bodies.media_type(request) in uploads.MULTIPART:
         return await uploads.multipart(request, half)
     if object_name is None:
+        if not uploads.is_metadata(bodies.media_type(request)):
+            raise UnsupportedMediaType(
+                "Metadata must be application/json or application/xml; content alone needs a name in the address: "
+                "?object-name=..."
+            )
         return Upload(await uploads.metadata(request, half), None, "")
     return Upload(Metadata({"object_name": object_name}), await uploads.raw_content(request, half), stated)
 

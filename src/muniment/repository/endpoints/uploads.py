@@ -60,10 +60,16 @@ def is_metadata(media_type: str) -> bool:
     return _is_json(media_type) or _is_xml(media_type)
 
 
+def check_encoding(request: Request) -> None:
+    """Raise UnsupportedMediaType for a body that says it is compressed."""
+    if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
+
+
 async def metadata(request: Request, half: RepositoryHalf) -> Metadata:
     """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, Malformed."""
     kind = bodies.media_type(request)
-    _check_encoding(request)
+    check_encoding(request)
     if not is_metadata(kind):
         raise UnsupportedMediaType("Metadata must be application/json or application/xml.")
     return read_metadata(await bodies.raw(request, half.options.max_metadata_bytes), kind, half.options.names)
@@ -86,7 +92,7 @@ def read_metadata(body: bytes, media_type: str, names: RepositoryNames) -> Metad
 
 async def raw_content(request: Request, half: RepositoryHalf) -> StoredContent:
     """Keep a body as it comes. Raises UnsupportedMediaType, TooLarge; then, as when it ends early, nothing is kept."""
-    _check_encoding(request)
+    check_encoding(request)
     writer = half.store.writer()
     try:
         return await _kept(half, writer, bodies.pieces(request, half.options.max_content_bytes))
@@ -100,7 +106,7 @@ async def multipart(request: Request, half: RepositoryHalf) -> Upload:
 
     Raises Malformed, TooLarge, UnsupportedMediaType, NotOfferedYet (more than one content); then nothing is kept.
     """
-    _check_encoding(request)
+    check_encoding(request)
     receiving = _Receiving(half)
     try:
         return await receiving.upload(request)
@@ -303,11 +309,6 @@ def _neutral(given: Mapping[str, Given], stated_type: str, names: RepositoryName
         properties["r_object_type"] = spelling.type_read(named, names)
         return Metadata(properties, str(properties["r_object_type"]))
     return Metadata(properties, spelling.type_read(stated_type, names) if stated_type else "")
-
-
-def _check_encoding(request: Request) -> None:
-    if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
 
 
 def _is_json(media_type: str) -> bool:

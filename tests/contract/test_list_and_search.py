@@ -1,0 +1,59 @@
+"""What a folder lists for a caller is what a search finds for him: one permission, asked in two ways."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from muniment.db import Database, Instant
+from muniment.repository import objects
+from muniment.repository.acls import Permission, Principals
+from muniment.repository.aql.tree import Query
+from muniment.repository.feed import Question, search
+from tests.shelf import BORIS, CALLERS, EDITOR, MARTA, Shelf
+
+NONE, BROWSE, READ = Permission.NONE, Permission.BROWSE, Permission.READ
+
+
+@pytest.fixture
+def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
+    made = Shelf(repository_db, tmp_path / "index", now)
+    yield made
+    made.close()
+
+
+def listed(shelf: Shelf, caller: Principals) -> list[str]:
+    with shelf.database.read() as cx:
+        found = objects.children(cx, shelf.repository, shelf.catalogue, caller, None, "sysobject", 0, 1000)
+        counted = objects.count_children(cx, shelf.repository, shelf.catalogue, caller, None, "sysobject")
+    assert counted == len(found)
+    return sorted(each.id for each in found)
+
+
+def everything_found(shelf: Shelf, caller: Principals) -> list[str]:
+    question = Question(Query(), 1, 1000, include_total=True)
+    page = search(shelf.database, shelf.index.snapshot(), shelf.repository, caller, question, 100_000)
+    assert page.total == len(page.found)
+    return sorted(found.object_id for found in page.found)
+
+
+def test_a_search_for_everything_is_the_list_of_what_may_be_browsed(shelf: Shelf) -> None:
+    kept = []
+    levels = itertools.product((None, NONE, BROWSE, READ), repeat=4)
+    for number, (owner, user, group, world) in enumerate(levels):
+        entries = {"owner": owner, "boris_at_staff": user, "editors_at_staff": group, "world": world}
+        shelf.acl(f"acl {number}", **{accessor: level for accessor, level in entries.items() if level is not None})
+        if number % 5 == 0:
+            kept.append(shelf.add("pump", owner=MARTA if number % 2 else EDITOR))
+            shelf.change(kept[-1], acl_name=f"acl {number}")
+    shelf.catch_up()
+    callers = [*CALLERS, Principals("Boris@STAFF"), Principals("nobody@staff", frozenset({"staff@editors"}))]
+    for caller in callers:
+        assert everything_found(shelf, caller) == listed(shelf, caller)
+    for number, each in enumerate(kept[::3]):
+        shelf.change(each, acl_name=f"acl {number * 7}")
+    for caller in callers:
+        assert everything_found(shelf, caller) == listed(shelf, caller)
+    assert listed(shelf, CALLERS[-1]) == sorted(kept)
+    assert 0 < len(listed(shelf, BORIS)) < len(kept)

@@ -1,0 +1,28 @@
+"""System attributes set at the same moment: whoever comes last wins, and nobody fails."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from muniment.db import Database, Instant
+from muniment.directory import system
+
+_WRITERS = 8
+
+
+def test_an_attribute_set_by_many_at_once_is_set_for_each(directory_db: Database, now: Instant) -> None:
+    for round_ in range(10):
+        start = threading.Barrier(_WRITERS)
+
+        def put(writer: int, round_: int = round_, start: threading.Barrier = start) -> str:
+            value = f"value {writer}"
+            start.wait()
+            with directory_db.begin() as cx:
+                system.put(cx, f"Attribute {round_}", value, now)
+                assert system.get(cx, f"attribute {round_}") == value
+            return value
+
+        with ThreadPoolExecutor(_WRITERS) as threads:
+            written = list(threads.map(put, range(_WRITERS)))
+        with directory_db.read() as cx:
+            assert system.get(cx, f"ATTRIBUTE {round_}") in written
+            assert len(system.every(cx)) == round_ + 1

@@ -1,0 +1,49 @@
+"""How text becomes words."""
+
+import pytest
+
+from muniment.repository.fulltext.analysis import BREAK, Analyser, normal
+
+ANALYSER = Analyser("English")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Two pumps, one Valve", ["two", "pumps", "one", "valve"]),
+        ("annual_report-2024.pdf", ["annual", "report", "2024", "pdf"]),
+        ("Straße Øre café cafe\u0301", ["strasse", "ore", "cafe", "cafe"]),
+        ("ｐｕｍｐ o\ufb03ce ②", ["pump", "office", "2"]),
+        ("docu\u00adment", ["document"]),
+        ("水泵维修", ["水", "泵", "维", "修"]),
+        ("東京2024年Windows版", ["東", "京", "2024", "年", "windows", "版"]),
+        ("カタカナ", ["カ", "タ", "カ", "ナ"]),
+        ("한국어 문서", ["한국어", "문서"]),
+        ("🎉 - !", []),
+        ("x" * 600, []),
+    ],
+)
+def test_words_as_they_are_written(text: str, words: list[str]) -> None:
+    assert [word for _, word in ANALYSER.exact(text)] == words
+
+
+def test_stems() -> None:
+    stems = [{stem for _, stem in ANALYSER.stemmed(form)} for form in ("pump", "Pumps", "pumping", "pumped")]
+    assert stems == [{"pump"}] * 4
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", "cafe\u0301", "東京2024年Windows版", "ภาษาไทย", "docu\u00adment 水\u00ad泵", "ﷺ㌀"]
+)
+def test_what_is_normal_stays_so(text: str) -> None:
+    assert normal(normal(text)) == normal(text)
+
+
+def test_only_scripts_without_blanks_get_breaks() -> None:
+    assert BREAK in normal("水泵")
+    assert BREAK not in normal("Straße, naïve, Ωμέγα, договор, हिन्दी, 한국어")
+
+
+def test_there_is_no_stemming_for_every_language() -> None:
+    with pytest.raises(ValueError, match="choose one of Arabic"):
+        Analyser("Klingon")
