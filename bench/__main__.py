@@ -223,7 +223,9 @@ def token(demo: dict[str, Any]) -> dict[str, Any]:
     """Sign in once."""
     form = {name: demo[name] for name in ("client_id", "username", "password")}
     form |= {"grant_type": "password", "scope": f"resource:{demo['resource']['name']}"}
-    answer = httpx.post(f"{demo['base_url']}/{demo['names']['directory']['prefix']}/login", data=form, verify=demo["ca_file"])
+    answer = httpx.post(
+        f"{demo['base_url']}/{demo['names']['directory']['prefix']}/login", data=form, verify=demo["ca_file"]
+    )
     answer.raise_for_status()
     reply: dict[str, Any] = answer.json()
     return reply

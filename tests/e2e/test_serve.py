@@ -96,6 +96,20 @@ def test_a_head_that_never_ends_is_cut_off(running: Server) -> None:
             assert connection.recv(100) == b""
 
 
+def test_a_body_that_nobody_waits_for_any_more_is_cut_off(running: Server) -> None:
+    head = b"POST /dirws/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n"
+    with secured(running) as connection:
+        connection.sendall(head)
+        assert connection.recv(100).startswith(b"HTTP/1.1 404")
+        began = time.monotonic()
+        with suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
+            while time.monotonic() - began < 15:
+                connection.sendall(b"x")
+                time.sleep(0.5)
+        assert time.monotonic() - began < 10
+    assert "Exception" not in running.said
+
+
 def test_a_head_without_bounds_is_refused(running: Server) -> None:
     answer = b""
     with secured(running) as connection:

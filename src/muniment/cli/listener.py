@@ -108,7 +108,8 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol with what it lacks: a deadline and a bound for a request's head."""
+    """uvicorn's protocol with what it lacks: a deadline and a bound for a request's head, and a deadline for what is
+    left of a body once the request is answered."""
 
     _head_seconds = 20
     _head_size = 0
@@ -145,6 +146,12 @@ class _Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._in_body = False
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._in_body and not self.transport.is_closing():
+            # It goes on until the next head: the pieces of this body have ended uvicorn's own wait for that.
+            self._arm()
 
     def shutdown(self) -> None:
         super().shutdown()

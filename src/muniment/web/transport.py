@@ -21,7 +21,8 @@ from muniment.web.refusals import InsecureTransport, Overloaded, Refusal, TimedO
 
 log = structlog.get_logger("muniment.web")
 
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# A UUID fits; a token is longer, and so never gets into the log this way.
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _TOKEN_ADDRESS = re.compile(r"(/authentication/oauth/+)(?!tokeninfo/?$)(.+)", re.IGNORECASE | re.DOTALL)
 _TOKEN_LIKE = re.compile(r"[A-Za-z0-9_-]{40,}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}

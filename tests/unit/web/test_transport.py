@@ -99,9 +99,10 @@ def test_a_request_id_is_kept_where_it_is_one() -> None:
     assert answer.headers["x-request-id"] == answer.scope["muniment.request_id"] == "order-66.a_b"
 
 
-@pytest.mark.parametrize("given", ["", "two words", "x" * 65, "line\u0085break", "<b>"])
+@pytest.mark.parametrize("given", ["", "two words", "x" * 41, "line\u0085break", "<b>"])
 def test_a_request_id_that_is_none_is_replaced(given: str) -> None:
-    assert re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", _ask(headers={"X-Request-ID": given}).headers["x-request-id"])
+    made = _ask(headers={"X-Request-ID": given}).headers["x-request-id"]
+    assert re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", made)
 
 
 # The access log
