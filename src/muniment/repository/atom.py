@@ -5,11 +5,11 @@ Characters that XML 1.0 forbids are dropped, so a feed is well-formed whatever a
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import msgspec
 
-from muniment.db import SECOND, Instant
+from muniment.db import Instant
+from muniment.repository.properties import timestamp
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
@@ -84,12 +84,6 @@ def as_json(feed: Feed, media_type: str) -> bytes:
     document["links"] = feed.links
     document["entries"] = [_json_entry(entry, media_type) for entry in feed.entries]
     return msgspec.json.encode(document)
-
-
-def timestamp(instant: Instant) -> str:
-    """Write an instant as `yyyy-mm-ddThh:mm:ss.SSS+00:00` (given 2.9)."""
-    seconds, micros = divmod(instant, SECOND)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{micros // 1000:03d}+00:00"
 
 
 def _entry(entry: Entry) -> Iterator[str]:

@@ -4,15 +4,15 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from muniment.db import Instant
+from muniment.repository import properties
 from muniment.repository.aql.tree import Value
 from muniment.repository.refusals import WrongValue
 
-Kind: TypeAlias = Literal["string", "integer", "double", "boolean", "date", "id"]
-"""The kinds a property can be of; dates are instants (microseconds since 1970 UTC)."""
+Kind: TypeAlias = properties.PropertyKind
+"""The kinds a property can be of; dates are instants, to the millisecond."""
 
 COMPARED = 1000
 """Characters of a string that comparisons look at; the rest of a longer one is not compared."""
@@ -25,12 +25,7 @@ _SYSTEM = ("r_", "i_", "a_")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,4})?")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIME = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2})(:[0-9]{2})?([.,][0-9]{1,9})?([Zz]|[+-][0-9]{2}:?[0-9]{2})?"
-)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+_DAY_ALONE = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}")
 _DAY: Instant = 86_400_000_000
 _TRUE = frozenset({"true", "t", "1"})
 _FALSE = frozenset({"false", "f", "0"})
@@ -83,23 +78,11 @@ def read(kind: Kind, name: str, text: str, end: bool = False) -> Value:
 
 
 def _instant(name: str, text: str, end: bool) -> Instant:
-    """Read an ISO 8601 date or time; without an offset it is UTC, and what is finer than a microsecond is cut off."""
     try:
-        if _DATE.fullmatch(text):
-            return _microseconds(datetime.fromisoformat(text)) + (_DAY - 1 if end else 0)
-        found = _TIME.fullmatch(text)
-        if found is None:
-            raise ValueError(text)
-        date, minutes, seconds, fraction, offset = found.groups()
-        digits = ((fraction or ".0")[1:] + "000000")[:6]
-        zone = "+00:00" if offset is None or offset in "Zz" else offset
-        return _microseconds(datetime.fromisoformat(f"{date}T{minutes}{seconds or ':00'}.{digits}{zone}"))
-    except (ValueError, OverflowError) as error:
-        raise _wrong(name, "a date or time as ISO 8601 writes it", text) from error
-
-
-def _microseconds(moment: datetime) -> Instant:
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+        moment = properties.instant(text)
+    except WrongValue as wrong:
+        raise _wrong(name, "a date or time as ISO 8601 writes it", text) from wrong
+    return moment + _DAY - 1 if end and _DAY_ALONE.fullmatch(text) else moment
 
 
 def _wrong(name: str, wanted: str, text: str) -> WrongValue:
