@@ -233,7 +233,7 @@ def token(demo: dict[str, Any]) -> dict[str, Any]:
 
 def row(work: str, ours: float, beside: str, theirs: float, unit: str, *, less: bool = False) -> tuple[str, ...]:
     """Write one line of the table; where less is better the ratio says how many times the other's time we take."""
-    figure = f"{ours / theirs:.2f}x" + (" the time" if less else "")
+    figure = f"{ours / theirs:.2g}x" + (" the time" if less else "")
     line = (work, f"{ours:,.1f}{unit}", beside, f"{theirs:,.1f}{unit}", figure)
     print(*line, sep="  ", flush=True)
     return line

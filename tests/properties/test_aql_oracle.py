@@ -25,7 +25,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
 
 
 @given(shelves.rows(), st.lists(st.tuples(shelves.queries(), shelves.callers()), min_size=20, max_size=20))
-@settings(SLOW, max_examples=examples(25, 1000))
+@settings(SLOW, max_examples=examples(25, 600))
 def test_the_index_finds_what_the_oracle_finds(
     shelf: Shelf, rows: list[Row], asked: list[tuple[Query, Visible]]
 ) -> None:
