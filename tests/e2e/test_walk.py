@@ -254,6 +254,33 @@ def test_the_walk_command_performs_it_and_shortens_tokens(demo: Demo) -> None:
     assert "password=..." in done.stdout
 
 
+def test_search_on_the_command_line_asks_as_administrator_or_as_a_user(demo: Demo) -> None:
+    def search(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "muniment", "--data", str(demo.data), "--set", f"web.port={demo.port}"]
+        return subprocess.run(
+            [*command, "search", *words, WORD],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=ENVIRONMENT | environment,
+            check=False,
+        )
+
+    reader = demo.facts["reader"]
+    as_reader = ("--user", reader["username"], "--client", demo.facts["client_id"])
+    everything = search()
+    assert everything.returncode == 0, everything.stderr
+    fewer = search(*as_reader, MUNIMENT_PASSWORD=reader["password"])
+    assert fewer.returncode == 0, fewer.stderr
+    totals = [int(said.stdout.split(" found")[0]) for said in (everything, fewer)]
+    assert totals[0] > totals[1] > 0
+    assert WORD in everything.stdout
+    wrong = search(*as_reader, MUNIMENT_PASSWORD="wrong")
+    assert wrong.returncode == 3
+    assert "Traceback" not in wrong.stderr
+    assert reader["password"] not in wrong.stderr + fewer.stdout
+
+
 @pytest.mark.parametrize("example", ["directory_client.py", "repository_client.py"])
 def test_the_examples_run(demo: Demo, example: str) -> None:
     file = Path(__file__).parents[2] / "examples" / example

@@ -96,15 +96,6 @@ def timestamp(moment: Instant) -> str:
     return (_EPOCH + timedelta(microseconds=moment)).isoformat(timespec="milliseconds")
 
 
-def written(kind: PropertyKind, value: Value) -> str:
-    """Write one value as text; reading it again as the same kind gives the value."""
-    if kind == "date" and isinstance(value, int):
-        return timestamp(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
 _WANTED = {
     "string": "text",
     "integer": "a whole number of 64 bits",
