@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 from muniment.cli import initial, said
 from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, Failure
-from muniment.directory import entries, memberships, names
+from muniment.directory import attributes, entries, memberships, names
 from muniment.directory.entries import Entry
 from muniment.directory.refusals import UnknownEntry
 
@@ -120,6 +120,7 @@ def show_user(context: typer.Context, user_id: Id) -> None:
     with opened.database("directory") as database, database.read() as cx:
         found = entries.find_user(cx, named, user_id)
         groups = memberships.groups_of(cx, found.id)
+        kept = attributes.kept(cx, found.id)
     rows = [
         ("id", entries.shown_id(named, found)),
         ("location", entries.location(named, found)),
@@ -127,6 +128,7 @@ def show_user(context: typer.Context, user_id: Id) -> None:
         ("state", state_of(found)),
         ("password", "yes" if found.has_password else "no"),
         *(("group", entries.shown_id(named, one)) for one in groups),
+        *((name, str(value)) for name, values in kept.items() for value in values),
     ]
     said.table(("Attribute", "Value"), rows)
 
@@ -150,9 +152,18 @@ def set_user(
     user_id: Id,
     disabled: Annotated[bool | None, typer.Option("--disable/--enable", help="He may not, or may, act.")] = None,
     locked: Annotated[bool | None, typer.Option("--lock/--unlock", help="Lock him out, or let him in.")] = None,
+    password_never_expires: Annotated[
+        bool | None, typer.Option("--password-never-expires/--password-expires", help="Shown to whoever verifies.")
+    ] = None,
+    must_change_password: Annotated[
+        bool | None, typer.Option("--must-change-password/--may-keep-password", help="Shown to whoever verifies.")
+    ] = None,
+    cannot_change_password: Annotated[
+        bool | None, typer.Option("--cannot-change-password/--can-change-password", help="Shown to whoever verifies.")
+    ] = None,
     description: Annotated[str | None, typer.Option(help="Free text.")] = None,
 ) -> None:
-    """Disable, enable, lock, unlock or describe a user; his tokens obey at once."""
+    """Disable, enable, lock, unlock, flag or describe a user; his tokens obey at once."""
     opened: Opened = context.obj
     with opened.database("directory") as database, database.begin() as cx:
         found = entries.find_user(cx, opened.settings.directory.names, user_id)
@@ -160,8 +171,29 @@ def set_user(
             entries.set_disabled(cx, found, disabled, opened.now)
         if locked is not None:
             entries.set_locked(cx, found, locked, opened.now)
+        flags = {
+            "password_never_expires": password_never_expires,
+            "must_change_password": must_change_password,
+            "cannot_change_password": cannot_change_password,
+        }
+        if given := {name: flag for name, flag in flags.items() if flag is not None}:
+            entries.set_flags(cx, found, opened.now, **given)
         if description is not None:
             entries.set_description(cx, found, description, opened.now)
+
+
+@user.command("attribute")
+def set_attribute(
+    context: typer.Context,
+    user_id: Id,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Such as mail, sn, displayName, or one of your own.")],
+    values: Annotated[list[str] | None, typer.Argument(metavar="VALUE...", help="None unsets it.")] = None,
+) -> None:
+    """Set a directory attribute of a user, as whoever verifies his tokens is shown it."""
+    opened: Opened = context.obj
+    named = opened.settings.directory.names
+    with opened.database("directory") as database, database.begin() as cx:
+        attributes.put(cx, named, entries.find_user(cx, named, user_id).id, name, values or [])
 
 
 @user.command("remove")

@@ -77,10 +77,11 @@ def put(cx: Connection, names: DirectoryNames, entry_id: int, name: str, values:
         raise BadAttribute(f"An attribute has at most {_MAX_VALUES} values.")
     if any(isinstance(value, str) and (len(value) > _MAX_LENGTH or _unstorable(value)) for value in values):
         raise BadAttribute(f"An attribute's value is at most {_MAX_LENGTH} characters of text.")
-    cx.execute(_attributes.delete().where(_attributes.c.entry_id == entry_id, _attributes.c.name == name))
     if values:
         content = msgspec.json.encode(list(values)).decode()
-        cx.execute(_attributes.insert().values(entry_id=entry_id, name=name, content=content))
+        cx.execute(_PUT, {"entry_id": entry_id, "name": name, "content": content})
+    else:
+        cx.execute(_attributes.delete().where(_attributes.c.entry_id == entry_id, _attributes.c.name == name))
 
 
 def timestamp(instant: Instant) -> str:
@@ -131,4 +132,9 @@ _OF_ENTRY = (
     sa.select(_attributes.c.name, _attributes.c.content)
     .where(_attributes.c.entry_id == sa.bindparam("entry", type_=sa.BigInteger))
     .order_by(_attributes.c.name)
+)
+# One statement: of two that set the same attribute at the same moment, neither fails.
+_PUT = sa.text(
+    "INSERT INTO user_attributes (entry_id, name, content) VALUES (:entry_id, :name, :content) "
+    "ON CONFLICT (entry_id, name) DO UPDATE SET content = excluded.content"
 )

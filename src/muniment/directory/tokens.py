@@ -160,11 +160,6 @@ def revoke(cx: Connection, token: Parsed, now: Instant) -> None:
     cx.execute(_REVOKE[token.kind], {"token_digest": token.digest, "now": now})
 
 
-def revoke_all_of(cx: Connection, user_id: int, now: Instant) -> None:
-    """End every grant of a user."""
-    cx.execute(_grants.update().where(_grants.c.user_id == user_id, _grants.c.revoked.is_(None)).values(revoked=now))
-
-
 def purge(cx: Connection, before: Instant, limit: int) -> int:
     """Forget at most ``limit`` grants that died before that instant, with all their tokens; say how many.
 

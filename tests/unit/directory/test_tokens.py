@@ -86,14 +86,3 @@ def test_an_expired_access_token_is_kept_as_long_as_it_can_end_its_grant(office:
     office.revoke(issued.access_token, later)
     with pytest.raises(InvalidGrant):
         office.refresh(issued, later)
-
-
-def test_every_grant_of_a_user_can_be_ended(office: Office, now: Instant) -> None:
-    issued = office.issue(now)
-    with office.db.begin() as cx:
-        tokens.revoke_all_of(cx, office.bob.id, now)
-    office.info(issued.access_token, now)
-    with office.db.begin() as cx:
-        tokens.revoke_all_of(cx, office.alice.id, now)
-    with pytest.raises(DeadToken):
-        office.info(issued.access_token, now)
