@@ -17,6 +17,7 @@ import uvicorn
 from muniment import app, db, settings
 from muniment.directory import entries, grants, memberships, passwords, resources, system
 from muniment.directory.options import DirectoryNames
+from muniment.installation import Installation
 from muniment.repository import agent, repositories, text
 from muniment.repository.content import ContentStore
 from muniment.repository.fulltext import generations
@@ -138,11 +139,11 @@ class World:
         self.numbers = itertools.count(1)
         self._make()
 
-    def settled(self, names: str, *overrides: str) -> settings.Installation:
+    def settled(self, names: str, *overrides: str) -> Installation:
         """Give the data folder's settings with one of the two sets of names."""
         file = _FIELD if names == "field" else None
         chosen = settings.read(file, {}, (*_QUICK, *self._databases, *overrides), file_must_exist=bool(file))
-        return settings.Installation(self.folder, chosen)
+        return Installation(self.folder, chosen)
 
     def person(self, *groups: str, member: bool = True) -> Person:
         """Make a user of partition demo; with ``member``, in the access role by himself."""

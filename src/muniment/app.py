@@ -26,6 +26,7 @@ from muniment.directory.endpoints import spelling as directory_spelling
 from muniment.directory.half import Directory
 from muniment.directory.passwords import Gate
 from muniment.directory.refusals import AccessEnded, DeadToken, UnknownResource, UnparseableToken, WrongResource
+from muniment.installation import Installation
 from muniment.repository import changes, repositories
 from muniment.repository.callers import Callers, Verify
 from muniment.repository.content import ContentStore
@@ -37,7 +38,7 @@ from muniment.repository.fulltext.generations import Following
 from muniment.repository.fulltext.index import Index, IndexWriter
 from muniment.repository.refusals import DirectoryUnavailable, IndexUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
-from muniment.settings import Installation, Settings
+from muniment.settings import Settings
 from muniment.web.answers import Endpoint, Said, json_response
 from muniment.web.decisions import Desk
 from muniment.web.refusals import UnknownAddress

@@ -21,6 +21,7 @@ import pytest
 from muniment import app, settings
 from muniment.cli import initial
 from muniment.db import Database
+from muniment.installation import Installation
 from muniment.repository import feed, repositories
 from muniment.repository.acls import Principals
 from muniment.repository.aql import as_xml, keywords
@@ -124,7 +125,7 @@ def command(data: Path, *words: str) -> str:
 
 def answered(data: Path, search: Expected) -> FeedPage:
     """Ask the index as it was left, as the administrator."""
-    installation = settings.Installation(data, settings.read(None, {}, ()))
+    installation = Installation(data, settings.read(None, {}, ()))
     if search.aql:
         query = as_xml.read((HERE / search.aql).read_bytes(), RepositoryNames(), Limits())
     else:

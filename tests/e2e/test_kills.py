@@ -24,10 +24,10 @@ import sqlalchemy as sa
 from muniment import app
 from muniment.cli import commands
 from muniment.db import Database, Instant
+from muniment.installation import Installation
 from muniment.repository import agent, batches, changes, repositories, text
 from muniment.repository.content import ContentStore
 from muniment.repository.fulltext.embedded import EmbeddedWriter
-from muniment.settings import Installation
 from tests.clock import Clock
 from tests.conftest import Fresh
 from tests.e2e.ledger import REPOSITORY, WORD, Holder, Ledger, Writer

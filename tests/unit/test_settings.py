@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from muniment import settings
-from muniment.settings import BadSettings, Installation
+from muniment.installation import Installation
+from muniment.settings import BadSettings
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from muniment import app, db, settings
 from muniment.cli.outcome import Exit, Failure
 from muniment.db import Database, Half, Instant
-from muniment.settings import Installation, Settings
+from muniment.installation import Installation
+from muniment.settings import Settings
 
 
 class Opened:

@@ -16,10 +16,10 @@ from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, Failure
 from muniment.cli.supervisor import Role, supervise
 from muniment.db import Database
+from muniment.installation import Installation
 from muniment.repository import agent
 from muniment.repository.content import ContentStore
 from muniment.repository.extraction import loop as extraction
-from muniment.settings import Installation
 from muniment.web import certificates
 
 log = structlog.get_logger("muniment.serve")
