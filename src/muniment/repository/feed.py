@@ -116,8 +116,9 @@ def visible(
     hidden = behind.keys() - open_to_decision.keys()
     if principals.administrator:
         return Visible(everything=True, owner=principals.id, hidden=frozenset(hidden))
-    browse_acls = acls.acl_ids_with(cx, repository.id, principals, Permission.BROWSE)
-    read_acls = acls.acl_ids_with(cx, repository.id, principals, Permission.READ)
+    granted = acls.granted(cx, repository.id, principals, Permission.BROWSE)
+    browse_acls = frozenset(granted)
+    read_acls = frozenset(acl_id for acl_id, permission in granted.items() if permission >= Permission.READ)
     browse, read = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(open_to_decision)).items():
         owned = principals.is_(row.owner)
@@ -147,7 +148,7 @@ def _names(expression: Expression | None) -> frozenset[str]:
 
 
 def _may_browse(row: StoredObject, principals: Principals, seen: Visible) -> bool:
-    return principals.administrator or principals.is_(row.owner) or row.acl_id in seen.browse_acls
+    return principals.administrator or row.acl_id in seen.browse_acls or principals.is_(row.owner)
 
 
 def _found(hit: Hit, row: StoredObject) -> Found:

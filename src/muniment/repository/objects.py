@@ -57,6 +57,9 @@ objects = sa.Table(
     sqlite_autoincrement=True,
 )
 
+# The repository is told apart afterwards: asked for it, SQLite reads all of its objects instead of looking these up.
+_BY_IDS = sa.select(objects).where(objects.c.id.in_(sa.bindparam("ids", expanding=True)))
+
 _ID = re.compile(r"[0-9a-f]{16}")
 _KINDS = {"document": ("09",), "folder": ("0b", "0c"), "cabinet": ("0c",), "object": ("08", "09", "0b", "0c")}
 
@@ -324,10 +327,8 @@ def rows(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, 
     found: dict[str, StoredObject] = {}
     wanted = sorted(set(ids))
     for begin in range(0, len(wanted), 500):
-        some = sa.select(objects).where(
-            objects.c.repository_id == repository_id, objects.c.id.in_(wanted[begin : begin + 500])
-        )
-        found.update((row.id, _stored(row)) for row in cx.execute(some))
+        some = cx.execute(_BY_IDS, {"ids": wanted[begin : begin + 500]})
+        found.update((row.id, _stored(row)) for row in some if row.repository_id == repository_id)
     return found
 
 

@@ -101,6 +101,11 @@ def read_position(searcher: tantivy.Searcher, of: tantivy.Schema) -> Position:
     return Position.parse(bytes(searcher.doc(hits[0][1])[SOURCE][0]).decode())
 
 
+def read_key(stored: tantivy.Document) -> str:
+    """Read back an object's identifier."""
+    return str(stored.get_first(KEY))
+
+
 def read_source(stored: tantivy.Document) -> Source:
     """Read back what was stored beside the text."""
     return _decoder.decode(bytes(stored[SOURCE][0]))

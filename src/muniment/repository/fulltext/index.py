@@ -17,9 +17,10 @@ from muniment.repository.fulltext.document import Document
 class Visible(msgspec.Struct, frozen=True):
     """What one caller may see, resolved from the database after the snapshot was taken.
 
-    A match in metadata counts where the object may be browsed, one in content where it may be read. ``hidden`` names
-    objects with a change that the snapshot does not hold: they are left out. ``browse`` and ``read`` name objects whose
-    permission the database has decided because their ACL has changed since; for these the ACL in the index is ignored.
+    A match in metadata counts where the object may be browsed, one in content where it may be read; who may read may
+    browse. ``hidden`` names objects with a change that the snapshot does not hold: they are left out. ``browse`` and
+    ``read`` name objects whose permission the database has decided because their ACL has changed since; for these the
+    ACL in the index is ignored.
     """
 
     everything: bool = False
