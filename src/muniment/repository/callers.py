@@ -1,7 +1,8 @@
 """Whose token is this, and in which groups is he? The directory is asked each time, in this process or by HTTP.
 
-Both ways read the same tokeninfo document, so a caller's principals do not depend on the way. Nothing is kept between
-two requests but how a name is read: a revocation that was answered is obeyed by the next one. Source: given 2.5-2.7, 4.2, 4.3, section 7.
+Both ways read the same tokeninfo document, so a caller's principals do not depend on the way. Nothing about a caller is
+kept between two requests: a revocation that was answered is obeyed by the next one. Source: given 2.5-2.7, 4.2, 4.3,
+section 7.
 """
 
 import re

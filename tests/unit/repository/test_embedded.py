@@ -156,7 +156,11 @@ def test_a_short_prefix_finds_every_word_however_many(world: World) -> None:
     assert world.ask(Property("nothing", "BEGINS_WITH", "p")).total == 0
 
 
-def test_ties_are_ordered_by_identifier_and_pages_join(world: World) -> None:
+@pytest.mark.parametrize("beside", [1, 2, 50])
+def test_ties_are_ordered_by_identifier_and_pages_join(
+    world: World, monkeypatch: pytest.MonkeyPatch, beside: int
+) -> None:
+    monkeypatch.setattr("muniment.repository.fulltext.answers._BESIDE", beside)
     for at in reversed(range(30)):
         world.hold(kept(at, "pump"))
     for condition in (says("pump"), None, Fulltext(Term("pum", prefix=True))):
@@ -165,10 +169,12 @@ def test_ties_are_ordered_by_identifier_and_pages_join(world: World) -> None:
         assert paged == [key(at) for at in range(30)]
 
 
+@pytest.mark.parametrize("beside", [1, 2, 50])
 def test_pages_join_where_ties_reach_deeper_than_ties_are_ordered(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, beside: int
 ) -> None:
     assert REACH >= 1000
+    monkeypatch.setattr("muniment.repository.fulltext.answers._BESIDE", beside)
     monkeypatch.setattr("muniment.repository.fulltext.answers.REACH", 10)
     for at in reversed(range(12)):
         world.hold(kept(at, "pump pump" if at in (3, 5) else "pump other"))

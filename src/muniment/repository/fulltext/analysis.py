@@ -72,7 +72,8 @@ class Analyser:
             return text.lower()
         odd = set(_ODD.findall(text))
         if len(odd) > _FEW:
-            return "".join(map(self._fold, text))
+            folded_to = {character: self._fold(character) for character in set(text)}
+            return "".join(map(folded_to.__getitem__, text))
         for character in sorted(odd):
             folded = self._fold(character)
             if folded != character:

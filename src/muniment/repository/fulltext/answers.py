@@ -23,8 +23,11 @@ REACH = 2_000
 Ranked: TypeAlias = tuple[float, DocAddress]
 """A hit as the engine names it, with its score."""
 
+_BESIDE = 50
+"""Hits asked for beyond a page, to see whether it ends among equals, and who they all are."""
+
 _FURTHER = 4
-"""How many times as many hits are asked for when a page ends among equals."""
+"""How many times as many are asked for when that was not all of them."""
 
 _SEGMENT_BUCKETS = 65_000
 _EVERY_BATCH = 500
@@ -96,7 +99,7 @@ class EmbeddedSnapshot:
             found = self._searcher.search(query, limit, count=search.total, offset=offset)
             return list(found.hits), _count(found)
         end = offset + limit
-        asked = end + 1
+        asked = end + _BESIDE
         found = self._searcher.search(query, asked, count=search.total)
         ranked = list(found.hits)
         while len(ranked) == asked <= REACH and ranked[end - 1][0] == ranked[-1][0]:
@@ -123,12 +126,11 @@ class EmbeddedSnapshot:
         stored = [self._searcher.doc(address) for _, address in found]
         keys = [fields.read_key(document) for document in stored]
         content, metadata = ([compiler.leaf(leaf, where) for leaf in wanted] for where in (True, False))
-        may_read = Query.all_query() if visible.everything else compiler.readable(visible)
-        marks = self._marks(compiler, keys, [may_read, *content, *metadata])
+        marks = self._marks(compiler, keys, [*content, *metadata])
         finder = excerpts.Finder(self._analyser, wanted)
         hits = []
         for (score, address), key, document in zip(found, keys, stored, strict=True):
-            readable, *matched = marks[_place(address)]
+            matched, readable = marks[_place(address)], visible.may_read(fields.read_kept(document))
             said = [leaf for leaf, here in zip(wanted, matched, strict=False) if here and readable]
             named = [leaf for leaf, here in zip(wanted, matched[len(wanted) :], strict=True) if here]
             text = fields.read_text(document) if readable else ""

@@ -9,9 +9,26 @@ from typing import Protocol
 
 import msgspec
 
+from muniment.repository.acls import accessor_key
 from muniment.repository.aql.tree import Query
 from muniment.repository.changes import Position
 from muniment.repository.fulltext.document import Document
+
+
+class Kept(Protocol):
+    """What an index keeps of an object that says who may see it."""
+
+    @property
+    def key(self) -> str:
+        """The object's identifier."""
+
+    @property
+    def acl(self) -> int:
+        """The id of its ACL."""
+
+    @property
+    def owner(self) -> str:
+        """Its owner."""
 
 
 class Visible(msgspec.Struct, frozen=True):
@@ -31,6 +48,15 @@ class Visible(msgspec.Struct, frozen=True):
     decided: frozenset[str] = frozenset()
     browse: frozenset[str] = frozenset()
     read: frozenset[str] = frozenset()
+
+    def may_read(self, kept: Kept) -> bool:
+        """Say whether an object that the index found may be read, by what the index keeps of it."""
+        if self.everything:
+            return True
+        if kept.key in self.decided:
+            return kept.key in self.read
+        owned = bool(self.owner) and accessor_key(kept.owner) == accessor_key(self.owner)
+        return owned or kept.acl in self.read_acls
 
 
 class Statistics(msgspec.Struct, frozen=True):
