@@ -97,6 +97,8 @@ _BUILT_IN: Mapping[str, Mapping[str, Permission]] = {
 
 def accessor_key(accessor: str) -> str:
     """Spell a user id, a group id, ``owner`` or ``world`` as it is stored and compared."""
+    if accessor.isascii():
+        return accessor.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", accessor).casefold())
 
 
@@ -224,13 +226,15 @@ def permissions(
     }
 
 
-def acl_ids_with(cx: Connection, repository_id: int, principals: Principals, at_least: Permission) -> frozenset[int]:
-    """Name the ACLs that let the caller do this much with objects he does not own."""
-    return frozenset(cx.execute(acls_with(repository_id, principals, at_least)).scalars())
+def granted(cx: Connection, repository_id: int, principals: Principals, at_least: Permission) -> dict[int, Permission]:
+    """Say how much each ACL lets the caller do with objects he does not own, if it is this much: one statement."""
+    wanted = {"accessors": sorted(principals.accessors()), "least": int(at_least)}
+    found = cx.execute(_GRANTED, wanted)
+    return {acl_id: _PERMISSIONS[most] for acl_id, most, within in found if within == repository_id}
 
 
 def acls_with(repository_id: int, principals: Principals, at_least: Permission) -> sa.Select[int]:
-    """Spell ``acl_ids_with`` as a query, to stand inside another."""
+    """Ask for the ACLs that let the caller do this much with objects he does not own, to stand inside a query."""
     return (
         sa.select(acl_entries.c.acl_id)
         .join_from(acl_entries, acls)
@@ -326,3 +330,17 @@ def _entries(cx: Connection, acl_ids: Iterable[int]) -> dict[int, dict[str, Perm
         for row in rows:
             found.setdefault(row.acl_id, {})[row.accessor] = Permission(row.permission)
     return found
+
+
+_PERMISSIONS = {int(permission): permission for permission in Permission}
+
+# The repository is told apart afterwards: asked for it, SQLite looks at each ACL instead of the caller's entries.
+_GRANTED = (
+    sa.select(acl_entries.c.acl_id, sa.func.max(acl_entries.c.permission), acls.c.repository_id)
+    .join_from(acl_entries, acls)
+    .where(
+        acl_entries.c.accessor.in_(sa.bindparam("accessors", expanding=True)),
+        acl_entries.c.permission >= sa.bindparam("least"),
+    )
+    .group_by(acl_entries.c.acl_id, acls.c.repository_id)
+)

@@ -4,7 +4,6 @@ Characters that XML 1.0 forbids are dropped, so a feed is well-formed whatever a
 """
 
 import re
-from collections.abc import Iterator
 
 import msgspec
 
@@ -12,10 +11,6 @@ from muniment.db import Instant
 from muniment.repository.properties import timestamp
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
-_ATTRIBUTE = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
-)
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -63,8 +58,7 @@ def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
         f"<dm:page>{feed.page}</dm:page>\n<dm:items-per-page>{feed.items_per_page}</dm:items-per-page>\n",
         *(f'<link rel="{_attribute(link.rel)}" href="{_attribute(link.href)}"/>\n' for link in feed.links),
     ]
-    for entry in feed.entries:
-        pieces.extend(_entry(entry))
+    pieces += map(_entry, feed.entries)
     pieces.append("</feed>\n")
     return "".join(pieces).encode("utf-8")
 
@@ -86,17 +80,17 @@ def as_json(feed: Feed, media_type: str) -> bytes:
     return msgspec.json.encode(document)
 
 
-def _entry(entry: Entry) -> Iterator[str]:
-    address = _attribute(entry.address)
-    yield f"<entry>\n<id>{_escaped(entry.id)}</id>\n<title>{_escaped(entry.title)}</title>\n"
-    yield f"<author><name>{_escaped(entry.author)}</name></author>\n<summary>{_escaped(entry.summary)}</summary>\n"
-    yield f'<updated>{timestamp(entry.updated)}</updated>\n<link rel="edit" href="{address}"/>\n'
-    yield f'<content type="application/xml" src="{address}"/>\n'
+def _entry(entry: Entry) -> str:
+    address, relevance = _attribute(entry.address), ""
     if entry.score is not None:
-        yield f"<relevance:score>{_score(entry.score)}</relevance:score>\n"
-        terms = "".join(f"<dm:term>{_escaped(term)}</dm:term>" for term in entry.terms)
-        yield f"<dm:terms>{terms}</dm:terms>\n"
-    yield "</entry>\n"
+        terms = "".join([f"<dm:term>{_escaped(term)}</dm:term>" for term in entry.terms])
+        relevance = f"<relevance:score>{_score(entry.score)}</relevance:score>\n<dm:terms>{terms}</dm:terms>\n"
+    return (
+        f"<entry>\n<id>{_escaped(entry.id)}</id>\n<title>{_escaped(entry.title)}</title>\n"
+        f"<author><name>{_escaped(entry.author)}</name></author>\n<summary>{_escaped(entry.summary)}</summary>\n"
+        f'<updated>{timestamp(entry.updated)}</updated>\n<link rel="edit" href="{address}"/>\n'
+        f'<content type="application/xml" src="{address}"/>\n{relevance}</entry>\n'
+    )
 
 
 def _json_entry(entry: Entry, media_type: str) -> dict[str, object]:
@@ -120,12 +114,13 @@ def _score(score: float) -> str:
 
 
 def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("", text)
+    # What is printable holds nothing forbidden, and is told so at a tenth of the time.
+    return text if text.isprintable() else _FORBIDDEN.sub("", text)
 
 
 def _escaped(text: str) -> str:
-    return _clean(text).translate(_TEXT)
+    return _clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
 
 
 def _attribute(text: str) -> str:
-    return _clean(text).translate(_ATTRIBUTE)
+    return _escaped(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")

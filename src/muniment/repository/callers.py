@@ -1,12 +1,14 @@
 """Whose token is this, and in which groups is he? The directory is asked each time, in this process or by HTTP.
 
-Both ways read the same tokeninfo document, so a caller's principals do not depend on the way. Nothing is kept between
-two requests: a revocation that was answered is obeyed by the next request. Source: given 2.5-2.7, 4.2, 4.3, section 7.
+Both ways read the same tokeninfo document, so a caller's principals do not depend on the way. Nothing about a caller is
+kept between two requests: a revocation that was answered is obeyed by the next one. Source: given 2.5-2.7, 4.2, 4.3,
+section 7.
 """
 
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import httpx
@@ -70,7 +72,7 @@ class Callers:
     ) -> None:
         self._verify = verify
         self._administrators = frozenset(accessor_key(name) for name in administrators)
-        self._suffix = [part.compared for part in _components(dn_suffix)]
+        self._suffix = dn_suffix
         self._member_of = member_of
         self._close = close
 
@@ -126,18 +128,9 @@ class Callers:
     def _principals(self, user: _User) -> Principals:
         caller = accessor_key(user.id)  # compared; the principals keep the directory's own spelling
         names = (text for value in user.values if value.name == self._member_of for text in value.values)
-        groups = frozenset(
-            accessor_key(group) for name in names if isinstance(name, str) and (group := self._group(name)) is not None
-        )
+        read = (_group(name, self._suffix) for name in names if isinstance(name, str))
+        groups = frozenset(group for group in read if group is not None)
         return Principals(user.id, groups, bool(self._administrators & (groups | {caller})))
-
-    def _group(self, location: str) -> str | None:
-        components = list(_components(location))
-        cut = len(components) - len(self._suffix)
-        if cut < 2 or [part.compared for part in components[cut:]] != self._suffix:
-            return None
-        group, partition = components[0], components[cut - 1]
-        return f"{group.value}@{partition.value}" if (group.kind, partition.kind) == ("cn", "ou") else None
 
 
 async def _asked(client: httpx.AsyncClient, url: str, token: str, resource_id: str) -> bytes:
@@ -162,6 +155,19 @@ async def _asked(client: httpx.AsyncClient, url: str, token: str, resource_id: s
         raise NotSignedIn("The token does not give access to this repository.")
     log.warning("directory unavailable", status=status)
     raise DirectoryUnavailable("The directory that knows the callers cannot say whose token this is.")
+
+
+@lru_cache(maxsize=10_000)
+def _group(location: str, suffix: str) -> str | None:
+    """Read the key of the group at this place of the tree; what it is called is said by its name alone."""
+    components, last = list(_components(location)), [part.compared for part in _components(suffix)]
+    cut = len(components) - len(last)
+    if cut < 2 or [part.compared for part in components[cut:]] != last:
+        return None
+    group, partition = components[0], components[cut - 1]
+    if (group.kind, partition.kind) != ("cn", "ou"):
+        return None
+    return accessor_key(f"{group.value}@{partition.value}")
 
 
 def _components(name: str) -> Iterator[_Component]:

@@ -16,7 +16,7 @@ from muniment.repository.aql import bind
 from muniment.repository.aql.tree import Expression, ExpressionSet, Fulltext, Query
 from muniment.repository.changes import Kind, Position
 from muniment.repository.fulltext.index import Hit, Search, Snapshot, Visible
-from muniment.repository.objects import StoredObject
+from muniment.repository.objects import Shown
 from muniment.repository.refusals import BadQuery
 from muniment.repository.repositories import Repository
 
@@ -82,7 +82,7 @@ def search(
         query = bind.bind(question.query, catalogue)
         seen = visible(cx, repository, principals, query, snapshot.position)
         answer = snapshot.search(Search(query, seen, offset, question.items_per_page + 1, total=question.include_total))
-        rows = objects.rows(cx, repository.id, [hit.object_id for hit in answer.hits])
+        rows = objects.shown(cx, repository.id, [hit.object_id for hit in answer.hits])
     vouched = [(hit, rows.get(hit.object_id)) for hit in answer.hits]
     found = [_found(hit, row) for hit, row in vouched if row is not None and _may_browse(row, principals, seen)]
     total, unvouched = answer.total, len(vouched) - len(found)
@@ -116,8 +116,9 @@ def visible(
     hidden = behind.keys() - open_to_decision.keys()
     if principals.administrator:
         return Visible(everything=True, owner=principals.id, hidden=frozenset(hidden))
-    browse_acls = acls.acl_ids_with(cx, repository.id, principals, Permission.BROWSE)
-    read_acls = acls.acl_ids_with(cx, repository.id, principals, Permission.READ)
+    granted = acls.granted(cx, repository.id, principals, Permission.BROWSE)
+    browse_acls = frozenset(granted)
+    read_acls = frozenset(acl_id for acl_id, permission in granted.items() if permission >= Permission.READ)
     browse, read = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(open_to_decision)).items():
         owned = principals.is_(row.owner)
@@ -146,18 +147,17 @@ def _names(expression: Expression | None) -> frozenset[str]:
     return frozenset({expression.name})
 
 
-def _may_browse(row: StoredObject, principals: Principals, seen: Visible) -> bool:
-    return principals.administrator or principals.is_(row.owner) or row.acl_id in seen.browse_acls
+def _may_browse(row: Shown, principals: Principals, seen: Visible) -> bool:
+    return principals.administrator or row.acl_id in seen.browse_acls or principals.is_(row.owner)
 
 
-def _found(hit: Hit, row: StoredObject) -> Found:
-    title = str(row.properties.get("title", [""])[0]) if row.properties.get("title") else ""
+def _found(hit: Hit, row: Shown) -> Found:
     return Found(
         object_id=row.id,
         type=row.type,
         title=row.name,
         owner=row.owner,
-        summary=hit.excerpt or title or row.name,
+        summary=hit.excerpt or row.title,
         updated=row.modified,
         score=hit.score,
         terms=hit.terms,

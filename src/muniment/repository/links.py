@@ -23,6 +23,11 @@ links = sa.Table(
 )
 
 
+_KEPT = sa.select(links.c.expires).where(
+    links.c.digest == sa.bindparam("digest"), links.c.expires >= sa.bindparam("until", type_=sa.BigInteger)
+)
+
+
 def name(repository_id: int, caller: str, document: bytes) -> str:
     """Name the link this caller gets for this document: the same each time, and nobody else's (32 hex digits)."""
     return _digest(repository_id, caller, document)[:16].hex()
@@ -30,10 +35,8 @@ def name(repository_id: int, caller: str, document: bytes) -> str:
 
 def kept(cx: Connection, repository_id: int, caller: str, document: bytes, until: Instant) -> bool:
     """Say whether the link is kept at least until then, so that no write is needed."""
-    wanted = sa.select(links.c.expires).where(
-        links.c.digest == bytes.fromhex(name(repository_id, caller, document)), links.c.expires >= until
-    )
-    return cx.execute(wanted).first() is not None
+    digest = bytes.fromhex(name(repository_id, caller, document))
+    return cx.execute(_KEPT, {"digest": digest, "until": until}).first() is not None
 
 
 def keep(cx: Connection, repository_id: int, caller: str, document: bytes, seconds: int, now: Instant) -> str:

@@ -5,6 +5,8 @@ The four built-in types are part of the program; only custom ones are stored, un
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -97,6 +99,30 @@ SYSTEM_PROPERTIES = frozenset(
 """Built-in properties whose prefix is spelled by settings."""
 
 
+class _Row(NamedTuple):
+    type_id: int
+    name: str
+    parent: str
+    property_name: str | None
+    kind: PropertyKind
+    repeating: bool
+
+
+_ROWS = (
+    sa.select(
+        object_types.c.id,
+        object_types.c.name,
+        object_types.c.parent,
+        type_properties.c.name,
+        type_properties.c.kind,
+        type_properties.c.repeating,
+    )
+    .join_from(object_types, type_properties, isouter=True)
+    .where(object_types.c.repository_id == sa.bindparam("repository"))
+    .order_by(object_types.c.name, type_properties.c.id)
+)
+
+
 class Catalogue:
     """A repository's types as of one reading; it does not change."""
 
@@ -149,21 +175,14 @@ class Catalogue:
 
 def catalogue(cx: Connection, repository_id: int) -> Catalogue:
     """Read a repository's types."""
+    return _catalogue(*(_Row(*row) for row in cx.execute(_ROWS, {"repository": repository_id})))
+
+
+@lru_cache(maxsize=32)
+def _catalogue(*rows: _Row) -> Catalogue:
+    """Make the catalogue that these rows say: the same rows say the same one."""
     found: dict[int, tuple[str, str]] = {}
     added: dict[int, list[PropertyDefinition]] = {}
-    rows = cx.execute(
-        sa.select(
-            object_types.c.id,
-            object_types.c.name,
-            object_types.c.parent,
-            type_properties.c.name,
-            type_properties.c.kind,
-            type_properties.c.repeating,
-        )
-        .join_from(object_types, type_properties, isouter=True)
-        .where(object_types.c.repository_id == repository_id)
-        .order_by(object_types.c.name, type_properties.c.id)
-    )
     for type_id, name, parent, property_name, kind, repeating in rows:
         found[type_id] = (name, parent)
         if property_name is not None:

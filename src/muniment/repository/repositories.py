@@ -18,6 +18,9 @@ repositories = sa.Table(
 )
 
 
+_NAMED = sa.select(repositories).where(repositories.c.name == sa.bindparam("name"))
+
+
 class Repository(msgspec.Struct, frozen=True):
     """One repository. ``resource_id`` is the directory resource that a caller's token must be for."""
 
@@ -42,7 +45,7 @@ def add(cx: Connection, name: str, resource_id: str, description: str, now: Inst
 
 def named(cx: Connection, name: str) -> Repository:
     """Find a repository by its name. Raises UnknownRepository."""
-    row = cx.execute(sa.select(repositories).where(repositories.c.name == name)).first()
+    row = cx.execute(_NAMED, {"name": name}).first()
     if row is None:
         raise UnknownRepository(f"There is no repository {name[:100]!r}.")
     return Repository(*row)

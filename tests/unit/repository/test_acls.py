@@ -1,10 +1,12 @@
 """What may these principals do with this ACL? With which ACLs may they do this much?"""
 
+import uuid
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muniment.repository import acls
+from muniment.repository import acls, repositories
 from muniment.repository.acls import Permission, Principals
 from muniment.repository.refusals import InUse, NameTaken, NotPermitted, UnknownAccessor, UnknownAcl, WrongValue
 from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
@@ -64,9 +66,20 @@ def test_the_acls_that_give_this_much_are_those_whose_permission_is_this_much(sh
     ]
     for level in Permission:
         with shelf.database.read() as cx:
-            found = acls.acl_ids_with(cx, shelf.repository.id, MARTA, level)
-        wanted = {acl.id for acl in made if permitted(shelf, acl, MARTA) >= level}
-        assert found & {acl.id for acl in made} == wanted - ({made[3].id} if level == Permission.NONE else set())
+            found = acls.granted(cx, shelf.repository.id, MARTA, level)
+        known = {acl.id: permitted(shelf, acl, MARTA) for acl in made if acl is not made[3]}
+        ours = {acl_id: permission for acl_id, permission in found.items() if acl_id in {acl.id for acl in made}}
+        assert ours == {acl_id: permission for acl_id, permission in known.items() if permission >= level}
+
+
+def test_acls_of_another_repository_are_not_among_them(shelf: Shelf) -> None:
+    with shelf.database.begin() as cx:
+        other = repositories.add(cx, "other", str(uuid.uuid4()), "", shelf.now)
+        acls.initialise(cx, other.id, shelf.now)
+        public = acls.built_in(cx, other.id, acls.PUBLIC, shelf.now)
+    with shelf.database.read() as cx:
+        assert acls.granted(cx, other.id, MARTA, Permission.READ) == {public: Permission.READ}
+        assert public not in acls.granted(cx, shelf.repository.id, MARTA, Permission.NONE)
 
 
 ENTRIES = st.dictionaries(

@@ -47,3 +47,18 @@ def test_only_scripts_without_blanks_get_breaks() -> None:
 def test_there_is_no_stemming_for_every_language() -> None:
     with pytest.raises(ValueError, match="choose one of Arabic"):
         Analyser("Klingon")
+
+
+def test_flattened_text_has_every_character_at_its_place() -> None:
+    everything = "".join(chr(code) for code in range(0x20, 0x3000) if not 0xD800 <= code < 0xE000)
+    for text in ("Plain TEXT", "ΟΔΟΣ Ünïcödé İstanbul Øre — “x”", "Договор 2024 水泵", everything):
+        for start in range(0, len(text), 60):
+            piece = text[start : start + 60]
+            flat = ANALYSER.flattened(piece)
+            assert len(flat) == len(piece)
+            for character, folded in zip(piece, flat, strict=True):
+                words = ANALYSER.exact(character)
+                # Some letters fold further when what they fold to stands beside them.
+                assert folded in (words[0][1][0] if words else character.lower(), ANALYSER.flattened(folded)), character
+    assert ANALYSER.flattened("ΟΔΟΣ Ünïcödé İstanbul") == "οδοσ unicode istanbul"
+    assert ANALYSER.flattened(everything)[0x41 - 0x20 :][:3] == "abc"

@@ -96,6 +96,36 @@ def test_what_may_only_be_browsed_is_found_by_its_metadata_alone(world: World) -
     assert world.ask(None, Visible(owner="MARTA@staff")).hits[0].excerpt == "secret plan"
 
 
+def test_terms_are_told_apart_however_many_are_asked_for(world: World) -> None:
+    words = [f"word{at}x" for at in range(70)]
+    world.hold(kept(1, " ".join(words[::3]), title=" ".join(words[1::3])), kept(2, words[69]))
+    asked = Fulltext(Either(tuple(Term(word) for word in words)))
+    first, second = sorted(world.ask(asked).hits, key=lambda hit: hit.object_id)
+    assert first.terms == tuple(word for at, word in enumerate(words) if at % 3 != 2)
+    assert second.terms == (words[69],)
+    (browsed,) = world.ask(asked, Visible(browse_acls=frozenset({1}))).hits
+    assert browsed.terms == tuple(words[1::3])
+
+
+def test_what_may_be_browsed_or_is_owned_or_was_decided_is_scored_once(world: World) -> None:
+    world.hold(kept(1, "secret pump", title="a pump"), kept(2, "pump", title="nothing"))
+    whole, of_content = world.ask(says("pump")).hits
+    acls = frozenset({1})
+    for visible in (
+        Visible(owner="marta@staff", browse_acls=acls),
+        Visible(
+            browse_acls=acls,
+            decided=frozenset({key(1), key(2)}),
+            browse=frozenset({key(1), key(2)}),
+            read=frozenset({key(1), key(2)}),
+        ),
+    ):
+        assert world.ask(says("pump"), visible).hits == (whole, of_content)
+    (browsed,) = world.ask(says("pump"), Visible(browse_acls=acls)).hits
+    assert browsed.object_id == key(1)
+    assert browsed.score < whole.score
+
+
 def test_many_small_commits_leave_an_index_of_the_size_of_what_lives(world: World, tmp_path: Path) -> None:
     def size(folder: Path) -> int:
         return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
@@ -126,7 +156,11 @@ def test_a_short_prefix_finds_every_word_however_many(world: World) -> None:
     assert world.ask(Property("nothing", "BEGINS_WITH", "p")).total == 0
 
 
-def test_ties_are_ordered_by_identifier_and_pages_join(world: World) -> None:
+@pytest.mark.parametrize("beside", [1, 2, 50])
+def test_ties_are_ordered_by_identifier_and_pages_join(
+    world: World, monkeypatch: pytest.MonkeyPatch, beside: int
+) -> None:
+    monkeypatch.setattr("muniment.repository.fulltext.answers._BESIDE", beside)
     for at in reversed(range(30)):
         world.hold(kept(at, "pump"))
     for condition in (says("pump"), None, Fulltext(Term("pum", prefix=True))):
@@ -135,10 +169,12 @@ def test_ties_are_ordered_by_identifier_and_pages_join(world: World) -> None:
         assert paged == [key(at) for at in range(30)]
 
 
+@pytest.mark.parametrize("beside", [1, 2, 50])
 def test_pages_join_where_ties_reach_deeper_than_ties_are_ordered(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, beside: int
 ) -> None:
     assert REACH >= 1000
+    monkeypatch.setattr("muniment.repository.fulltext.answers._BESIDE", beside)
     monkeypatch.setattr("muniment.repository.fulltext.answers.REACH", 10)
     for at in reversed(range(12)):
         world.hold(kept(at, "pump pump" if at in (3, 5) else "pump other"))

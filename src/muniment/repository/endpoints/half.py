@@ -1,7 +1,8 @@
 """What every endpoint of the repository has at hand, and how each begins: who calls which repository."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 from urllib.parse import quote
 
@@ -29,13 +30,19 @@ from muniment.web.decisions import Desk
 BELOW = "/repositories/{repository}"
 """What the path template of every address below a repository begins with, after the prefix."""
 
+SEARCHES = 2
+"""Searches of one process under way at one time; more would only wait for each other, and let nobody else work."""
+
 POSITION = "Muniment-Position"
 """Header of a write's answer: the position of its change in the change log."""
 
 
 @dataclass(frozen=True)
 class RepositoryHalf:
-    """The repository as its endpoints see it; ``indexes`` opens a repository's index, ``clock`` says the time."""
+    """The repository as its endpoints see it; ``indexes`` opens a repository's index, ``clock`` says the time.
+
+    ``searching`` is held by each search while it works off the loop.
+    """
 
     desk: Desk
     options: RepositoryOptions
@@ -43,6 +50,7 @@ class RepositoryHalf:
     store: ContentStore
     indexes: Callable[[Repository], Index]
     clock: Callable[[], Instant]
+    searching: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SEARCHES))
 
 
 Answering: TypeAlias = Callable[[Request, RepositoryHalf], Awaitable[Response]]

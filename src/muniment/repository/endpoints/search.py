@@ -84,7 +84,8 @@ async def _answer(
     if asked.wait_for is not None:
         await _reached(half, index, asked.wait_for)
     here = address(request, half, repository)
-    body, position = await half.desk.off_loop(_page, half, index, repository, principals, asked, here)
+    async with half.searching:
+        body, position = await half.desk.off_loop(_page, half, index, repository, principals, asked, here)
     return Response(body, headers={"Content-Type": asked.media_type, POSITION: str(position)})
 
 

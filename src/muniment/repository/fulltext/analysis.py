@@ -19,6 +19,11 @@ LONGEST_WORD = 512
 BREAK = "\u200b"
 """The zero-width space: where ``normal`` ends a word that no blank ends."""
 
+_ODD = re.compile("[^\x00-\x7f]")
+
+_FEW = 100
+_REMEMBERED = 20_000
+
 _SOFT_HYPHEN = "\u00ad"
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _BOUNDARY = re.compile(rf"(?<=[{UNSPACED}])(?=\w)|(?<=\w)(?=[{UNSPACED}])")
@@ -51,6 +56,7 @@ class Analyser:
         self.language = language
         self.exact_words: tantivy.TextAnalyzer = _folding().build()
         self.stems: tantivy.TextAnalyzer = _folding().filter(tantivy.Filter.stemmer(language)).build()
+        self._folded: dict[str, str] = {}
 
     def exact(self, text: str) -> list[tuple[int, str]]:
         """Split text into (place, word), as written but for case and accents."""
@@ -59,6 +65,29 @@ class Analyser:
     def stemmed(self, text: str) -> list[tuple[int, str]]:
         """Split text into (place, stem)."""
         return [(each.position, each.text) for each in self.stems.pre_tokenize(normal(text)).tokens]
+
+    def flattened(self, text: str) -> str:
+        """Fold text character by character, so that places stay what they are."""
+        if text.isascii():
+            return text.lower()
+        odd = set(_ODD.findall(text))
+        if len(odd) > _FEW:
+            folded_to = {character: self._fold(character) for character in set(text)}
+            return "".join(map(folded_to.__getitem__, text))
+        for character in sorted(odd):
+            folded = self._fold(character)
+            if folded != character:
+                text = text.replace(character, folded)
+        return text.lower()
+
+    def _fold(self, character: str) -> str:
+        folded = self._folded.get(character)
+        if folded is None:
+            if len(self._folded) > _REMEMBERED:
+                self._folded.clear()
+            words = self.exact(character)
+            folded = self._folded[character] = words[0][1][0] if words else character
+        return folded
 
     def spans(self, text: str, stemmed: bool) -> list[Span]:
         """Split text that is ``normal`` already, with the characters each word covers."""

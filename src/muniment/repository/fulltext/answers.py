@@ -1,5 +1,6 @@
 """One snapshot of the embedded index, and how it answers: the page, the total, terms, excerpts, facets."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -12,7 +13,7 @@ from muniment.repository.aql.values import keyword_values
 from muniment.repository.changes import Position
 from muniment.repository.fulltext import excerpts, failures, fields
 from muniment.repository.fulltext.analysis import Analyser, normal
-from muniment.repository.fulltext.compile import Compiler, Leaf, leaves
+from muniment.repository.fulltext.compile import MARKS, Compiler, Leaf, leaves
 from muniment.repository.fulltext.document import Document
 from muniment.repository.fulltext.index import Answer, Facet, Hit, Search, Visible
 
@@ -21,6 +22,12 @@ REACH = 2_000
 
 Ranked: TypeAlias = tuple[float, DocAddress]
 """A hit as the engine names it, with its score."""
+
+_BESIDE = 50
+"""Hits asked for beyond a page, to see whether it ends among equals, and who they all are."""
+
+_FURTHER = 4
+"""How many times as many are asked for when that was not all of them."""
 
 _SEGMENT_BUCKETS = 65_000
 _EVERY_BATCH = 500
@@ -54,7 +61,7 @@ class EmbeddedSnapshot:
             query = compiler.search(search.query.types, search.query.condition, search.visible)
             wanted = list(dict.fromkeys(leaves(search.query.condition)))
             found, total = self._page(query, search, scored=bool(wanted))
-            hits = self._hits(compiler, search.visible, found, wanted)
+            hits = self._hits(compiler, search.visible, found, wanted) if found else ()
             return Answer(hits, total, {facet.name: self._facet(query, facet) for facet in search.facets})
 
     def documents(self) -> Iterator[Document]:
@@ -92,11 +99,12 @@ class EmbeddedSnapshot:
             found = self._searcher.search(query, limit, count=search.total, offset=offset)
             return list(found.hits), _count(found)
         end = offset + limit
-        asked = end + 1
+        asked = end + _BESIDE
         found = self._searcher.search(query, asked, count=search.total)
         ranked = list(found.hits)
-        if len(ranked) == asked <= REACH and ranked[end - 1][0] == ranked[end][0]:
-            ranked = list(self._searcher.search(query, REACH + 1, count=False).hits)
+        while len(ranked) == asked <= REACH and ranked[end - 1][0] == ranked[-1][0]:
+            asked = min(_FURTHER * asked, REACH + 1)
+            ranked = list(self._searcher.search(query, asked, count=False).hits)
         return self._ties_ordered(ranked)[offset:end], _count(found)
 
     def _ties_ordered(self, ranked: list[Ranked]) -> list[Ranked]:
@@ -116,35 +124,33 @@ class EmbeddedSnapshot:
         wanted: Sequence[Leaf],
     ) -> tuple[Hit, ...]:
         stored = [self._searcher.doc(address) for _, address in found]
-        sources = [fields.read_source(document) for document in stored]
-        keys = [source.key for source in sources]
-        page = {_place(address): key for (_, address), key in zip(found, keys, strict=True)}
-        readable = set(keys)
-        if not visible.everything:
-            readable = self._among(compiler, page, compiler.readable(visible))
-        in_content = {leaf: readable & self._among(compiler, page, compiler.leaf(leaf, True)) for leaf in wanted}
-        in_metadata = {leaf: self._among(compiler, page, compiler.leaf(leaf, False)) for leaf in wanted}
-        finders: dict[tuple[Leaf, ...], excerpts.Finder] = {}
+        keys = [fields.read_key(document) for document in stored]
+        content, metadata = ([compiler.leaf(leaf, where) for leaf in wanted] for where in (True, False))
+        marks = self._marks(compiler, keys, [*content, *metadata])
+        finder = excerpts.Finder(self._analyser, wanted)
         hits = []
-        for (score, _), source, document in zip(found, sources, stored, strict=True):
-            key = source.key
-            said = tuple(leaf for leaf in wanted if key in in_content[leaf])
-            named = tuple(leaf for leaf in wanted if key in in_metadata[leaf])
-            for several in (said, named):
-                if several not in finders:
-                    finders[several] = excerpts.Finder(self._analyser, several)
-            text = fields.read_text(document) if key in readable else ""
-            excerpt = _excerpt(finders[said], finders[named], source, text, bool(wanted))
-            matched = dict.fromkeys(spelled(leaf) for leaf in wanted if leaf in said or leaf in named)
-            hits.append(Hit(key, float(score), excerpt, tuple(matched)))
+        for (score, address), key, document in zip(found, keys, stored, strict=True):
+            matched, readable = marks[_place(address)], visible.may_read(fields.read_kept(document))
+            said = [leaf for leaf, here in zip(wanted, matched, strict=False) if here and readable]
+            named = [leaf for leaf, here in zip(wanted, matched[len(wanted) :], strict=True) if here]
+            text = fields.read_text(document) if readable else ""
+            excerpt = finder.excerpt(text, said) if text and said else None
+            if excerpt is None and named:
+                excerpt = _metadata_excerpt(finder, fields.read_source(document), named)
+            terms = dict.fromkeys(spelled(leaf) for leaf in wanted if leaf in said or leaf in named)
+            hits.append(Hit(key, float(score), excerpts.beginning(text) if excerpt is None else excerpt, tuple(terms)))
         return tuple(hits)
 
-    def _among(self, compiler: Compiler, page: Mapping[tuple[int, int], str], query: Query) -> set[str]:
-        """Say which objects of the page a query finds."""
-        if not page:
-            return set()
-        found = self._searcher.search(compiler.among(list(page.values()), query), len(page), count=False)
-        return {page[_place(address)] for _, address in found.hits if _place(address) in page}
+    def _marks(
+        self, compiler: Compiler, keys: Sequence[str], queries: Sequence[Query]
+    ) -> Mapping[tuple[int, int], list[bool]]:
+        """Say of each object of a page which of the queries find it."""
+        marks: dict[tuple[int, int], list[bool]] = defaultdict(list)
+        for start in range(0, len(queries), MARKS):
+            some = queries[start : start + MARKS]
+            for sum_, address in self._searcher.search(compiler.marking(keys, some), len(keys), count=False).hits:
+                marks[_place(address)] += [bool(int(sum_) >> n & 1) for n in range(len(some))]
+        return marks
 
     def _facet(self, query: Query, facet: Facet) -> tuple[tuple[str, int], ...]:
         """Count exactly: with the engine's own segment size the counts of several segments are wrong."""
@@ -186,18 +192,9 @@ def spelled(leaf: Leaf) -> str:
     return leaf.text[first:] + ("*" if leaf.prefix else "")
 
 
-def _excerpt(said: excerpts.Finder, named: excerpts.Finder, source: fields.Source, text: str, keywords: bool) -> str:
-    """Cut around a match in the content, else in the metadata; without keywords, show how the content begins."""
-    if not keywords:
-        return excerpts.beginning(text)
-    found = said.excerpt(text) if text else None
-    if found is not None:
-        return found
-    for _, value in keyword_values(source.values):
-        found = named.excerpt(normal(value))
-        if found is not None:
-            return found
-    return excerpts.beginning(text)
+def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, named: Sequence[Leaf]) -> str | None:
+    found = (finder.excerpt(normal(value), named) for _, value in keyword_values(source.values))
+    return next((excerpt for excerpt in found if excerpt is not None), None)
 
 
 def _shown(kind: str, key: str | float) -> str:

@@ -36,6 +36,9 @@ from muniment.repository.refusals import BadQuery
 _SEVERAL = 100
 """Up to so many terms an OR of them is faster than a set."""
 
+MARKS = 24
+"""Most queries of one ``marking``: what a score, a single-precision number, tells apart."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
@@ -67,12 +70,16 @@ class Compiler:
         Matches in the text need permission to read: what may be read is asked for matches anywhere, what may only be
         browsed for matches in the metadata.
         """
-        must = [(Occur.Must, _silent(self.browsable(visible)))]
-        if types:
-            must.append((Occur.Must, _silent(self._terms(fields.TYPE, types))))
-        if condition is not None:
-            must.append((Occur.Must, self._visible_condition(condition, visible)))
-        return Query.boolean_query(must)
+        whole = _alike(visible) or condition is None or not _has_keywords(condition)
+        may = self.browsable(visible) if whole else self.readable(visible)
+        narrowed = [(Occur.Must, _silent(self._terms(fields.TYPE, types)))] if types else []
+        anywhere = [] if condition is None else [(Occur.Must, self._condition(condition, content=True))]
+        found = Query.boolean_query([(Occur.Must, _silent(may)), *narrowed, *anywhere])
+        if whole or condition is None:
+            return found
+        metadata = (Occur.Must, self._condition(condition, content=False))
+        rest = Query.boolean_query([(Occur.Must, _silent(self._only_browsable(visible))), *narrowed, metadata])
+        return _any_of([found, rest])
 
     def browsable(self, visible: Visible) -> Query:
         """Ask for everything that the caller may browse."""
@@ -82,9 +89,14 @@ class Compiler:
         """Ask for everything that the caller may read."""
         return self._seen(visible, visible.read_acls, visible.read)
 
-    def among(self, keys: Collection[str], query: Query) -> Query:
-        """Narrow a query to a few objects."""
-        return Query.boolean_query([(Occur.Must, _silent(self._terms(fields.KEY, keys))), (Occur.Must, query)])
+    def marking(self, keys: Collection[str], marks: Sequence[Query]) -> Query:
+        """Ask for a few objects, each scored by the sum of 2**n for every n of the marks' queries that finds it.
+
+        A score holds such a sum exactly for up to ``MARKS`` marks.
+        """
+        few = (Occur.Must, _silent(self._terms(fields.KEY, keys)))
+        marked = [(Occur.Should, Query.const_score_query(mark, float(1 << n))) for n, mark in enumerate(marks)]
+        return Query.boolean_query([few, *marked])
 
     def leaf(self, leaf: Leaf, content: bool) -> Query:
         """Ask where a leaf matches: in the content, or in the metadata."""
@@ -100,33 +112,34 @@ class Compiler:
         parts.append((Occur.Must, Query.fuzzy_term_query(self._schema, words, wanted[-1][1], 0, True, True)))
         return Query.boolean_query(parts)
 
+    def _only_browsable(self, visible: Visible) -> Query:
+        granted = self._acls(visible.browse_acls - visible.read_acls)
+        not_owned = [(Occur.MustNot, owner) for owner in self._owner(visible)]
+        seen = Query.boolean_query([(Occur.Must, granted), *not_owned]) if not_owned else granted
+        return self._as_decided(visible, seen, visible.browse - visible.read)
+
     def _seen(self, visible: Visible, acls: frozenset[int], decided: frozenset[str]) -> Query:
-        hidden = [(Occur.MustNot, self._terms(fields.KEY, {fields.POSITION, *visible.hidden}))]
         if visible.everything:
-            return Query.boolean_query([(Occur.Must, Query.all_query()), *hidden])
-        granted = [(Occur.Should, self._terms(fields.ACL, [str(acl) for acl in acls]))]
-        if visible.owner:
-            granted.append((Occur.Should, self._term(fields.OWNER, accessor_key(visible.owner))))
-        seen = Query.boolean_query(granted)
+            hidden = self._terms(fields.KEY, {fields.POSITION, *visible.hidden})
+            return Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, hidden)])
+        return self._as_decided(visible, _any_of([self._acls(acls), *self._owner(visible)]), decided)
+
+    def _acls(self, acls: frozenset[int]) -> Query:
+        return self._terms(fields.ACL, [str(acl) for acl in acls])
+
+    def _owner(self, visible: Visible) -> list[Query]:
+        return [self._term(fields.OWNER, accessor_key(visible.owner))] if visible.owner else []
+
+    def _as_decided(self, visible: Visible, seen: Query, decided: frozenset[str]) -> Query:
+        """Put what the database knows over what the index says; the position's own document is nobody's to see."""
         if visible.decided:
             stands = [(Occur.Must, seen), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
             moved = self._terms(fields.KEY, decided & visible.decided)
-            seen = Query.boolean_query([(Occur.Should, Query.boolean_query(stands)), (Occur.Should, moved)])
-        return Query.boolean_query([(Occur.Must, seen), *hidden])
-
-    def _visible_condition(self, condition: Expression, visible: Visible) -> Query:
-        anywhere = self._condition(condition, content=True)
-        alike = visible.everything or (visible.browse_acls, visible.browse) == (visible.read_acls, visible.read)
-        if alike or not _has_keywords(condition):
-            return anywhere
-        may_read = _silent(self.readable(visible))
-        metadata = self._condition(condition, content=False)
-        return Query.boolean_query(
-            [
-                (Occur.Should, Query.boolean_query([(Occur.Must, may_read), (Occur.Must, anywhere)])),
-                (Occur.Should, Query.boolean_query([(Occur.MustNot, may_read), (Occur.Must, metadata)])),
-            ]
-        )
+            seen = _any_of([Query.boolean_query(stands), moved])
+        if visible.hidden:
+            hidden = (Occur.MustNot, self._terms(fields.KEY, visible.hidden))
+            seen = Query.boolean_query([(Occur.Must, seen), hidden])
+        return seen
 
     def _condition(self, expression: Expression, content: bool) -> Query:
         if isinstance(expression, ExpressionSet):
@@ -218,6 +231,10 @@ def leaves(expression: Expression | Keywords | None) -> Iterator[Leaf]:
             yield from leaves(keywords)
     elif isinstance(expression, Term | Phrase):
         yield expression
+
+
+def _alike(visible: Visible) -> bool:
+    return visible.everything or (visible.browse_acls, visible.browse) == (visible.read_acls, visible.read)
 
 
 def _has_keywords(expression: Expression) -> bool:

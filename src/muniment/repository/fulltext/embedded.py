@@ -38,17 +38,20 @@ class Embedded:
         self._index: tantivy.Index | None = None
         self._place: tuple[int, int] | None = None
         self._commit: tuple[int, int] | None = None
+        self._snapshot: EmbeddedSnapshot | None = None
 
     def snapshot(self) -> Snapshot:
         """Take the newest commit. Raises IndexUnavailable when there is none, or one of another language or format."""
         with self._lock, failures.refused("the index could not be opened"):
             index = self._current()
-            return EmbeddedSnapshot(index, index.searcher(), self._schema, self._analyser)
+            if self._snapshot is None:
+                self._snapshot = EmbeddedSnapshot(index, index.searcher(), self._schema, self._analyser)
+            return self._snapshot
 
     def close(self) -> None:
         """Let the files go; snapshots that were taken keep theirs."""
         with self._lock:
-            self._index = None
+            self._index = self._snapshot = None
 
     def _current(self) -> tantivy.Index:
         try:
@@ -58,9 +61,10 @@ class Embedded:
                 "The repository has no index yet: the index agent has not been started."
             ) from missing
         if self._index is None or place != self._place:
-            self._index = _opened(self._folder, self._analyser)
+            self._index, self._snapshot = _opened(self._folder, self._analyser), None
         elif commit != self._commit:
             self._index.reload()
+            self._snapshot = None
         self._place, self._commit = place, commit
         return self._index
 

@@ -5,7 +5,7 @@ What is chosen depends on the text and the query alone, never on other documents
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from muniment.repository.aql.tree import Phrase, Term
 from muniment.repository.fulltext.analysis import BREAK, Analyser, Span, normal
@@ -27,20 +27,20 @@ class Finder:
 
     def __init__(self, analyser: Analyser, leaves: Sequence[Term | Phrase]) -> None:
         self._analyser = analyser
-        self._flat = _Flat(analyser)
-        self._wanted = [wanted for leaf in leaves if (wanted := _Wanted(analyser, leaf)).words]
+        self._wanted = {leaf: wanted for leaf in leaves if (wanted := _Wanted(analyser, leaf)).words}
 
-    def excerpt(self, text: str) -> str | None:
-        """Cut the piece of a text around the first match; None when nothing matches."""
-        found = self._first(text) if self._wanted else None
+    def excerpt(self, text: str, leaves: Collection[Term | Phrase] | None = None) -> str | None:
+        """Cut the piece of a text around the first match of any leaf, or of some; None when nothing matches."""
+        some = [wanted for leaf, wanted in self._wanted.items() if leaves is None or leaf in leaves]
+        found = self._first(text, some) if some else None
         return None if found is None else cut(text, found)
 
-    def _first(self, text: str) -> int | None:
+    def _first(self, text: str, several: Sequence["_Wanted"]) -> int | None:
         tries = _TRIES
         for begin in range(0, len(text), _PIECE):
-            flat = self._flat.flattened(text[begin : begin + _PIECE + _OVERLAP])
+            flat = self._analyser.flattened(text[begin : begin + _PIECE + _OVERLAP])
             found = []
-            for wanted in self._wanted:
+            for wanted in several:
                 at, tries = self._in_piece(wanted, text, begin, flat, tries)
                 if at is not None:
                     found.append(at)
@@ -48,7 +48,7 @@ class Finder:
                 return min(found)
             if tries <= 0:
                 break
-        return self._by_splitting(text[:_SPLIT_WHOLE])
+        return self._by_splitting(text[:_SPLIT_WHOLE], several)
 
     def _in_piece(self, wanted: "_Wanted", text: str, begin: int, flat: str, tries: int) -> tuple[int | None, int]:
         at = flat.find(wanted.beginning)
@@ -70,9 +70,9 @@ class Finder:
             known = wanted.known[word[0]] = wanted.matches(self._analyser.spans(word[0], wanted.stemmed), 0)
         return known
 
-    def _by_splitting(self, text: str) -> int | None:
+    def _by_splitting(self, text: str, several: Sequence["_Wanted"]) -> int | None:
         found = []
-        for wanted in self._wanted:
+        for wanted in several:
             spans = self._analyser.spans(text, wanted.stemmed)
             found += [span.start for at, span in enumerate(spans) if wanted.matches(spans, at)][:1]
         return min(found, default=None)
@@ -136,20 +136,3 @@ class _Wanted:
             return spans[at].word.startswith(self.words[0][1])
         here = {span.place: span.word for span in spans[at : at + self.words[-1][0] - first + 1]}
         return all(here.get(start + place - first) == word for place, word in self.words)
-
-
-class _Flat(dict[int, str]):
-    """Folds text character by character, so that places stay what they are."""
-
-    def __init__(self, analyser: Analyser) -> None:
-        super().__init__()
-        self._analyser = analyser
-
-    def flattened(self, text: str) -> str:
-        """Fold a text to one of the same length."""
-        return text.lower() if text.isascii() else text.translate(self)
-
-    def __missing__(self, code: int) -> str:
-        words = self._analyser.exact(chr(code))
-        self[code] = words[0][1][0] if words else chr(code)
-        return self[code]

@@ -41,8 +41,17 @@ class Source(msgspec.Struct, frozen=True):
     values: dict[str, tuple[Value, ...]]
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """What of it says who may read the object."""
+
+    key: str
+    acl: int
+    owner: str
+
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Source)
+_kept_decoder = msgspec.json.Decoder(Kept)
 
 
 def schema() -> tantivy.Schema:
@@ -99,6 +108,16 @@ def read_position(searcher: tantivy.Searcher, of: tantivy.Schema) -> Position:
     if not hits:
         return START
     return Position.parse(bytes(searcher.doc(hits[0][1])[SOURCE][0]).decode())
+
+
+def read_key(stored: tantivy.Document) -> str:
+    """Read back an object's identifier."""
+    return str(stored.get_first(KEY))
+
+
+def read_kept(stored: tantivy.Document) -> Kept:
+    """Read back what says who may read the object."""
+    return _kept_decoder.decode(bytes(stored[SOURCE][0]))
 
 
 def read_source(stored: tantivy.Document) -> Source:

@@ -9,17 +9,35 @@ from typing import Protocol
 
 import msgspec
 
+from muniment.repository.acls import accessor_key
 from muniment.repository.aql.tree import Query
 from muniment.repository.changes import Position
 from muniment.repository.fulltext.document import Document
 
 
+class Kept(Protocol):
+    """What an index keeps of an object that says who may see it."""
+
+    @property
+    def key(self) -> str:
+        """The object's identifier."""
+
+    @property
+    def acl(self) -> int:
+        """The id of its ACL."""
+
+    @property
+    def owner(self) -> str:
+        """Its owner."""
+
+
 class Visible(msgspec.Struct, frozen=True):
     """What one caller may see, resolved from the database after the snapshot was taken.
 
-    A match in metadata counts where the object may be browsed, one in content where it may be read. ``hidden`` names
-    objects with a change that the snapshot does not hold: they are left out. ``browse`` and ``read`` name objects whose
-    permission the database has decided because their ACL has changed since; for these the ACL in the index is ignored.
+    A match in metadata counts where the object may be browsed, one in content where it may be read; who may read may
+    browse. ``hidden`` names objects with a change that the snapshot does not hold: they are left out. ``browse`` and
+    ``read`` name objects whose permission the database has decided because their ACL has changed since; for these the
+    ACL in the index is ignored.
     """
 
     everything: bool = False
@@ -30,6 +48,15 @@ class Visible(msgspec.Struct, frozen=True):
     decided: frozenset[str] = frozenset()
     browse: frozenset[str] = frozenset()
     read: frozenset[str] = frozenset()
+
+    def may_read(self, kept: Kept) -> bool:
+        """Say whether an object that the index found may be read, by what the index keeps of it."""
+        if self.everything:
+            return True
+        if kept.key in self.decided:
+            return kept.key in self.read
+        owned = bool(self.owner) and accessor_key(kept.owner) == accessor_key(self.owner)
+        return owned or kept.acl in self.read_acls
 
 
 class Statistics(msgspec.Struct, frozen=True):

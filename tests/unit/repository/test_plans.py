@@ -1,0 +1,63 @@
+"""How SQLite looks up what a search and the index agent ask for: by a key, however many rows there are."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.db import Database
+from muniment.repository import acls, changes, objects, text
+from muniment.repository.acls import Permission, Principals
+from tests.unit.repository.shelf import Shelf
+
+IDS = [f"09000001{number:08x}" for number in range(25)]
+CALLER = Principals("boris@staff", frozenset(f"group-{number}@staff" for number in range(25)))
+
+QUESTIONS: dict[str, Callable[[Connection], object]] = {
+    "objects": lambda cx: objects.rows(cx, 1, IDS),
+    "hits": lambda cx: objects.shown(cx, 1, IDS),
+    "texts": lambda cx: text.text_of(cx, IDS),
+    "ACLs": lambda cx: acls.granted(cx, 1, CALLER, Permission.READ),
+    "changes": lambda cx: changes.pending(cx, 1, changes.START, ("acl", "deleted")),
+}
+NARROWEST = {
+    "objects": "(id=?)",
+    "hits": "(id=?)",
+    "texts": "(object_id=?)",
+    "ACLs": "(accessor=?",
+    "changes": "sequence>?)",
+}
+
+
+@pytest.mark.parametrize("what", QUESTIONS)
+def test_each_is_looked_up_by_its_key(shelf: Shelf, what: str) -> None:
+    if shelf.database.dialect != "sqlite":
+        pytest.skip("PostgreSQL plans by the rows there are")
+    with _statements(shelf.database) as asked, shelf.database.read() as cx:
+        QUESTIONS[what](cx)
+    with shelf.database.read() as cx:
+        plans = [
+            " ".join(row[3] for row in cx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters))
+            for statement, parameters in asked
+        ]
+    assert len(plans) == 1
+    assert NARROWEST[what] in plans[0], plans[0]
+    assert "SCAN" not in plans[0]
+
+
+@contextmanager
+def _statements(database: Database) -> Iterator[list[tuple[str, Any]]]:
+    asked: list[tuple[str, Any]] = []
+
+    def note(_cx: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
+        if statement.startswith("SELECT"):
+            asked.append((statement, parameters))
+
+    sa.event.listen(database.engine, "before_cursor_execute", note)
+    try:
+        yield asked
+    finally:
+        sa.event.remove(database.engine, "before_cursor_execute", note)
