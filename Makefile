@@ -11,7 +11,17 @@ PYTHON ?= $(shell for one in python3.13 python3.12 python3.11 python3; do \
 	$$one -c '$(FITS)' >/dev/null 2>&1 && { echo $$one; break; }; done)
 
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --no-input install
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input install
+
+# Runs commands that are silent for long, with a dot for every second; what they print is shown when one fails.
+define patiently
+@mkdir -p .venv; printf '%s ' "$(1)"; \
+( while sleep 1 && kill -0 $$$$ 2>/dev/null; do printf .; done ) & \
+{ $(2); } >.venv/log 2>&1; code=$$?; kill $$! 2>/dev/null; echo; \
+[ $$code = 0 ] || { cat .venv/log; echo "$(3)"; exit 1; }
+endef
+NOT_INSTALLED := That could not be installed: the lines above say why. Without a network it cannot; behind a proxy set \
+	HTTPS_PROXY. What is done stays done: give the same command again.
 DEMO = --data "$(DATA)" demo --port "$(PORT)" --project docs $(if $(DOCS),--docs "$(DOCS)")
 WALK = --data "$(DATA)" walk --port "$(PORT)" --project docs $(if $(DOCS),--docs "$(DOCS)")
 
@@ -70,17 +80,15 @@ clean: ## Remove what can be made again; data folders stay
 		echo "Python 3.11, 3.12 or 3.13 is needed$${found:+, and here is $${found% 0}}: install one, on Debian 12 and Ubuntu 24.04 with 'apt install python3 python3-venv'."; \
 		exit 1; \
 	fi
-	@[ -x $(BIN)/python ] || { echo "Making .venv with $(PYTHON)"; $(PYTHON) -m venv .venv; }
+	@$(PYTHON) -c '$(FITS)' 2>/dev/null || { echo "$(PYTHON) does not fit: Python 3.11, 3.12 or 3.13 with venv is needed."; exit 1; }
+	$(call patiently,Making .venv with $(PYTHON),[ -x $(BIN)/pip ] || $(PYTHON) -m venv .venv,.venv could not be made: the lines above say why.)
 	@touch $@
 
 .venv/ready-to-run: .venv/made requirements.lock requirements-build.lock pyproject.toml
-	@echo "Installing what this runs on into .venv"
-	@$(PIP) --require-hashes -r requirements.lock
-	@$(PIP) --require-hashes -r requirements-build.lock
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	$(call patiently,Installing what this runs on into .venv (about 100 MB on disk),$(PIP) --require-hashes -r requirements.lock \
+		&& $(PIP) --require-hashes -r requirements-build.lock && $(PIP) --no-deps --no-build-isolation --editable .,$(NOT_INSTALLED))
 	@touch $@
 
 .venv/ready-to-test: .venv/ready-to-run requirements-dev.lock
-	@echo "Installing what the tests need into .venv"
-	@$(PIP) --require-hashes -r requirements-dev.lock
+	$(call patiently,Installing what the tests need into .venv,$(PIP) --require-hashes -r requirements-dev.lock,$(NOT_INSTALLED))
 	@touch $@

@@ -111,8 +111,12 @@ def alive(process: int) -> bool:
 
 
 def _open_files(process: int) -> list[str]:
+    try:
+        handles = list(Path(f"/proc/{process}/fd").iterdir())
+    except PermissionError:  # a confined process, which only root looks into
+        return []
     found = []
-    for handle in Path(f"/proc/{process}/fd").iterdir():
+    for handle in handles:
         try:
             found.append(str(handle.readlink()))
         except FileNotFoundError:

@@ -114,7 +114,7 @@ def admit(context: typer.Context, name: ResourceName, members: Members) -> None:
 def expel(context: typer.Context, name: ResourceName, members: Members) -> None:
     """Take entries out of a resource's access role; their tokens obey at once."""
     opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
+    with initial.keeping_an_administrator(opened) as cx:
         found = _resource(opened, cx, name)
         for member in members:
             resources.remove_from_role(cx, found, entry_named(opened, cx, member))

@@ -1,7 +1,9 @@
 """The commands by name, the options that come before them, and how an error leaves."""
 
+import platform
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -44,7 +46,7 @@ def run(arguments: list[str]) -> int:
     try:
         code = app(_leading(arguments), prog_name="muniment", standalone_mode=False)
     except TyperException as error:
-        said.errors.print(f"muniment: {error.format_message()} 'muniment --help' lists the commands.", markup=False)
+        said.errors.print(_misused(error), markup=False)
         return Exit.USAGE
     except (KeyboardInterrupt, typer.Abort):
         said.errors.print("Stopped.")
@@ -60,6 +62,12 @@ def run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else Exit.OK
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        said.line(f"muniment {metadata.version('muniment')}, Python {platform.python_version()}")
+        raise typer.Exit
+
+
 @app.callback()
 def start(
     context: typer.Context,
@@ -71,6 +79,9 @@ def start(
     override: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set one setting; may be repeated.")
     ] = None,
+    _version_wanted: Annotated[
+        bool, typer.Option("--version", help="Say which release this is.", is_eager=True, callback=_version)
+    ] = False,
 ) -> None:
     """A directory that says who may enter, and a repository that says what is held and how it is found."""
     context.obj = Opened(data, config, override or [])
@@ -100,8 +111,8 @@ def init_command(context: typer.Context) -> None:
 def serve_command(
     context: typer.Context,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port of the HTTPS listener.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Worker processes.")] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65_535, help="Port of the HTTPS listener.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, max=64, help="Worker processes.")] = None,
     agent: Annotated[bool, typer.Option(help="Also run the index agent and text extraction.")] = True,
 ) -> int:
     """Serve the data folder until Ctrl-C or SIGTERM."""
@@ -155,6 +166,15 @@ def _listening(opened: Opened, host: str | None, port: int | None, workers: int 
     opened.override("web.host", host)
     opened.override("web.port", port)
     opened.override("web.workers", workers)
+
+
+def _misused(error: TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    message = error.format_message().strip()
+    if message.startswith("Usage:"):
+        return message
+    end = "" if message.endswith((".", "?")) else "."
+    return f"muniment: {message}{end} See '{context.command_path if context else 'muniment'} --help'."
 
 
 def _leading(arguments: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import secrets
+import sys
 import threading
 import zlib
 from collections import Counter
@@ -71,21 +72,36 @@ def demo_command(
     if docs is not None and not docs.is_dir():
         raise Failure(f"DOCS: {docs} is no folder.", Exit.USAGE)
     _check_loopback(opened)
+    folders = [docs] if docs else [folder for folder in (project, _MACHINE) if folder is not None and folder.is_dir()]
+    if not any(_holds_a_file(folder) for folder in folders):
+        where = f"{docs} holds no file" if docs else "There is no document on this machine to import"
+        raise Failure(f"{where}: name a folder of documents with DOCS=.", Exit.USAGE)
+    serve.check_ports(opened)
+    if opened.settings.log_level == "info":
+        # Whoever tries the demo wants to see the walk, not a line for each request.
+        opened.override("log_level", "warning")
     values = opened.data / "demo.json"
     passwords = _passwords(opened)
     with opened.held():  # the file of a server that is running stays
         values.unlink(missing_ok=True)
+    said.line(f"Starting on {opened.installation.base} with the data folder {opened.data} (Ctrl-C stops it).")
     initial.begin(opened, passwords["admin"])
     resource_id = _populate(opened, passwords)
-    folders = [docs] if docs else [folder for folder in (project, _MACHINE) if folder is not None and folder.is_dir()]
 
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         ready()
-        _fill(opened, folders, passwords, resource_id, values, bounded=docs is None)
+        try:
+            _fill(opened, folders, passwords, resource_id, values, bounded=docs is None)
+        except Failure as failure:
+            said.errors.print(f"muniment: {failure.sentence}", markup=False)
+            sys.exit(failure.code)
         stop.wait()
 
-    said.line(f"Starting on {opened.installation.base} with the data folder {opened.data} (Ctrl-C stops it).")
     return serve.run(opened, also=[Role("demo", work, vital=True)])
+
+
+def _holds_a_file(folder: Path) -> bool:
+    return any(files for _, _, files in os.walk(folder))
 
 
 def _check_loopback(opened: Opened) -> None:
@@ -199,7 +215,8 @@ def _fill(
     _write(values, json.dumps(facts, indent=2).encode() + b"\n")
     said.line()
     said.line(walk.as_curl(facts))
-    said.line(f"These values are in {values}. Ready; Ctrl-C stops.")
+    said.line(f"These values are in {values}.")
+    said.line(walk.next_steps(opened.data, facts))
 
 
 def _import(opened: Opened, database: Database, repository: Repository, folder: Path, *, bounded: bool) -> Report:

@@ -165,7 +165,7 @@ def set_user(
 ) -> None:
     """Disable, enable, lock, unlock, flag or describe a user; his tokens obey at once."""
     opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
+    with initial.keeping_an_administrator(opened) as cx:
         found = entries.find_user(cx, opened.settings.directory.names, user_id)
         if disabled is not None:
             entries.set_disabled(cx, found, disabled, opened.now)
@@ -200,7 +200,7 @@ def set_attribute(
 def remove_user(context: typer.Context, user_id: Id) -> None:
     """Delete a user; his tokens end."""
     opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
+    with initial.keeping_an_administrator(opened) as cx:
         entries.delete(cx, entries.find_user(cx, opened.settings.directory.names, user_id))
 
 
@@ -252,7 +252,7 @@ def remove_member(
 ) -> None:
     """Take users and groups out of a group."""
     opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
+    with initial.keeping_an_administrator(opened) as cx:
         found = entries.find_group(cx, opened.settings.directory.names, group_id)
         for member in members:
             memberships.remove_member(cx, found, entry_named(opened, cx, member))
@@ -262,7 +262,7 @@ def remove_member(
 def remove_group(context: typer.Context, group_id: Id) -> None:
     """Delete a group; its members stay."""
     opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
+    with initial.keeping_an_administrator(opened) as cx:
         entries.delete(cx, entries.find_group(cx, opened.settings.directory.names, group_id))
 
 

@@ -1,11 +1,32 @@
 """How a command ends: its exit codes, and errors as one sentence that says what to do next."""
 
+import errno
+from collections.abc import Mapping
 from enum import IntEnum
 
 import sqlalchemy.exc
 
 from muniment.db import Busy, SchemaMismatch
+from muniment.directory.refusals import UnknownEntry, UnknownPartition, UnknownResource
+from muniment.repository.refusals import IndexUnavailable, UnknownAcl, UnknownRepository, UnknownType
+from muniment.web.certificates import CertificateProblem
 from muniment.web.refusals import Refusal
+
+_LISTED: Mapping[type[Refusal], str] = {
+    UnknownPartition: "partition list",
+    UnknownEntry: "user list PARTITION",
+    UnknownResource: "resource list",
+    UnknownRepository: "repository list",
+    UnknownType: "type list",
+    UnknownAcl: "acl list",
+}
+_TO_DO: Mapping[int, str] = {
+    errno.EACCES: " Let this user write there, or name another place.",
+    errno.EPERM: " It belongs to another user: name another place.",
+    errno.EROFS: " That disk is mounted read-only: name another place.",
+    errno.ENOSPC: " Make room on that disk, then try again.",
+    errno.EDQUOT: " Make room there, then try again.",
+}
 
 
 class Exit(IntEnum):
@@ -34,17 +55,31 @@ def as_failure(error: BaseException) -> Failure | None:
     match error:
         case Failure():
             failure = error
+        case IndexUnavailable():
+            failure = Failure(f"{error.sentence} Start 'muniment serve' or 'muniment agent'.", Exit.NOT_READY)
         case Refusal():
-            failure = Failure(error.sentence, Exit.REFUSED)
+            listed = _LISTED.get(type(error))
+            failure = Failure(
+                error.sentence + (f" 'muniment {listed}' shows those there are." if listed else ""), Exit.REFUSED
+            )
+        case CertificateProblem():
+            failure = Failure(str(error), Exit.REFUSED)
         case SchemaMismatch():
             failure = Failure(str(error), Exit.NOT_READY)
         case Busy():
             failure = Failure(f"{error} Try again in a moment.")
         case sqlalchemy.exc.OperationalError() | sqlalchemy.exc.InterfaceError():
             # SQLAlchemy's own message carries the statement; the driver's first line is what a person can use.
-            reason = str(error.orig).strip().partition("\n")[0]
-            failure = Failure(f"The database cannot be reached: {reason}. Check the address in the settings.")
+            failure = Failure(_of_database(str(error.orig).strip().partition("\n")[0]))
         case OSError():
             named = f"{error.filename}: " if error.filename else ""
-            failure = Failure(f"{named}{error.strerror or error}.")
+            failure = Failure(f"{named}{error.strerror or error}.{_TO_DO.get(error.errno or 0, '')}")
     return failure
+
+
+def _of_database(reason: str) -> str:
+    if "disk is full" in reason:
+        return f"The database cannot grow: {reason}. Make room on that disk, then try again."
+    if "readonly database" in reason or "unable to open database file" in reason:
+        return f"The database cannot be written: {reason}. Let this user write to the data folder and the files in it."
+    return f"The database cannot be reached: {reason}. Check the address in the settings."

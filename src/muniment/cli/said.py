@@ -20,15 +20,16 @@ console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 """Standard error: progress and complaints."""
 
-_LINE_SECONDS = 5.0
+_LINE_SECONDS = 2.0
 
 # What a terminal obeys instead of showing: control characters, line ends, changes of direction.
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def line(text: str = "") -> None:
-    """Print one line as it is."""
+    """Print one line as it is, at once also where a pipe would keep it back."""
     sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def harmless(text: str) -> str:
@@ -39,8 +40,7 @@ def harmless(text: str) -> str:
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table to a terminal, or one line a row with tabs between."""
     if not console.is_terminal:
-        for row in rows:
-            line("\t".join(harmless(str(cell)) for cell in row))
+        sys.stdout.writelines("\t".join(harmless(str(cell)) for cell in row) + "\n" for row in rows)
         return
     drawn = Table(box=None, header_style="bold")
     for head in heads:

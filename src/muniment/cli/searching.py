@@ -38,7 +38,8 @@ def search_command(
     client: Annotated[str, typer.Option(help="The client to sign in with.")] = initial.CLIENT,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Show no more hits than this.")] = 10,
     ca_file: Annotated[
-        Path | None, typer.Option(help="CA certificates of the server; otherwise the data folder's.")
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="CA certificates of the server; otherwise the data folder's."),
     ] = None,
 ) -> int:
     """Search and print the hits.
@@ -84,8 +85,7 @@ def _as_user(
     opened: Opened, words: str, named: str, user: str, client: str, limit: int, ca_file: Path | None, token: str
 ) -> tuple[int, list[_Hit]]:
     settings = opened.settings
-    trust = ca_file or opened.installation.tls / "ca.pem"
-    context = ssl.create_default_context(cafile=str(trust) if trust.exists() else None)
+    context = _trusting(opened, ca_file)
     base = opened.installation.base
     try:
         with httpx.Client(base_url=base, verify=context, timeout=60, trust_env=False) as http:
@@ -96,12 +96,39 @@ def _as_user(
                 headers={"Authorization": f"Bearer {bearer}", "Accept": "application/atom+xml"},
             )
     except httpx.TransportError as error:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise Failure(
+                f"{base} shows a certificate that is not trusted here ({error}): "
+                "name its CA's certificate with --ca-file.",
+                Exit.REFUSED,
+            ) from error
         raise Failure(f"{base} cannot be reached ({error}): is 'muniment serve' running?", Exit.NOT_READY) from error
     if answer.status_code != 200:
-        raise Failure(f"The server answered {answer.status_code}: {answer.text[:500]}", Exit.REFUSED)
+        raise Failure(f"The server answered {answer.status_code}: {_message(answer)}", Exit.REFUSED)
     return _read(
         answer.content, settings.repository.names.vocab_namespace, settings.repository.names.relevance_namespace
     )
+
+
+def _trusting(opened: Opened, ca_file: Path | None) -> ssl.SSLContext:
+    own = opened.installation.tls / "ca.pem"
+    trust = ca_file or (own if own.exists() else None)
+    try:
+        return ssl.create_default_context(cafile=trust)
+    except ssl.SSLError as error:
+        raise Failure(f"{trust} holds no certificate (PEM): name the CA's certificate with --ca-file.") from error
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        found = lxml.etree.fromstring(answer.content, _parser()).xpath("string(//*[local-name()='message'])")
+    except lxml.etree.XMLSyntaxError:
+        found = ""
+    return str(found) or answer.text[:500]
+
+
+def _parser() -> lxml.etree.XMLParser:
+    return lxml.etree.XMLParser(resolve_entities=False, no_network=True)
 
 
 def _signed_in(opened: Opened, http: httpx.Client, named: str, user: str, client: str) -> str:
@@ -123,8 +150,7 @@ def _signed_in(opened: Opened, http: httpx.Client, named: str, user: str, client
 
 
 def _read(document: bytes, vocabulary: str, relevance: str) -> tuple[int, list[_Hit]]:
-    parser = lxml.etree.XMLParser(resolve_entities=False, no_network=True)
-    root = lxml.etree.fromstring(document, parser)
+    root = lxml.etree.fromstring(document, _parser())
     hits = [
         (
             entry.findtext(f"{_ATOM}id", ""),

@@ -1,11 +1,13 @@
 """The server: sockets bound, databases migrated, then workers, index agent and extraction, each its own process."""
 
 import ctypes
+import errno
 import os
 import socket
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import structlog
 
@@ -55,6 +57,14 @@ def run(
                 when_ready()
 
         return supervise([*roles, *also], web.stop_seconds, announce)
+
+
+def check_ports(opened: Opened) -> None:
+    """Raise Failure when a port of the settings cannot be bound, before anything is made."""
+    web = opened.settings.web
+    _bound(web.host, web.port, "web.port", "--port").close()
+    if web.http_port:
+        _bound(web.host, web.http_port, "web.http_port", "--set web.http_port=").close()
 
 
 def agent_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
@@ -109,7 +119,10 @@ def _listeners(installation: Installation, opened: Opened) -> Listeners:
         cert_file, key_file = web.certificate_file, web.key_file
         for key, file in (("web.certificate_file", cert_file), ("web.key_file", key_file)):
             if not os.access(file, os.R_OK):
-                raise Failure(f"{key}: {file} cannot be read. Name a readable PEM file, or none of the two.")
+                raise Failure(
+                    f"{key}: {file} cannot be read. Name a readable PEM file, or none of the two.", Exit.REFUSED
+                )
+        certificates.check_pair(Path(cert_file), Path(key_file))
     else:
         made = certificates.ensure(installation.tls, [web.host, *web.certificate_names], opened.now)
         cert_file, key_file = str(made.cert_file), str(made.key_file)
@@ -122,7 +135,7 @@ def _bound(host: str, port: int, key: str, option: str) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except socket.gaierror:
-        raise Failure(f"web.host: {host!r} is no address of this machine. Name another with --host.") from None
+        raise _no_address(host) from None
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if family == socket.AF_INET6:
@@ -132,6 +145,8 @@ def _bound(host: str, port: int, key: str, option: str) -> socket.socket:
         bound.listen(2048)
     except OSError as error:
         bound.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise _no_address(host) from error
         raise Failure(
             f"Port {port} on {host} cannot be used ({(error.strerror or '').lower()}): "
             f"choose another with {option} (setting {key}), or stop what listens there.",
@@ -139,6 +154,10 @@ def _bound(host: str, port: int, key: str, option: str) -> socket.socket:
         ) from error
     bound.setblocking(False)
     return bound
+
+
+def _no_address(host: str) -> Failure:
+    return Failure(f"web.host: {host!r} is no address of this machine. Name another with --host.", Exit.REFUSED)
 
 
 def _spare_memory() -> None:

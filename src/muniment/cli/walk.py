@@ -71,8 +71,20 @@ TOKEN=$({curl} {login} -d grant_type=password -d client_id={facts["client_id"]} 
 {curl} {bearer} '{repository}/search?q={quote(facts["word"])}&include-total=true&items-per-page=5'
 # 7. End it
 {curl} -i -X DELETE {oauth}/$TOKEN
-# In the browser: {login} and {base}/ (its certificate comes from {facts["ca_file"]})
 """
+
+
+def next_steps(data: Path, facts: Facts) -> str:
+    """Say what somebody who has just started the demo may try next."""
+    admin = facts["admin"]
+    return f"""
+Ready. What to try next:
+  in another terminal  paste the commands above, or let 'make demo' perform them
+  in a browser         {facts["base_url"]}/ and there "Administration": sign in as
+                       {admin["username"]} with the password {admin["password"]}
+                       (the browser warns until it trusts {facts["ca_file"]})
+  on the command line  {shlex.quote(sys.argv[0])} --data {shlex.quote(str(data))} search {facts["word"]}
+Ctrl-C stops it; started again it goes on with the same data."""
 
 
 def scope(facts: Facts) -> str:
@@ -246,21 +258,29 @@ def _running(data: Path, options: list[str]) -> Iterator[Facts]:
         yield facts
         return
     said.line("No server is running: starting one for the walk.")
+    data.parent.mkdir(parents=True, exist_ok=True)
     log = data.parent / f"{data.name}-walk.log"
     command = [sys.executable, "-m", "muniment", "--data", str(data), "demo", *options]
     with log.open("wb") as lines:
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=lines)
         try:
             deadline = time.monotonic() + _START_SECONDS
-            while (facts := _facts(data)) is None:
-                if server.poll() is not None or time.monotonic() > deadline:
-                    raise Failure(f"The server did not start; {log} says why.")
-                time.sleep(0.3)
+            with said.counting("Starting, and importing documents: seconds", None) as waited:
+                while (facts := _facts(data)) is None:
+                    if server.poll() is not None or time.monotonic() > deadline:
+                        raise Failure(_why(log))
+                    time.sleep(0.5)
+                    waited.reach(int(_START_SECONDS - deadline + time.monotonic()))
             yield facts
         finally:
             server.terminate()
             server.wait()
     log.unlink()
+
+
+def _why(log: Path) -> str:
+    told = [line for line in log.read_text("utf-8", "replace").splitlines() if line.startswith("muniment: ")]
+    return told[-1].removeprefix("muniment: ") if told else f"The server did not start; {log} says why."
 
 
 def _facts(data: Path) -> Facts | None:

@@ -3,7 +3,9 @@
 import datetime as dt
 import fcntl
 import ipaddress
+import math
 import os
+import ssl
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +22,9 @@ from muniment.db import SECOND, Instant
 
 _CA_DAYS = 3650
 _LEAF_DAYS = 397
-_RENEW_DAYS = 30
+RENEW_DAYS = 30
+"""A certificate of fewer days is renewed at the next start, or its operator is told."""
+
 _ALWAYS = ("localhost", "127.0.0.1", "::1")
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - addresses nobody can ask for, so no name for a certificate
 
@@ -44,17 +48,45 @@ def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
     others than it holds, or when the CA is another. It always holds localhost, 127.0.0.1 and ::1. Keys are mode 0600.
     Safe to call from several processes at once. Raises CertificateProblem.
     """
-    at = dt.datetime.fromtimestamp(now / SECOND, dt.UTC).replace(microsecond=0)
+    at = _at(now)
     wanted = _wanted(names)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server-key.pem")
     with _alone(folder):
         authority = _read_certificate(files.ca_file)
-        if authority is None or _days_left(authority, at) < _RENEW_DAYS:
+        if authority is None or _days_left(authority, at) < RENEW_DAYS:
             authority = _make_authority(folder, files, at)
         if _leaf_is_due(files, authority, wanted, at):
             _make_leaf(folder, files, authority, wanted, at)
     return files
+
+
+def check_pair(cert_file: Path, key_file: Path) -> None:
+    """See that an operator's own certificate and key can be shown. Raises CertificateProblem."""
+    try:
+        # An encrypted key would ask a terminal for its password, in every process.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert_file, key_file, password=b"")
+    except ssl.SSLError as error:
+        raise CertificateProblem(
+            f"{cert_file} and {key_file} cannot be used ({error.reason or error}): name a certificate chain and "
+            "its own unencrypted key, both PEM."
+        ) from error
+
+
+def days_left(cert_file: Path, now: Instant) -> int | None:
+    """Say for how many whole days a certificate (the first of a chain) holds, fewer than 0 when it is over.
+
+    None when there is no such file, or no certificate in it.
+    """
+    try:
+        certificate = _read_certificate(cert_file)
+    except CertificateProblem:
+        return None
+    return None if certificate is None else math.floor(_days_left(certificate, _at(now)))
+
+
+def _at(now: Instant) -> dt.datetime:
+    return dt.datetime.fromtimestamp(now / SECOND, dt.UTC).replace(microsecond=0)
 
 
 def _wanted(names: Sequence[str]) -> list[x509.GeneralName]:
@@ -186,7 +218,7 @@ def _leaf_is_due(
         return True
     held = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     until_the_authority_ends = leaf.not_valid_after_utc == authority.not_valid_after_utc
-    return set(held) != set(wanted) or (_days_left(leaf, at) < _RENEW_DAYS and not until_the_authority_ends)
+    return set(held) != set(wanted) or (_days_left(leaf, at) < RENEW_DAYS and not until_the_authority_ends)
 
 
 def _days_left(certificate: x509.Certificate, at: dt.datetime) -> float:

@@ -183,7 +183,7 @@ def test_another_repository_has_a_resource_of_its_own(muniment: Muniment) -> Non
 
 def test_the_index_says_that_there_is_none_before_an_agent_ran(muniment: Muniment) -> None:
     assert "no index yet" in muniment("index", "status")
-    muniment("index", "check", code=3)
+    muniment("index", "check", code=5)
     assert "index agent" in muniment.err
 
 

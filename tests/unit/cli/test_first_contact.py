@@ -1,0 +1,161 @@
+"""What somebody meets who does not know the program yet: each mistake is answered by what to do about it."""
+
+import errno
+import re
+import socket
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy.exc
+
+from muniment.cli import commands
+from muniment.cli.outcome import Exit, as_failure
+from tests.unit.cli.test_commands import QUICK, Muniment
+
+ADMINISTRATORS = "administrators@directory.admin"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("first") / "data"
+    assert commands.run(["--data", str(folder), *QUICK, "init"]) == 0
+    return folder
+
+
+@pytest.fixture
+def muniment(made: Path, capsys: pytest.CaptureFixture[str]) -> Muniment:
+    return Muniment(made, capsys)
+
+
+@pytest.fixture
+def busy_port() -> Iterator[int]:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield listening.getsockname()[1]
+
+
+def test_a_command_alone_shows_its_help(muniment: Muniment) -> None:
+    for arguments in ([], ["user"], ["index"]):
+        muniment(*arguments, code=2)
+        assert "Usage: muniment" in muniment.err or "Missing command" in muniment.err
+        assert "muniment: Usage" not in muniment.err
+
+
+def test_it_says_which_release_it_is(muniment: Muniment) -> None:
+    assert re.fullmatch(r"muniment \d+\.\d+\S*, Python 3\.\d+\.\d+\S*\n", muniment("--version"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "to_do"),
+    [
+        (["user", "add"], 2, "See 'muniment user add --help'."),
+        (["init", "more"], 2, "(more). See 'muniment init --help'."),
+        (["user", "ad"], 2, "Did you mean 'add'?"),
+        (["serve", "--port", "99999"], 2, "'--port'"),
+        (["serve", "--workers", "0"], 2, "'--workers'"),
+        (["serve", "--host", "192.0.2.1"], 3, "--host"),
+        (["--set", "web.host=nowhere.invalid", "serve"], 3, "--host"),
+        (["--set", "web.certificate_file=/none", "--set", "web.key_file=/none", "serve"], 3, "PEM"),
+        (["user", "show", "ada"], 3, "'muniment user list PARTITION'"),
+        (["user", "list", "people"], 3, "'muniment partition list'"),
+        (["resource", "members", "none"], 3, "'muniment resource list'"),
+        (["type", "add", "memo", "--parent", "none"], 3, "'muniment type list'"),
+        (["acl", "remove", "none"], 3, "'muniment acl list'"),
+        (["index", "check", "-r", "none"], 3, "'muniment repository list'"),
+        (["search", "word"], 5, "'muniment serve'"),
+        (["index", "check"], 5, "'muniment serve'"),
+        (["search", "word", "--ca-file", "/none"], 2, "--ca-file"),
+        (["search", "word", "--ca-file", __file__, "--user", "a@b"], 1, "--ca-file"),
+    ],
+)
+def test_a_mistake_is_answered_by_what_to_do(
+    muniment: Muniment, arguments: list[str], code: int, to_do: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUNIMENT_PASSWORD", "any")
+    muniment(*arguments, code=code)
+    assert to_do in muniment.err
+    assert muniment.err.startswith("muniment: ")
+    assert muniment.err.count("\n") == 1
+
+
+def test_a_certificate_and_a_key_that_do_not_go_together_are_refused(muniment: Muniment, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    assert commands.run(["--data", str(other), *QUICK, "--set", "web.host=192.0.2.1", "serve"]) == 5
+    assert commands.run(["--data", str(other), *QUICK, "init"]) == 0
+    assert commands.run(["--data", str(other), *QUICK, "--set", "web.host=192.0.2.1", "serve"]) == 3
+    key = muniment.data / "tls" / "server-key.pem"
+    muniment("--set", "web.host=192.0.2.1", "serve", code=3)
+    given = ("--set", f"web.certificate_file={other}/tls/server.pem", "--set", f"web.key_file={key}")
+    muniment(*given, "serve", code=3)
+    assert "its own unencrypted key" in muniment.err
+
+
+@pytest.mark.parametrize(
+    ("number", "to_do"), [(errno.EACCES, "Let this user"), (errno.EROFS, "read-only"), (errno.ENOSPC, "Make room")]
+)
+def test_what_a_disk_refuses_is_said_with_what_to_do(number: int, to_do: str) -> None:
+    failure = as_failure(OSError(number, "No.", "/data/file"))
+    assert failure is not None
+    assert failure.sentence.startswith("/data/file: ")
+    assert to_do in failure.sentence
+
+
+@pytest.mark.parametrize(
+    ("reason", "to_do"),
+    [
+        ("database or disk is full", "Make room"),
+        ("attempt to write a readonly database", "Let this user write"),
+        ("unable to open database file", "Let this user write"),
+        ("connection refused", "Check the address"),
+    ],
+)
+def test_what_a_database_refuses_is_said_with_what_to_do(reason: str, to_do: str) -> None:
+    failure = as_failure(sqlalchemy.exc.OperationalError("SELECT secret", {}, sqlite3.OperationalError(reason)))
+    assert failure is not None
+    assert reason in failure.sentence
+    assert to_do in failure.sentence
+    assert "SELECT" not in failure.sentence
+
+
+def test_the_demo_makes_nothing_when_it_cannot_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], busy_port: int
+) -> None:
+    data, documents = tmp_path / "demo", tmp_path / "documents"
+    documents.mkdir()
+    muniment = Muniment(data, capsys)
+    muniment("demo", "--docs", str(documents), "--port", str(busy_port), code=2)
+    assert "DOCS=" in muniment.err
+    assert not data.exists()
+    (documents / "one.txt").write_text("one")
+    muniment("demo", "--docs", str(documents), "--port", str(busy_port), code=4)
+    assert "another with --port" in muniment.err
+    assert not data.exists()
+
+
+def test_the_last_administrator_stays(muniment: Muniment) -> None:
+    last = "admin@directory.admin"
+    for taken in (
+        ["user", "remove", last],
+        ["user", "set", last, "--disable"],
+        ["user", "set", last, "--lock"],
+        ["group", "expel", ADMINISTRATORS, last],
+        ["resource", "expel", "Directory Administration", ADMINISTRATORS],
+    ):
+        muniment(*taken, code=Exit.REFUSED)
+        assert f"group admit {ADMINISTRATORS}" in muniment.err
+    assert "state\tactive" in muniment("user", "show", last)
+    assert ADMINISTRATORS in muniment("resource", "members", "Directory Administration")
+
+    muniment("partition", "add", "board")
+    muniment("group", "add", "chairs@board")
+    muniment("group", "admit", ADMINISTRATORS, "chairs@board")
+    muniment("user", "remove", last, code=Exit.REFUSED)
+    muniment("user", "add", "bea@board", "--random")
+    muniment("group", "admit", "chairs@board", "bea@board")
+    muniment("user", "set", last, "--disable")
+    muniment("group", "remove", "chairs@board", code=Exit.REFUSED)
+    muniment("user", "set", last, "--enable")
+    muniment("group", "remove", "chairs@board")
