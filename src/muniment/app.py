@@ -16,8 +16,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from muniment.db import SECOND, Busy, Database, Instant, check_schema
 from muniment.directory import grants, system, tickets
@@ -39,6 +39,7 @@ from muniment.repository.fulltext.index import Index, IndexWriter
 from muniment.repository.refusals import DirectoryUnavailable, IndexUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 from muniment.settings import Settings
+from muniment.web.addresses import Addresses
 from muniment.web.answers import Endpoint, Said, json_response
 from muniment.web.decisions import Desk
 from muniment.web.refusals import UnknownAddress
@@ -90,15 +91,23 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
     @asynccontextmanager
     async def lifespan(application: Starlette) -> AsyncIterator[None]:
         async with AsyncExitStack() as closing:
-            application.router.routes[:] = await _open(halves, closing)
+            application.state.addresses = Addresses(await _open(halves, closing))
             yield
+
+    opened = Starlette(lifespan=lifespan)
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await opened(scope, receive, send)
+        else:
+            await opened.state.addresses(scope, receive, send)
 
     async def enforced() -> bool:
         # A repository without the directory beside it cannot ask whether TLS is enforced: then it is.
         return halves.directory is None or await halves.directory.desk.read(system.enforce_ssl)
 
     return Transport(
-        Starlette(routes=[], lifespan=lifespan),
+        answer,
         settings.web,
         guarded=[f"/{settings.directory.names.prefix}"] if "directory" in settings.halves else [],
         enforced=enforced,
@@ -124,9 +133,9 @@ def gate(installation: Installation) -> Gate:
     return Gate(installation.gate, options.hash_slots, options.hash_queue, options.hash_memory_kib, options.hash_passes)
 
 
-async def _open(halves: _Halves, closing: AsyncExitStack) -> list[BaseRoute]:
+async def _open(halves: _Halves, closing: AsyncExitStack) -> list[Route]:
     installation = halves.installation
-    routes: list[BaseRoute] = [
+    routes: list[Route] = [
         Route("/health/live", Endpoint(halves, {"GET": _live}, {}, _plain)),
         Route("/health/ready", Endpoint(halves, {"GET": _ready}, {}, _plain)),
         Route("/", Endpoint(halves, {"GET": _front_page}, {}, _plain)),
@@ -183,7 +192,9 @@ def in_process(directory: Directory) -> Verify:
 
     async def verify(token: str, resource_id: str) -> bytes:
         try:
-            info = await directory.desk.read(grants.tokeninfo, directory.options, token, resource_id, directory.clock())
+            info = await directory.desk.read(
+                grants.tokeninfo, directory.options, directory.memory, token, resource_id, directory.clock()
+            )
         except DeadToken as refusal:
             raise NotSignedIn("The token has expired or was revoked.") from refusal
         except (UnparseableToken, WrongResource, AccessEnded) as refusal:

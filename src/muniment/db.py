@@ -2,8 +2,9 @@
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ import alembic.runtime.migration
 import alembic.script
 import sqlalchemy as sa
 from sqlalchemy import event
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
@@ -21,6 +23,8 @@ Instant = int
 """Microseconds since 1970-01-01T00:00:00Z; every stored time is one."""
 
 SECOND: Instant = 1_000_000
+
+_KEPT_READERS = 8
 
 _CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -60,6 +64,7 @@ class Database:
             "sqlite" if parsed.get_backend_name() == "sqlite" else "postgresql"
         )
         self._writer = threading.Lock()
+        self._readers: deque[Connection] = deque()
         self._busy_seconds = busy_seconds
         if self.dialect == "sqlite":
             self._engine = _sqlite_engine(parsed, busy_seconds)
@@ -97,23 +102,104 @@ class Database:
         finally:
             self._writer.release()
 
-    @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> AbstractContextManager[Connection]:
         """Open a read-only snapshot: every statement in the block sees the same state."""
-        with _busy_named(), self._engine.connect() as connection:
-            if self.dialect == "postgresql":
-                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            with connection.begin():
-                yield connection
+        return _Snapshot(self._engine, self._readers) if self.dialect == "sqlite" else self._read_postgresql()
 
     def close(self) -> None:
         """Give back every connection."""
+        while self._readers:
+            self._readers.pop().close()
         self._engine.dispose()
 
     @property
     def engine(self) -> Engine:
         """The engine underneath, for migrations and for tests that compare schemas."""
         return self._engine
+
+    @contextmanager
+    def _read_postgresql(self) -> Iterator[Connection]:
+        with _busy_named(), self._engine.connect() as connection:
+            connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                yield connection
+
+
+class _Snapshot:
+    """A snapshot of SQLite on a connection kept from one read to the next (decision 0011).
+
+    SQLAlchemy's taking a connection out of the pool, and back, costs more than a look-up. To SQLAlchemy it is in one
+    long transaction; SQLite's own begins and ends here.
+    """
+
+    def __init__(self, engine: Engine, kept: deque[Connection]) -> None:
+        self._engine = engine
+        self._kept = kept
+
+    def __enter__(self) -> Connection:
+        try:
+            self._connection = self._kept.pop()
+        except IndexError:
+            with _busy_named():
+                self._connection = self._opened()
+        self._driver = _driver(self._connection)
+        self._driver.execute("BEGIN")
+        return self._connection
+
+    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        self._driver.rollback()
+        if len(self._kept) < _KEPT_READERS:
+            self._kept.append(self._connection)
+        else:
+            self._connection.close()
+        if isinstance(error, OperationalError):
+            with _busy_named():
+                raise error
+
+    def _opened(self) -> Connection:
+        connection = self._engine.connect()
+        driver = connection.connection.driver_connection
+        connection = connection.execution_options(muniment_begin=None, muniment_driver=driver)
+        connection.begin()
+        return connection
+
+
+class Prepared:
+    """A statement of SQLAlchemy's whose SQL is made once and from then on run on the driver (decision 0011).
+
+    For the few that nearly every request runs: SQLAlchemy's work around an execution costs several times the look-up.
+    Values come and go as the driver has them, so it suits integers, texts and bytes only. Where the database refuses,
+    SQLAlchemy's exceptions are raised.
+    """
+
+    def __init__(self, statement: sa.sql.expression.ClauseElement) -> None:
+        self._statement = statement
+        self._compiled: dict[str, tuple[str, Mapping[str, Any]]] = {}
+
+    def first(self, cx: Connection, **values: Any) -> Sequence[Any] | None:
+        """Run it and give the first row, or None."""
+        row: Sequence[Any] | None = self._run(cx, values).fetchone()
+        return row
+
+    def run(self, cx: Connection, **values: Any) -> None:
+        """Run it for what it does."""
+        self._run(cx, values)
+
+    def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
+        sql, constants = self._compiled.get(cx.dialect.name) or self._compile(cx.dialect)
+        try:
+            return _driver(cx).execute(sql, {**constants, **values})
+        except cx.dialect.loaded_dbapi.Error as error:
+            base = cx.dialect.loaded_dbapi.Error
+            raise sa.exc.DBAPIError.instance(sql, None, error, base, hide_parameters=True) from error
+
+    def _compile(self, dialect: sa.Dialect) -> tuple[str, Mapping[str, Any]]:
+        # By name, as psycopg has it: SQLite's own style is by position.
+        named = sqlite.dialect(paramstyle="named") if dialect.name == "sqlite" else dialect
+        compiled = self._statement.compile(dialect=named, compile_kwargs={"render_postcompile": True})
+        constants = {name: value for name, value in compiled.params.items() if value is not None}
+        self._compiled[dialect.name] = str(compiled), constants
+        return self._compiled[dialect.name]
 
 
 def migrate(database: Database, half: Half) -> None:
@@ -172,10 +258,16 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        write = connection.get_execution_options().get("muniment_write", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        options = connection.get_execution_options()
+        begin = options.get("muniment_begin", "BEGIN IMMEDIATE" if options.get("muniment_write") else "BEGIN")
+        if begin is not None:
+            connection.exec_driver_sql(begin)
 
     return engine
+
+
+def _driver(connection: Connection) -> Any:
+    return connection.get_execution_options().get("muniment_driver") or connection.connection.driver_connection
 
 
 @contextmanager

@@ -6,7 +6,7 @@ and spelled on the wire as DirectoryNames says.
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 import sqlalchemy as sa
@@ -20,7 +20,7 @@ from muniment.directory.refusals import BadAttribute
 _MAX_VALUES = 100
 _MAX_LENGTH = 4000
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.;-]{0,63}")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)
 
 _attributes = sa.Table(
     "user_attributes",
@@ -86,7 +86,7 @@ def put(cx: Connection, names: DirectoryNames, entry_id: int, name: str, values:
 
 def timestamp(instant: Instant) -> str:
     """Write an instant in ISO 8601, UTC, with milliseconds (given 2.6)."""
-    return (_EPOCH + timedelta(microseconds=instant)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    return (_EPOCH + timedelta(microseconds=instant)).isoformat(timespec="milliseconds") + "Z"
 
 
 def _ours(names: DirectoryNames, name: str) -> str:

@@ -343,17 +343,6 @@ def units_above(entry: sa.BindParameter[int]) -> sa.Select[tuple[int]]:
     return sa.select(units.c.id)
 
 
-def of_values(values: Sequence[Any]) -> Entry | None:
-    """Read the entry whose columns ``person`` put into another noun's statement, or None where there was none."""
-    return None if values[0] is None else _entry(values)
-
-
-def person(label: str) -> tuple[sa.FromClause, sa.FromClause, list[sa.Label[Any]]]:
-    """What joins a user into another noun's statement: his row, his partition's row, his columns for ``of_values``."""
-    entry, partition = _entries.alias(label), _entries.alias(f"{label}_partition")
-    return entry, partition, [column.label(f"{label}_{name}") for name, column in _columns(entry, partition)]
-
-
 def _columns(entry: sa.FromClause, partition: sa.FromClause) -> list[tuple[str, sa.ColumnElement[Any]]]:
     computed: dict[str, sa.ColumnElement[Any]] = {
         "has_password": entry.c.password_hash.is_not(None),

@@ -9,8 +9,8 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.db import SECOND, Instant
-from muniment.directory import attributes, entries, memberships, resources, system, tokens
-from muniment.directory.attributes import Attribute
+from muniment.directory import access, attributes, entries, resources, system, tokens
+from muniment.directory.access import Memory, User
 from muniment.directory.entries import Credentials, Entry
 from muniment.directory.names import resource_name
 from muniment.directory.options import DirectoryNames, DirectoryOptions
@@ -28,6 +28,7 @@ from muniment.directory.refusals import (
 )
 from muniment.directory.resources import Resource
 from muniment.directory.tokens import Grant, Standing
+from muniment.web.refusals import Refusal
 
 _NOBODY = -1
 _REMEMBERED = 3600 * SECOND
@@ -67,21 +68,6 @@ class Issued(msgspec.Struct, frozen=True):
     expires_in: int
     refresh_token: str | msgspec.UnsetType
     token_type: str
-
-
-class User(msgspec.Struct, frozen=True):
-    """A user as the wire shows him (given 2.7)."""
-
-    user_partition_id: str
-    name: str
-    location: str
-    id: str
-    description: str
-    values: list[Attribute]
-    object_class: str
-    custom_attributes: None
-    url_location: str
-    url_id: str
 
 
 class TokenInfo(msgspec.Struct, frozen=True):
@@ -163,7 +149,7 @@ def finish_form_sign_in(
 
 def signed_in(cx: Connection, user_id: int, resource_id: str) -> Entry:
     """Give the user behind a browser sign-in, if he is live and still in the access role. Raises AccessEnded."""
-    return _with_access(cx, entries.by_id(cx, user_id), resource_id)
+    return access.admitted(cx, user_id, resource_id)
 
 
 def begin_refresh(cx: Connection, client_id: str, client_secret: str | None) -> Client:
@@ -174,6 +160,7 @@ def begin_refresh(cx: Connection, client_id: str, client_secret: str | None) -> 
 def refresh(
     cx: Connection,
     options: DirectoryOptions,
+    memory: Memory,
     client: Client,
     refresh_token: str,
     scope: str | None,
@@ -187,36 +174,31 @@ def refresh(
     """
     if not client_ok:
         raise InvalidClient(_CLIENT_REFUSED)
-    grant = _grant_of(cx, refresh_token)
-    if grant is None or not grant.alive(now) or grant.client_id != client.id:
+    grant, generation = _grant_of(cx, refresh_token)
+    if not grant.alive(now) or grant.client_id != client.id:
         raise InvalidGrant(_REFRESH_REFUSED)
     if scope is not None and _scoped(cx, options.names, scope).id != grant.resource_id:
         raise InvalidScope("The scope is not the one the refresh token was issued for.")
     try:
-        _with_access(cx, entries.by_id(cx, grant.user_id), grant.resource_id)
-    except AccessEnded as ended:
+        access.of(cx, memory, options.names, grant.question(generation))
+    except (AccessEnded, UnknownResource) as ended:
         raise InvalidGrant(_REFRESH_REFUSED) from ended
     return _issue(cx, options, grant, msgspec.UNSET, now)
 
 
-def tokeninfo(cx: Connection, options: DirectoryOptions, token: str, resource_id: str, now: Instant) -> TokenInfo:
+def tokeninfo(
+    cx: Connection, options: DirectoryOptions, memory: Memory, token: str, resource_id: str, now: Instant
+) -> TokenInfo:
     """Say whose token this is, for the resource it was issued for (given 2.6, 4.3, 7).
 
     Raises, in this order, UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded.
     """
-    resource = resources.by_id(cx, resource_id)
-    standing = _standing(cx, token)
-    if standing.grant.resource_id != resource.id:
-        raise WrongResource("The token was issued for another resource.")
-    _require_alive(standing, now)
-    user = _user_of(cx, standing)
-    return TokenInfo(
-        user=_shown(cx, options.names, user),
-        expiry_time=attributes.timestamp(standing.expires),
-        token_id=standing.token_id,
-        scopes=[resources.scope(options.names, resource)],
-        data_map={options.names.has_password: "true" if user.has_password else "false"},
-    )
+    try:
+        return _verified(cx, options, memory, token, resource_id, now)
+    except Refusal:
+        # Whatever else is wrong, an unknown resource is said first.
+        resources.by_id(cx, resource_id)
+        raise
 
 
 def revoke(cx: Connection, token: str, now: Instant) -> None:
@@ -242,12 +224,13 @@ def administers(cx: Connection, token: str | None, now: Instant) -> Entry:
         _require_alive(standing, now)
     except (UnparseableToken, DeadToken) as refusal:
         raise NotSignedIn("A valid access token of an administrator is required.") from refusal
-    if standing.user is None or not standing.user.live or standing.client is None or not standing.client.live:
+    user, client = (entries.by_id(cx, person) for person in (standing.grant.user_id, standing.grant.client_id))
+    if user is None or not user.live or client is None or not client.live:
         raise NotSignedIn("A valid access token of an administrator is required.")
     resource = resources.administration(cx)
-    if standing.grant.resource_id != resource.id or not resources.admits(cx, resource.id, standing.user.id):
+    if standing.grant.resource_id != resource.id or not resources.admits(cx, resource.id, user.id):
         raise NotAdministrator("Only an administrator's token for the administration's resource may do this.")
-    return standing.user
+    return user
 
 
 def _client(cx: Connection, client_id: str, secret: str | None) -> Client:
@@ -318,12 +301,32 @@ def _issue(
     return Issued(access_token, (expires - now) // SECOND, refresh_token, "Bearer")
 
 
-def _grant_of(cx: Connection, refresh_token: str) -> Grant | None:
+def _grant_of(cx: Connection, refresh_token: str) -> tuple[Grant, str]:
     try:
         parsed = tokens.parse(cx, refresh_token)
-    except UnparseableToken:
-        return None
-    return tokens.lock_grant(cx, parsed.digest) if parsed.kind == "refresh" else None
+    except UnparseableToken as unparseable:
+        raise InvalidGrant(_REFRESH_REFUSED) from unparseable
+    found = tokens.lock_grant(cx, parsed.digest) if parsed.kind == "refresh" else None
+    if found is None:
+        raise InvalidGrant(_REFRESH_REFUSED)
+    return found
+
+
+def _verified(
+    cx: Connection, options: DirectoryOptions, memory: Memory, token: str, resource_id: str, now: Instant
+) -> TokenInfo:
+    standing = _standing(cx, token)
+    if not resources.same(resource_id, standing.grant.resource_id):
+        raise WrongResource("The token was issued for another resource.")
+    _require_alive(standing, now)
+    found = access.of(cx, memory, options.names, standing.grant.question(standing.generation))
+    return TokenInfo(
+        user=found.user,
+        expiry_time=attributes.timestamp(standing.expires),
+        token_id=standing.token_id,
+        scopes=[found.scope],
+        data_map={options.names.has_password: "true" if found.has_password else "false"},
+    )
 
 
 def _standing(cx: Connection, token: str) -> Standing:
@@ -339,46 +342,3 @@ def _standing(cx: Connection, token: str) -> Standing:
 def _require_alive(standing: Standing, now: Instant) -> None:
     if not standing.alive(now):
         raise DeadToken("The token has expired or was revoked.")
-
-
-def _user_of(cx: Connection, standing: Standing) -> Entry:
-    if standing.client is None or not standing.client.live:
-        raise AccessEnded("The client of this token may not act any more.")
-    return _with_access(cx, standing.user, standing.grant.resource_id)
-
-
-def _with_access(cx: Connection, user: Entry | None, resource_id: str) -> Entry:
-    if user is None or not user.live or not resources.admits(cx, resource_id, user.id):
-        raise AccessEnded("The user has no access to the resource.")
-    return user
-
-
-def _shown(cx: Connection, names: DirectoryNames, user: Entry) -> User:
-    location, user_id = entries.location(names, user), entries.shown_id(names, user)
-    partition = entries.shown_partition(names, user)
-    facts = attributes.Facts(
-        name=user.name,
-        partition=partition,
-        location=location,
-        uuid=user.uuid,
-        disabled=user.disabled,
-        locked=user.locked,
-        password_never_expires=user.password_never_expires,
-        must_change_password=user.must_change_password,
-        cannot_change_password=user.cannot_change_password,
-        created=user.created,
-        modified=user.modified,
-        groups=[entries.location(names, group) for group in memberships.groups_of(cx, user.id)],
-    )
-    return User(
-        user_partition_id=partition,
-        name=user.name,
-        location=location,
-        id=user_id,
-        description=user.description,
-        values=attributes.of_user(cx, names, user.id, facts),
-        object_class=names.object_class,
-        custom_attributes=None,
-        url_location=location,
-        url_id=user_id,
-    )

@@ -122,6 +122,11 @@ def by_id(cx: Connection, resource_id: str) -> Resource:
     return found
 
 
+def same(text: str, resource_id: str) -> bool:
+    """Whether a text, in any spelling of a UUID, is that identifier."""
+    return text == resource_id or _uuid(text) == resource_id
+
+
 def named(cx: Connection, names: DirectoryNames, name: str) -> Resource:
     """Find a resource by its name, spelled exactly (RFC 6749 3.3: scopes count in case). Raises UnknownResource."""
     administration = name == names.administration_resource

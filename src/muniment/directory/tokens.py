@@ -1,32 +1,34 @@
 """Is this string a token of ours, and which grant stands behind it?
 
-A token is 32 random bytes and an 8-byte keyed check, base64url without padding. The check tells a token of this
-directory from any other string: "cannot be parsed" (given 7). Only the SHA-256 digest is kept. The refresh token and
-all access tokens that came from one sign-in are one grant: one row, which ends them all.
+A token is 32 random bytes and an 8-byte keyed check (BLAKE2b, RFC 7693), base64url without padding. The check tells a
+token of this directory from any other string: "cannot be parsed" (given 7). Only the SHA-256 digest is kept. The
+refresh token and all access tokens that came from one sign-in are one grant: one row, which ends them all.
 """
 
 import base64
-import binascii
 import hashlib
 import hmac
+import re
 import secrets
 import uuid
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import BigId, Instant, directory_tables
-from muniment.directory import entries, system
-from muniment.directory.entries import Entry
+from muniment.db import BigId, Instant, Prepared, directory_tables
+from muniment.directory import access, system
+from muniment.directory.access import Question
 from muniment.directory.refusals import UnparseableToken
 
 Kind = Literal["access", "refresh"]
 
 _RANDOM = 32
 _CHECK = 8
-_LENGTH = 54
+# The last character holds two bits of the check and four of padding. These are zero: a second spelling is no token.
+_SPELLED = re.compile(r"[A-Za-z0-9_-]{53}[AQgw]")
+_KINDS: dict[Kind, bytes] = {"access": b"access\x00", "refresh": b"refresh\x00"}
 
 _grants = sa.Table(
     "grants",
@@ -71,19 +73,22 @@ class Grant(msgspec.Struct, frozen=True):
     expires: Instant
     revoked: Instant | None
 
+    def question(self, generation: str) -> Question:
+        """Ask whether its client may still act for its user, in the generation that was read with it."""
+        return Question(generation, self.client_id, self.user_id, self.resource_id)
+
     def alive(self, now: Instant) -> bool:
         """Whether tokens may still come from it."""
         return self.revoked is None and now < self.expires
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """An access token as the database knows it, with its user and its client as they are now (None: deleted)."""
+    """An access token as the database knows it, read in this generation of the directory."""
 
     token_id: str
     expires: Instant
     grant: Grant
-    user: Entry | None
-    client: Entry | None
+    generation: str
 
     def alive(self, now: Instant) -> bool:
         """Whether the token is neither expired nor revoked."""
@@ -92,19 +97,14 @@ class Standing(msgspec.Struct, frozen=True):
 
 def parse(cx: Connection, token: str) -> Parsed:
     """Read a token. Raises UnparseableToken for whatever this directory did not write (given 7)."""
-    if len(token) != _LENGTH or not token.isascii():
+    if not _SPELLED.fullmatch(token):
         raise UnparseableToken("The token cannot be parsed.")
-    try:
-        raw = base64.b64decode(token + "==", altchars=b"-_", validate=True)
-    except binascii.Error as error:
-        raise UnparseableToken("The token cannot be parsed.") from error
+    raw = base64.urlsafe_b64decode(token + "==")
     key = system.key(cx, "tokens")
     random, check = raw[:_RANDOM], raw[_RANDOM:]
-    # A second spelling of the same bytes is no token: nothing wrote it.
-    if _text(random, check) == token:
-        for kind in ("access", "refresh"):
-            if hmac.compare_digest(check, _check(key, kind, random)):
-                return Parsed(kind, _digest(random))
+    for kind in _KINDS:
+        if hmac.compare_digest(check, _check(key, kind, random)):
+            return Parsed(kind, _digest(random))
     raise UnparseableToken("The token cannot be parsed.")
 
 
@@ -138,21 +138,19 @@ def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instan
     return token
 
 
-def lock_grant(cx: Connection, refresh_digest: bytes) -> Grant | None:
-    """Find the grant of a refresh token, keeping other decisions about it waiting until this one is committed."""
-    row = cx.execute(_LOCK_GRANT, {"refresh": refresh_digest}).first()
-    return None if row is None else Grant(*row)
+def lock_grant(cx: Connection, refresh_digest: bytes) -> tuple[Grant, str] | None:
+    """Find the grant of a refresh token, and the directory's generation.
+
+    Other decisions about the grant wait until this one is committed.
+    """
+    row = _LOCK_GRANT.first(cx, refresh=refresh_digest)
+    return None if row is None else (Grant(*row[1:]), row[0])
 
 
 def standing(cx: Connection, digest: bytes) -> Standing | None:
-    """Find an access token with its grant, user and client: one statement. None when it was purged."""
-    row = cx.execute(_STANDING, {"access": digest}).first()
-    if row is None:
-        return None
-    people = row[8:]
-    half = len(people) // 2
-    user, client = entries.of_values(people[:half]), entries.of_values(people[half:])
-    return Standing(row[0], row[1], Grant(*row[2:8]), user, client)
+    """Find an access token with its grant: one statement. None when it was purged."""
+    row = _STANDING.first(cx, access=digest)
+    return None if row is None else Standing(row[0], row[1], Grant(*row[3:]), row[2])
 
 
 def revoke(cx: Connection, token: Parsed, now: Instant) -> None:
@@ -174,8 +172,8 @@ def _mint(cx: Connection, kind: Kind) -> tuple[str, bytes]:
     return _text(random, _check(system.key(cx, "tokens"), kind, random)), _digest(random)
 
 
-def _check(key: bytes, kind: str, random: bytes) -> bytes:
-    return hmac.digest(key, kind.encode() + b"\x00" + random, "sha256")[:_CHECK]
+def _check(key: bytes, kind: Kind, random: bytes) -> bytes:
+    return hashlib.blake2b(_KINDS[kind] + random, digest_size=_CHECK, key=key).digest()
 
 
 def _text(random: bytes, check: bytes) -> str:
@@ -194,30 +192,22 @@ _GRANT = (
     _grants.c.refresh_expires,
     _grants.c.revoked,
 )
-_LOCK_GRANT = sa.select(*_GRANT).where(_grants.c.refresh_digest == sa.bindparam("refresh")).with_for_update()
-
-
-def _standing() -> sa.Select[Any]:
-    user, user_partition, user_columns = entries.person("user")
-    client, client_partition, client_columns = entries.person("client")
-    return (
-        sa.select(_access_tokens.c.id, _access_tokens.c.expires, *_GRANT, *user_columns, *client_columns)
-        .select_from(
-            _access_tokens.join(_grants)
-            .outerjoin(user, user.c.id == _grants.c.user_id)
-            .outerjoin(user_partition, user_partition.c.id == user.c.partition_id)
-            .outerjoin(client, client.c.id == _grants.c.client_id)
-            .outerjoin(client_partition, client_partition.c.id == client.c.partition_id)
-        )
-        .where(_access_tokens.c.digest == sa.bindparam("access"))
-    )
+_LOCK_GRANT = Prepared(
+    sa.select(access.generation(), *_GRANT)
+    .where(_grants.c.refresh_digest == sa.bindparam("refresh"))
+    .with_for_update(of=_grants)
+)
+_STANDING = Prepared(
+    sa.select(_access_tokens.c.id, _access_tokens.c.expires, access.generation(), *_GRANT)
+    .select_from(_access_tokens.join(_grants))
+    .where(_access_tokens.c.digest == sa.bindparam("access"))
+)
 
 
 def _revoke(grant: sa.ColumnElement[bool]) -> sa.Update:
     return _grants.update().where(grant, _grants.c.revoked.is_(None)).values(revoked=sa.bindparam("now"))
 
 
-_STANDING = _standing()
 _REVOKE = {
     "access": _revoke(
         _grants.c.id

@@ -6,7 +6,7 @@ from typing import TypeVar
 from urllib.parse import unquote_to_bytes
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
 
@@ -25,8 +25,12 @@ async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limit:
         raise TooLarge(f"The body is larger than {limit} bytes.")
-    size = 0
-    async for piece in request.stream():
+    size, more = 0, True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        piece, more = message.get("body", b""), message.get("more_body", False)
         size += len(piece)
         if size > limit:
             raise TooLarge(f"The body is larger than {limit} bytes.")

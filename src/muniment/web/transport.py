@@ -6,11 +6,11 @@ import ipaddress
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import structlog
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,16 +22,28 @@ from muniment.web.refusals import InsecureTransport, Overloaded, Refusal, TimedO
 log = structlog.get_logger("muniment.web")
 
 # A UUID fits; a token is longer, and so never gets into the log this way.
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,40}")
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,40}")
 _TOKEN_ADDRESS = re.compile(r"(/authentication/oauth/+)(?!tokeninfo/?$)(.+)", re.IGNORECASE | re.DOTALL)
 _TOKEN_LIKE = re.compile(r"[A-Za-z0-9_-]{40,}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
-_HSTS = "max-age=31536000"
-_PAGE_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+_Origin = tuple[str, str, int | None]
+_Pairs = tuple[tuple[bytes, bytes], ...]
+
+_EVERY: _Pairs = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"same-origin"))
+_SECURED: _Pairs = ((b"strict-transport-security", b"max-age=31536000"),)
+_GUARDED: _Pairs = ((b"cache-control", b"no-store"),)
+_POLICY = b"content-security-policy"
+_PAGE_POLICY: _Pairs = (
+    (
+        _POLICY,
+        (
+            b"default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+            b"base-uri 'none'; frame-ancestors 'none'"
+        ),
+    ),
 )
-_DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+_DATA_POLICY: _Pairs = ((_POLICY, b"default-src 'none'; frame-ancestors 'none'"),)
 
 
 class Transport:
@@ -72,42 +84,45 @@ class Transport:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        self._believe_proxies(scope, headers)
-        request_id = _request_id(headers)
-        scope["muniment.request_id"] = request_id
-        scope["muniment.base"] = self._bases.get((scope["scheme"], *_host(scope["scheme"], headers)), self._base)
-        body = _Body(receive, self._pause_seconds)
-        answer = _Answer(send, self._defaults(scope, headers))
         began = time.perf_counter()
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
-            try:
-                await self._pass_on(scope, body, answer)
-            finally:
-                log.info(
-                    "request",
-                    method=scope["method"],
-                    path=logged_path(scope["path"]),
-                    status=answer.status,
-                    bytes=answer.size,
-                    ms=round((time.perf_counter() - began) * 1000, 1),
-                    scheme=scope["scheme"],
-                    client=scope["client"][0] if scope.get("client") else None,
-                )
-
-    async def _pass_on(self, scope: Scope, body: "_Body", answer: "_Answer") -> None:
-        request = Request(scope, body)
+        # Of a header that is repeated the first one counts.
+        headers = dict(reversed(scope["headers"]))
+        if self._proxies:
+            self._believe_proxies(scope)
+        scheme = scope["scheme"]
+        origin = _origin(f"{scheme}://{headers.get(b'host', b'').decode('latin-1')}")
+        scope["muniment.base"] = self._bases.get(origin, self._base) if self._bases else self._base
+        scope["muniment.request_id"] = request_id = _request_id(headers)
+        body = _Body(receive, self._pause_seconds)
+        answer = _Answer(send, request_id, self._defaults(scope, origin))
+        structlog.contextvars.bind_contextvars(request_id=request_id)
         try:
-            if scope["scheme"] != "https" and self._must_be_safe(scope, request.headers) and await self._enforced():
+            await self._pass_on(scope, headers, body, answer)
+        finally:
+            log.info(
+                "request",
+                method=scope["method"],
+                path=logged_path(scope["path"]),
+                status=answer.status,
+                bytes=answer.size,
+                ms=round((time.perf_counter() - began) * 1000, 1),
+                scheme=scheme,
+                client=scope["client"][0] if scope.get("client") else None,
+            )
+
+    async def _pass_on(self, scope: Scope, headers: dict[bytes, bytes], body: "_Body", answer: "_Answer") -> None:
+        try:
+            if scope["scheme"] != "https" and self._must_be_safe(scope, headers) and await self._enforced():
                 raise InsecureTransport("TLS is required here: use the https address.")
             await self._app(scope, body, answer)
         except Refusal as refusal:
-            response = refused(request, refusal, SHARED, self._shape)
+            response = refused(Request(scope, body), refusal, SHARED, self._shape)
         except Busy as busy:
-            response = refused(request, Overloaded(str(busy)), SHARED, self._shape)
+            response = refused(Request(scope, body), Overloaded(str(busy)), SHARED, self._shape)
         except Exception:
             log.exception("bug", method=scope["method"], path=logged_path(scope["path"]))
-            response = self._shape(request, BUG, "Something went wrong in the server; the log has the details.")
+            sentence = "Something went wrong in the server; the log has the details."
+            response = self._shape(Request(scope, body), BUG, sentence)
         else:
             return
         if answer.status is not None:
@@ -116,8 +131,8 @@ class Transport:
             raise CutShort("The answer could not be finished.")
         await response(scope, body, answer)
 
-    def _must_be_safe(self, scope: Scope, headers: Headers) -> bool:
-        if self._is_guarded(scope["path"]) or "authorization" in headers or "cookie" in headers:
+    def _must_be_safe(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+        if self._is_guarded(scope["path"]) or b"authorization" in headers or b"cookie" in headers:
             return True
         names = (pair.partition(b"=")[0] for pair in scope["query_string"].split(b"&"))
         return any(unquote_to_bytes(name) == b"access_token" for name in names)
@@ -125,27 +140,19 @@ class Transport:
     def _is_guarded(self, path: str) -> bool:
         return any(path == prefix or path.startswith(prefix + "/") for prefix in self._guarded)
 
-    def _defaults(self, scope: Scope, headers: Headers) -> dict[str, str]:
-        defaults = {
-            "X-Request-ID": scope["muniment.request_id"],
-            "X-Content-Type-Options": "nosniff",
-            "Referrer-Policy": "same-origin",
-        }
+    def _defaults(self, scope: Scope, origin: _Origin) -> _Pairs:
         # On localhost the rule would bind every other program that a developer's browser talks to there.
-        if scope["scheme"] == "https" and _host("https", headers)[0] != "localhost":
-            defaults["Strict-Transport-Security"] = _HSTS
-        if self._is_guarded(scope["path"]):
-            defaults["Cache-Control"] = "no-store"
-        return defaults
+        secured = _SECURED if scope["scheme"] == "https" and origin[1] != "localhost" else ()
+        return _EVERY + secured + (_GUARDED if self._is_guarded(scope["path"]) else ())
 
-    def _believe_proxies(self, scope: Scope, headers: Headers) -> None:
+    def _believe_proxies(self, scope: Scope) -> None:
         client = scope.get("client")
-        if not self._proxies or client is None or not self._is_proxy(client[0]):
+        if client is None or not self._is_proxy(client[0]):
             return
-        schemes = [word.strip().lower() for word in ",".join(headers.getlist("x-forwarded-proto")).split(",")]
-        if schemes[-1] in _DEFAULT_PORTS:
-            scope["scheme"] = schemes[-1]
-        for hop in reversed(",".join(headers.getlist("x-forwarded-for")).split(",")):
+        schemes = _listed(scope["headers"], b"x-forwarded-proto")
+        if schemes[-1].lower() in _DEFAULT_PORTS:
+            scope["scheme"] = schemes[-1].lower()
+        for hop in reversed(_listed(scope["headers"], b"x-forwarded-for")):
             address = _address(hop)
             if address is None:
                 return
@@ -205,8 +212,9 @@ class _Body:
 class _Answer:
     """The answer on its way out: given the headers every answer has, and watched for the log."""
 
-    def __init__(self, send: Send, defaults: dict[str, str]) -> None:
+    def __init__(self, send: Send, request_id: str, defaults: _Pairs) -> None:
         self._send = send
+        self._request_id = request_id
         self._defaults = defaults
         self.status: int | None = None
         self.size = 0
@@ -214,38 +222,42 @@ class _Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = list(message.get("headers", ()))
-            headers = MutableHeaders(raw=message["headers"])
-            for name, value in self._defaults.items():
-                headers.setdefault(name, value)
-            is_page = headers.get("content-type", "").startswith("text/html")
-            headers.setdefault("Content-Security-Policy", _PAGE_POLICY if is_page else _DATA_POLICY)
+            headers = [*message.get("headers", ()), (b"x-request-id", self._request_id.encode())]
+            brought = dict(headers)
+            is_page = brought.get(b"content-type", b"").startswith(b"text/html")
+            defaults = self._defaults + (_PAGE_POLICY if is_page else _DATA_POLICY)
+            headers += [pair for pair in defaults if pair[0] not in brought]
             if self.status == SHARED[TimedOut].status:
-                headers["Connection"] = "close"
+                headers.append((b"connection", b"close"))
+            message["headers"] = headers
         elif message["type"] == "http.response.body":
             self.size += len(message.get("body", b""))
         await self._send(message)
 
 
-def _request_id(headers: Headers) -> str:
-    given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
+def _request_id(headers: dict[bytes, bytes]) -> str:
+    given = headers.get(b"x-request-id")
+    if given is not None and _REQUEST_ID.fullmatch(given):
+        return given.decode()
+    return str(uuid.uuid4())
+
+
+def _listed(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[str]:
+    values = b",".join(value for given, value in headers if given == name)
+    return [word.strip() for word in values.decode("latin-1").split(",")]
 
 
 def _fingerprint(text: str) -> str:
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
-def _origin(address: str) -> tuple[str, str, int | None]:
-    parts = urlsplit(address)
-    return parts.scheme, parts.hostname or "", parts.port or _DEFAULT_PORTS.get(parts.scheme)
-
-
-def _host(scheme: str, headers: Headers) -> tuple[str, int | None]:
+@lru_cache(maxsize=256)
+def _origin(address: str) -> _Origin:
     try:
-        return _origin(f"{scheme}://{headers.get('host', '')}")[1:]
+        parts = urlsplit(address)
+        return parts.scheme, parts.hostname or "", parts.port or _DEFAULT_PORTS.get(parts.scheme)
     except ValueError:
-        return "", None
+        return "", "", None
 
 
 def _address(hop: str) -> str | None:

@@ -8,6 +8,7 @@ from sqlalchemy import event
 
 from muniment.db import Database, Instant
 from muniment.directory import entries, grants, memberships, resources
+from muniment.directory.access import Memory
 from muniment.directory.entries import Entry
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.passwords import hash_now
@@ -24,6 +25,7 @@ class Office:
     def __init__(self, database: Database, now: Instant, options: DirectoryOptions | None = None) -> None:
         self.db = database
         self.options = options or DirectoryOptions()
+        self.memory = Memory()
         self.names = self.options.names
         with database.begin() as cx:
             grants.initialise(cx, now)
@@ -64,12 +66,12 @@ class Office:
         assert isinstance(issued.refresh_token, str)
         with self.db.begin() as cx:
             client = grants.begin_refresh(cx, "app", None)
-            return grants.refresh(cx, self.options, client, issued.refresh_token, None, now)
+            return grants.refresh(cx, self.options, self.memory, client, issued.refresh_token, None, now)
 
     def info(self, token: str, now: Instant) -> grants.TokenInfo:
         """Verify a token for the office's resource."""
         with self.db.read() as cx:
-            return grants.tokeninfo(cx, self.options, token, self.resource.id, now)
+            return grants.tokeninfo(cx, self.options, self.memory, token, self.resource.id, now)
 
     def revoke(self, token: str, now: Instant) -> None:
         """End a token's grant."""

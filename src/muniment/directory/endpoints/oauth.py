@@ -115,7 +115,9 @@ async def tokeninfo(request: Request, directory: Directory) -> Response:
     resource_id = asked.resource_id if asked.resource_id is not None else asked.resource_id_too
     if resource_id is None:
         raise Malformed("The JSON cannot be read: Object missing required field `resource_id`.")
-    found = await directory.desk.read(grants.tokeninfo, directory.options, asked.token, resource_id, directory.clock())
+    found = await directory.desk.read(
+        grants.tokeninfo, directory.options, directory.memory, asked.token, resource_id, directory.clock()
+    )
     return json_response(found, headers=spelling.NEVER_STORED)
 
 
@@ -181,6 +183,7 @@ async def _refresh(directory: Directory, client_id: str, client_secret: str | No
     return await directory.desk.write(
         grants.refresh,
         directory.options,
+        directory.memory,
         known,
         refresh_token,
         asked.get("scope"),

@@ -1,0 +1,119 @@
+"""Whom a client may act for is remembered, and forgotten at the very write that may change it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.db import Database, Instant, directory_tables
+from muniment.directory import access, attributes, entries, memberships, resources
+from muniment.directory.access import Access, Memory, Question, User
+from tests.unit.directory.office import Office
+
+DECIDES_NOTHING = {"entries": {"failures", "paused_until", "attempted"}}
+"""Columns that access does not hang on."""
+
+UNWATCHED = {"grants", "access_tokens", "tickets", "keys", "system_attributes"}
+"""Tables that access does not hang on. A new table has to be put here, or be watched."""
+
+
+@pytest.fixture
+def office(directory_db: Database, now: Instant) -> Office:
+    return Office(directory_db, now)
+
+
+def mark(office: Office) -> str:
+    with office.db.read() as cx:
+        return str(cx.execute(sa.select(access.generation())).scalar_one())
+
+
+def question(number: int, generation: str = "a") -> Question:
+    return Question(generation, 1, number, "resource")
+
+
+def answer(description: str = "") -> Access:
+    user = User("People", "alice", "cn=alice", "alice@People", description, [], "person", None, "cn=alice", "alice")
+    return Access(user, True, "resource:My+API")
+
+
+def test_every_write_of_a_noun_renews_the_generation(office: Office, now: Instant) -> None:
+    names, alice, group, resource = office.names, office.alice, office.group, office.resource
+    writes: tuple[Callable[[Connection], object], ...] = (
+        lambda cx: entries.set_disabled(cx, alice, True, now),
+        lambda cx: entries.set_locked(cx, alice, True, now),
+        lambda cx: entries.set_description(cx, alice, "x", now),
+        lambda cx: entries.set_password_hash(cx, alice, None, now),
+        lambda cx: entries.set_flags(cx, alice, now, must_change_password=True),
+        lambda cx: memberships.remove_member(cx, group, alice),
+        lambda cx: memberships.add_member(cx, group, alice),
+        lambda cx: attributes.put(cx, names, alice.id, "mail", ["a@example.org"]),
+        lambda cx: attributes.put(cx, names, alice.id, "mail", []),
+        lambda cx: resources.remove_from_role(cx, resource, group),
+        lambda cx: resources.add_to_role(cx, resource, group),
+        lambda cx: resources.delete(cx, resource),
+        lambda cx: entries.delete(cx, office.bob),
+        lambda cx: entries.add_user(cx, office.partition, "carol", now),
+    )
+    before = mark(office)
+    for number, write in enumerate(writes):
+        with office.db.begin() as cx:
+            write(cx)
+        after = mark(office)
+        assert after != before, f"write {number}"
+        before = after
+
+
+@pytest.mark.parametrize("table", sorted(set(directory_tables.tables) - {"generation"}))
+def test_a_write_to_any_column_renews_it_unless_the_column_decides_nothing(
+    office: Office, now: Instant, table: str
+) -> None:
+    with office.db.begin() as cx:
+        attributes.put(cx, office.names, office.alice.id, "mail", ["a@example.org"])
+    for column in directory_tables.tables[table].columns:
+        before = mark(office)
+        with office.db.begin() as cx:
+            cx.execute(sa.text(f"UPDATE {table} SET {column.name} = {column.name}"))
+        watched = table not in UNWATCHED and column.name not in DECIDES_NOTHING.get(table, set())
+        assert (mark(office) != before) is watched, column.name
+
+
+def test_a_sign_in_does_not_renew_it(office: Office, now: Instant) -> None:
+    before = mark(office)
+    office.sign_in(now, right=False)
+    office.revoke(office.issue(now).access_token, now)
+    assert mark(office) == before
+
+
+def test_what_was_rolled_back_leaves_the_generation_alone(office: Office, now: Instant) -> None:
+    before = mark(office)
+    with suppress(ZeroDivisionError), office.db.begin() as cx:
+        entries.set_disabled(cx, office.alice, True, now)
+        raise ZeroDivisionError
+    assert mark(office) == before
+
+
+def test_an_answer_is_given_in_its_own_generation_only() -> None:
+    memory = Memory()
+    memory.keep(question(1), answer())
+    assert memory.recall(question(1)) == answer()
+    assert memory.recall(question(1, "b")) is None
+    assert memory.recall(question(2)) is None
+
+
+def test_memory_is_bounded_and_the_oldest_answers_go_first() -> None:
+    memory = Memory(limit=10_000)
+    for number in range(100):
+        memory.keep(question(number), answer("x" * 1000))
+    known = [number for number in range(100) if memory.recall(question(number))]
+    assert known == list(range(100 - len(known), 100))
+    assert 5 <= len(known) <= 9
+
+
+def test_an_answer_larger_than_the_memory_is_not_kept() -> None:
+    memory = Memory(limit=1_000)
+    memory.keep(question(1), answer("x" * 2000))
+    assert memory.recall(question(1)) is None
+    memory.keep(question(2), answer())
+    assert memory.recall(question(2)) == answer()
