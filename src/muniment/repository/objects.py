@@ -324,10 +324,9 @@ def rows(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, 
     found: dict[str, StoredObject] = {}
     wanted = sorted(set(ids))
     for begin in range(0, len(wanted), 500):
-        some = sa.select(objects).where(
-            objects.c.repository_id == repository_id, objects.c.id.in_(wanted[begin : begin + 500])
-        )
-        found.update((row.id, _stored(row)) for row in cx.execute(some))
+        # By the ids alone: SQLite would rather go through the whole repository than look up a list of ids.
+        some = cx.execute(sa.select(objects).where(objects.c.id.in_(wanted[begin : begin + 500])))
+        found.update((row.id, _stored(row)) for row in some if row.repository_id == repository_id)
     return found
 
 

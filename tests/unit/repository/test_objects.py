@@ -4,6 +4,7 @@ import threading
 from functools import partial
 
 import pytest
+import sqlalchemy as sa
 
 from muniment.repository import changes, object_types, objects, repositories, text
 from muniment.repository.acls import Permission, Principals
@@ -373,6 +374,25 @@ def test_every_object_is_read_once_in_order(shelf: Shelf) -> None:
             after = batch[-1].seq
         assert list(objects.rows(cx, shelf.repository.id, [*made, "0900000000000000"])) == made
     assert found == made
+
+
+def test_objects_and_texts_are_looked_up_however_many_there_are(shelf: Shelf) -> None:
+    if shelf.database.dialect != "sqlite":
+        return  # It chooses by what it has counted.
+    kept = shelf.store.put([b"12345"])
+    ids = [shelf.create({"object_name": "x"}, content=kept).id, *(f"{number:016x}" for number in range(24))]
+    plans: list[str] = []
+
+    def explain(connection: sa.Connection, _cursor: object, statement: str, values: object, *_rest: object) -> None:
+        if not statement.startswith("EXPLAIN"):
+            rows = connection.exec_driver_sql("EXPLAIN QUERY PLAN " + statement, values)  # type: ignore[arg-type]
+            plans.extend(row.detail for row in rows)
+
+    with shelf.database.read() as cx:
+        sa.event.listen(cx, "before_cursor_execute", explain)
+        objects.rows(cx, shelf.repository.id, ids)
+        text.text_of(cx, ids)
+    assert [plan.partition("(")[2] for plan in plans] == ["id=?)", "object_id=?)"]
 
 
 def test_values_spell_out_what_can_be_searched(shelf: Shelf) -> None:
