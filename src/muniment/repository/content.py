@@ -47,13 +47,12 @@ class ContentWriter:
         self._file: BinaryIO | None = open(self._part, "xb", buffering=0)  # noqa: SIM115 - closed by finish or abort
 
     def write(self, *pieces: bytes) -> None:
-        """Add bytes."""
+        """Add bytes, in one or several pieces."""
+        piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         with self._lock:
-            file = self._opened()
-            for piece in pieces:
-                _write(file, piece)
-                self._digest.update(piece)
-                self._size += len(piece)
+            _write(self._opened(), piece)
+            self._digest.update(piece)
+            self._size += len(piece)
 
     def finish(self) -> StoredContent:
         """Keep what was written: from here on it survives a power cut. Raises OSError; then nothing is kept."""
