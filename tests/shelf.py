@@ -4,7 +4,7 @@ import uuid
 from pathlib import Path
 
 from muniment.db import Database, Instant
-from muniment.repository import acls, agent, feed, object_types, objects, repositories, text
+from muniment.repository import acls, agent, creation, feed, object_types, objects, repositories, text
 from muniment.repository.acls import Permission, Principals
 from muniment.repository.aql import keywords
 from muniment.repository.aql.tree import Expression, Fulltext, Limits, Query
@@ -47,7 +47,7 @@ class Shelf:
         """Keep a document whose text has been extracted already."""
         given: dict[str, Given] = {"object_name": name, "acl_name": acl, "a_content_type": "text/plain"}
         with self.database.begin() as cx:
-            made = objects.create(
+            made = creation.create(
                 cx, self.repository, self.catalogue, owner, "document", given, None, self.content(said), self.now
             )
         self.extract(said)

@@ -14,7 +14,7 @@ import pytest
 from muniment.db import Database, Instant
 from muniment.directory import entries, memberships
 from muniment.directory.options import DirectoryNames
-from muniment.repository import acls, feed, object_types, objects
+from muniment.repository import acls, creation, feed, object_types
 from muniment.repository.acls import Permission, Principals
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Limits, Query
@@ -150,7 +150,7 @@ def keep(shelf: Shelf, name: str, kept: Kept) -> str:
         key = hashlib.sha256(f"{name}\n{said}".encode()).hexdigest()[:32]
         content = StoredContent(key, len(said.encode()) if kept.size is None else kept.size, b"\0" * 32)
     with shelf.database.begin() as cx:
-        made = objects.create(
+        made = creation.create(
             cx, shelf.repository, shelf.catalogue, ADMINISTRATOR, kept.type, given, None, content, shelf.now
         )
     if content is not None:

@@ -109,8 +109,7 @@ def tell_texts(database: Database, report: Report) -> None:
     states: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     with database.read() as cx:
-        for object_id in report.kept:
-            status = text.status(cx, object_id)
+        for status in text.statuses(cx, report.kept).values():
             states[status.state] += 1
             if status.state in {"failed", "unsupported"}:
                 reasons[f"{status.state}: {status.reason}"] += 1

@@ -1,10 +1,16 @@
-"""A folder of files becomes a cabinet of documents: several at once, resumable, nothing followed out of the folder."""
+"""A folder of files becomes a cabinet of documents: many at once, resumable, nothing followed out of the folder.
+
+Small new files go in batches: their bytes are on the disk before the one transaction that makes their objects, and
+what plain texts among them say is kept with them. A larger file, and one that replaces another, goes alone.
+"""
 
 import hashlib
+import math
 import mimetypes
 import os
 import stat
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple
@@ -15,15 +21,24 @@ from sqlalchemy.engine import Connection
 from muniment import app
 from muniment.cli.opened import Opened
 from muniment.db import Busy, Database
-from muniment.repository import imports, metadata, object_types, objects
+from muniment.repository import changes, creation, imports, metadata, object_types, objects
 from muniment.repository.acls import Principals
 from muniment.repository.content import ContentStore, StoredContent
+from muniment.repository.creation import New
+from muniment.repository.extraction import plain
 from muniment.repository.imports import Imported
 from muniment.repository.object_types import Catalogue
+from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
+from muniment.repository.text import Found
 from muniment.web.refusals import Refusal
 
 _PIECE = 1024 * 1024
+_SMALL = plain.LARGEST
+_BATCH_FILES = 100
+_BATCH_BYTES = 4 * 1024 * 1024
+_AHEAD = 400
+_STANDING_SECONDS = 1.0
 _UNKNOWN = "application/octet-stream"
 _TYPES = {".md": "text/markdown", ".log": "text/plain", ".rst": "text/x-rst", ".eml": "message/rfc822"}
 
@@ -48,11 +63,15 @@ class Report(msgspec.Struct):
 
 
 class _File(NamedTuple):
+    """A file of the folder: a small one with its bytes, a larger one open, an unchanged one with neither."""
+
     path: str
     folder_id: str
-    handle: int
     size: int
     modified: int
+    known: Imported | None = None
+    content: bytes | None = None
+    handle: int = -1
 
 
 class _Done(NamedTuple):
@@ -92,36 +111,59 @@ class Import:
         self._acl_for = acl_for
         self._accept = accept
         self._type_name = type_name
-        self._limit = limit
-        self._limit_bytes = limit_bytes
+        self._limit = math.inf if limit is None else limit
+        self._limit_bytes = math.inf if limit_bytes is None else limit_bytes
         self._checksums = checksums
         self._store = ContentStore(opened.installation.content)
         self._largest = opened.settings.repository.max_content_bytes
+        self._characters = opened.settings.repository.extraction_characters
         self.report = Report()
         with database.read() as cx:
             self._catalogue: Catalogue = object_types.catalogue(cx, repository.id)
             known = imports.known(cx, repository.id, self._source)
             alive = objects.rows(cx, repository.id, {one.object_id for one in known.values()})
         self._known = {path: one for path, one in known.items() if one.object_id in alive}
+        self._index = app.reader(opened.installation, repository)
+        self._reached, self._reached_at = changes.START, time.monotonic()
 
     def run(self, threads: int, progress: Callable[[], None] = lambda: None) -> Report:
-        """Import what is new and replace what has changed, ``threads`` files at one time."""
-        under_way: set[Future[_Done]] = set()
+        """Import what is new and replace what has changed, ``threads`` batches of files at one time."""
+        under_way: set[Future[list[_Done]]] = set()
         with ThreadPoolExecutor(threads, thread_name_prefix="import") as pool:
             try:
-                for file in self._files():
-                    under_way.add(pool.submit(self._import, file))
-                    if len(under_way) >= threads * 4:
+                for batch in self._batches():
+                    self._keep_step()
+                    under_way.add(pool.submit(self._import, batch))
+                    if len(under_way) > threads:
                         finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
                         self._count(finished, progress)
             finally:
                 finished, _ = wait(under_way)
                 self._count(finished, progress)
+                self._index.close()
         return self.report
 
-    def _count(self, finished: set[Future[_Done]], progress: Callable[[], None]) -> None:
-        for one in finished:
-            done = one.result()
+    def _keep_step(self) -> None:
+        """Wait while the index is far behind, so that what others write meanwhile is found soon; not if it stands."""
+        while True:
+            try:
+                position = self._index.snapshot().position
+            except IndexUnavailable:
+                return
+            now = time.monotonic()
+            if position != self._reached:
+                self._reached, self._reached_at = position, now
+            with self._database.read() as cx:
+                behind = len(changes.after(cx, self._repository.id, position, _AHEAD + 1))
+            if behind <= _AHEAD:
+                self._reached_at = now
+                return
+            if now - self._reached_at > _STANDING_SECONDS:
+                return
+            time.sleep(0.01)
+
+    def _count(self, finished: set[Future[list[_Done]]], progress: Callable[[], None]) -> None:
+        for done in (done for batch in finished for done in batch.result()):
             if done.object_id:
                 self.report.kept.append(done.object_id)
             match done.outcome:
@@ -135,6 +177,18 @@ class Import:
                     self.report.failed.append((_printable(done.path), reason))
             progress()
 
+    def _batches(self) -> Iterator[list[_File]]:
+        batch: list[_File] = []
+        size = 0
+        for file in self._files():
+            batch.append(file)
+            size += len(file.content or b"")
+            if file.handle >= 0 or len(batch) >= _BATCH_FILES or size >= _BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
+
     def _files(self) -> Iterator[_File]:
         ids: dict[str, str] = {"": self._container("", self._cabinet, None)}
         seen, seen_bytes = 0, 0
@@ -144,15 +198,7 @@ class Import:
             if here not in ids:
                 folders.clear()
                 continue
-            for name in sorted(folders):
-                if stat.S_ISLNK(os.lstat(name, dir_fd=handle).st_mode):
-                    self.report.links += 1
-                    continue
-                path = os.path.join(here, name)
-                try:
-                    ids[path] = self._container(path, name, ids[here])
-                except Refusal as refusal:
-                    self.report.failed.append((_printable(path), refusal.sentence))
+            self._containers(here, folders, handle, ids)
             folders[:] = sorted(name for name in folders if os.path.join(here, name) in ids)
             for name in sorted(names):
                 if not self._accept(os.path.join(here, name)):
@@ -161,12 +207,22 @@ class Import:
                 if file is None:
                     continue
                 seen, seen_bytes = seen + 1, seen_bytes + file.size
-                if (self._limit is not None and seen > self._limit) or (
-                    self._limit_bytes is not None and seen_bytes > self._limit_bytes
-                ):
-                    os.close(file.handle)
+                if seen > self._limit or seen_bytes > self._limit_bytes:
+                    if file.handle >= 0:
+                        os.close(file.handle)
                     return
                 yield file
+
+    def _containers(self, here: str, folders: list[str], handle: int, ids: dict[str, str]) -> None:
+        for name in sorted(folders):
+            if stat.S_ISLNK(os.lstat(name, dir_fd=handle).st_mode):
+                self.report.links += 1
+                continue
+            path = os.path.join(here, name)
+            try:
+                ids[path] = self._container(path, name, ids[here])
+            except Refusal as refusal:
+                self.report.failed.append((_printable(path), refusal.sentence))
 
     def _opened_file(self, path: str, name: str, folder_id: str, handle: int) -> _File | None:
         try:
@@ -178,13 +234,30 @@ class Import:
         except OSError as error:
             self.report.failed.append((_printable(path), f"cannot be read: {error.strerror}"))
             return None
-        about = os.fstat(file)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > self._largest:
+        try:
+            return self._looked_at(path, folder_id, file)
+        except OSError as error:
             os.close(file)
+            self.report.failed.append((_printable(path), f"cannot be read: {error.strerror}"))
+            return None
+
+    def _looked_at(self, path: str, folder_id: str, handle: int) -> _File | None:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > self._largest:
+            os.close(handle)
             reason = "not a regular file" if not stat.S_ISREG(about.st_mode) else "larger than max_content_bytes allows"
             self.report.failed.append((_printable(path), reason))
             return None
-        return _File(path, folder_id, file, about.st_size, about.st_mtime_ns)
+        known = self._known.get(imports.key(path))
+        file = _File(path, folder_id, about.st_size, about.st_mtime_ns, known)
+        if known is not None and not self._checksums and (known.size, known.modified) == (file.size, file.modified):
+            os.close(handle)
+            return file
+        content = b"".join(_pieces(handle, _SMALL + 1)) if file.size <= _SMALL else None
+        if content is None or len(content) > _SMALL:
+            return file._replace(handle=handle)
+        os.close(handle)
+        return file._replace(content=content)
 
     def _container(self, path: str, name: str, parent: str | None) -> str:
         known = self._known.get(imports.key(path))
@@ -194,7 +267,7 @@ class Import:
         if parent is None and self._acl:
             given["acl_name"] = self._acl
         with self._database.begin() as cx:
-            made = objects.create(
+            made = creation.create(
                 cx,
                 self._repository,
                 self._catalogue,
@@ -205,84 +278,120 @@ class Import:
                 None,
                 app.now(),
             )
-            imports.keep(cx, self._repository.id, self._source, path, Imported(made.id))
+            imports.keep(cx, self._repository.id, self._source, {path: Imported(made.id)})
         return made.id
 
-    def _import(self, file: _File) -> _Done:
+    def _import(self, batch: list[_File]) -> list[_Done]:
+        new = [file for file in batch if file.content is not None and file.known is None]
+        alone = [file for file in batch if file.content is None or file.known is not None]
+        return [self._import_one(file) for file in alone] + self._make_all(new)
+
+    def _make_all(self, files: list[_File]) -> list[_Done]:
+        """Make the objects of small new files in one transaction; where one cannot be made, the others still are."""
+        if not files:
+            return []
         try:
-            with os.fdopen(file.handle, "rb", buffering=0) as opened:
-                return self._imported(file, opened.fileno())
-        except Refusal as refusal:
-            return _Done(file.path, refusal.sentence, "")
+            contents = self._store.put_all([file.content or b"" for file in files])
+            return self._make(files, contents)
         except Busy as busy:
-            return _Done(file.path, str(busy), "")
-        except OSError as error:
-            return _Done(file.path, f"cannot be read: {error.strerror}", "")
+            return [_Done(file.path, str(busy), "") for file in files]
+        except (Refusal, OSError) as error:
+            if len(files) == 1:
+                return [_Done(files[0].path, _reason(error), "")]
+        half = len(files) // 2
+        return self._make_all(files[:half]) + self._make_all(files[half:])
 
-    def _imported(self, file: _File, handle: int) -> _Done:
-        known = self._known.get(imports.key(file.path))
-        if known is not None and not self._checksums and (known.size, known.modified) == (file.size, file.modified):
-            return _Done(file.path, "unchanged", known.object_id)
-        if known is not None and known.size == file.size and _digest(handle) == known.digest:
-            self._note(file, known.object_id, known.digest)
-            return _Done(file.path, "unchanged", known.object_id)
-        os.lseek(handle, 0, os.SEEK_SET)
-        content = self._store.put(_pieces(handle))
+    def _import_one(self, file: _File) -> _Done:
         try:
-            if known is not None:
-                return self._replace(file, known.object_id, content)
-            return self._make(file, content)
-        except BaseException:
-            self._store.remove(content.key)
-            raise
+            if file.handle < 0:
+                return self._imported(file)
+            with os.fdopen(file.handle, "rb", buffering=0):
+                return self._imported(file)
+        except (Refusal, Busy, OSError) as error:
+            return _Done(file.path, _reason(error), "")
 
-    def _make(self, file: _File, content: StoredContent) -> _Done:
-        given = {"object_name": _object_name(os.path.basename(file.path)), "a_content_type": _media_type(file.path)}
+    def _imported(self, file: _File) -> _Done:
+        known = file.known
+        if known is not None and file.handle < 0 and file.content is None:
+            return _Done(file.path, "unchanged", known.object_id)
+        if known is not None and known.size == file.size and _digest(file) == known.digest:
+            with self._database.begin() as cx:
+                self._keep(cx, {file.path: Imported(known.object_id, file.size, file.modified, known.digest)})
+            return _Done(file.path, "unchanged", known.object_id)
+        content = self._store.put(_content(file))
+        if known is None:
+            return self._make([file], [content])[0]
+        return self._replace(file, known.object_id, content)
+
+    def _make(self, files: list[_File], contents: list[StoredContent]) -> list[_Done]:
+        wanted = [self._new(file, content) for file, content in zip(files, contents, strict=True)]
+        try:
+            with self._database.begin() as cx:
+                made = creation.create_all(cx, self._repository, self._catalogue, self._principals, wanted, app.now())
+                self._keep(
+                    cx, {file.path: _became(file, one.id, one.content) for file, one in zip(files, made, strict=True)}
+                )
+        except BaseException:
+            for content in contents:
+                self._store.remove(content.key)
+            raise
+        return [_Done(file.path, "made", one.id) for file, one in zip(files, made, strict=True)]
+
+    def _new(self, file: _File, content: StoredContent) -> New:
+        name, media_type = os.path.basename(file.path), _media_type(file.path)
+        given = {"object_name": _object_name(name), "a_content_type": media_type}
         acl = self._acl_for(file.path)
         if acl is not None:
             given["acl_name"] = acl
-        with self._database.begin() as cx:
-            made = objects.create(
-                cx,
-                self._repository,
-                self._catalogue,
-                self._principals,
-                self._type_name,
-                given,
-                file.folder_id,
-                content,
-                app.now(),
-            )
-            self._keep(cx, file, made.id, content.sha256.hex())
-        return _Done(file.path, "made", made.id)
+        read = plain.read(file.content or b"", _printable(name), media_type, self._characters)
+        found = Found(read.text, read.note) if read else None
+        return New(self._type_name, given, file.folder_id, content, found)
 
     def _replace(self, file: _File, object_id: str, content: StoredContent) -> _Done:
-        with self._database.begin() as cx:
-            _, former = objects.replace_content(
-                cx, self._repository, self._principals, object_id, content, _media_type(file.path), app.now()
-            )
-            self._keep(cx, file, object_id, content.sha256.hex())
+        try:
+            with self._database.begin() as cx:
+                _, former = objects.replace_content(
+                    cx, self._repository, self._principals, object_id, content, _media_type(file.path), app.now()
+                )
+                self._keep(cx, {file.path: _became(file, object_id, content)})
+        except BaseException:
+            self._store.remove(content.key)
+            raise
         if former is not None:
             self._store.remove(former.key)
         return _Done(file.path, "replaced", object_id)
 
-    def _note(self, file: _File, object_id: str, digest: str) -> None:
-        with self._database.begin() as cx:
-            self._keep(cx, file, object_id, digest)
-
-    def _keep(self, cx: Connection, file: _File, object_id: str, digest: str) -> None:
-        imported = Imported(object_id, file.size, file.modified, digest)
-        imports.keep(cx, self._repository.id, self._source, file.path, imported)
+    def _keep(self, cx: Connection, became: Mapping[str, Imported]) -> None:
+        imports.keep(cx, self._repository.id, self._source, became)
 
 
-def _pieces(handle: int) -> Iterator[bytes]:
-    while piece := os.read(handle, _PIECE):
+def _became(file: _File, object_id: str, content: StoredContent | None) -> Imported:
+    return Imported(object_id, file.size, file.modified, content.sha256.hex() if content else "")
+
+
+def _content(file: _File) -> Iterator[bytes]:
+    if file.content is not None:
+        return iter([file.content])
+    os.lseek(file.handle, 0, os.SEEK_SET)
+    return _pieces(file.handle)
+
+
+def _pieces(handle: int, most: int | None = None) -> Iterator[bytes]:
+    left = _PIECE if most is None else most
+    while left > 0 and (piece := os.read(handle, min(left, _PIECE))):
         yield piece
+        left -= len(piece) if most is not None else 0
 
 
-def _digest(handle: int) -> str:
+def _reason(error: Refusal | Busy | OSError) -> str:
+    if isinstance(error, OSError):
+        return f"cannot be read or kept: {error.strerror}"
+    return error.sentence if isinstance(error, Refusal) else str(error)
+
+
+def _digest(file: _File) -> str:
     digest = hashlib.sha256()
-    for piece in _pieces(handle):
+    for piece in _content(file):
         digest.update(piece)
     return digest.hexdigest()
 

@@ -6,12 +6,13 @@ only rows whose transaction lies below every transaction still open, ordered by 
 has one writer at a time: there the sequence is the order and the transaction is 0.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.sql.dml import ReturningInsert
 
 from muniment.db import BigId, Instant, repository_tables
 
@@ -65,13 +66,17 @@ class Change(msgspec.Struct, frozen=True):
 
 def note(cx: Connection, repository_id: int, object_id: str, kind: Kind, now: Instant) -> Position:
     """Write a line in the caller's transaction, and say its position."""
-    transaction: sa.TextClause | int = _TRANSACTION_NOW if cx.dialect.name == "postgresql" else 0
-    row = cx.execute(
-        changes.insert()
-        .values(repository_id=repository_id, object_id=object_id, kind=kind, noted=now, transaction=transaction)
-        .returning(changes.c.transaction, changes.c.sequence)
-    ).one()
-    return Position(*row)
+    return note_all(cx, repository_id, [object_id], kind, now)[0]
+
+
+def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind: Kind, now: Instant) -> list[Position]:
+    """Write a line for each of these objects, in this order, and say their positions."""
+    if not object_ids:
+        return []
+    lines = [
+        {"repository_id": repository_id, "object_id": object_id, "kind": kind, "noted": now} for object_id in object_ids
+    ]
+    return [Position(row.transaction, row.sequence) for row in cx.execute(_NOTE[cx.dialect.name], lines)]
 
 
 def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
@@ -115,6 +120,15 @@ def settled(cx: Connection, repository_id: int) -> Position:
     return Position(*row) if row else START
 
 
+def _note(dialect: str) -> ReturningInsert[tuple[int, int]]:
+    transaction: sa.TextClause | int = _TRANSACTION_NOW if dialect == "postgresql" else 0
+    return (
+        changes.insert()
+        .values(transaction=transaction)
+        .returning(changes.c.transaction, changes.c.sequence, sort_by_parameter_order=True)
+    )
+
+
 def _after(repository_id: int, position: Position) -> dict[str, object]:
     return {"repository": repository_id, "passed": position.transaction, "sequence": position.sequence}
 
@@ -136,6 +150,7 @@ def _next(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
     return wanted.where(changes.c.transaction < _OLDEST_OPEN) if dialect == "postgresql" else wanted
 
 
+_NOTE = {dialect: _note(dialect) for dialect in ("sqlite", "postgresql")}
 _NEXT = {dialect: _next(dialect) for dialect in ("sqlite", "postgresql")}
 _PENDING = {
     dialect: _later(dialect).where(changes.c.kind.in_(sa.bindparam("kinds", expanding=True)))

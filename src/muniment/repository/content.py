@@ -9,7 +9,7 @@ import os
 import re
 import threading
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -46,13 +46,11 @@ class ContentWriter:
         self._lock = threading.Lock()
         self._file: BinaryIO | None = open(self._part, "xb", buffering=0)  # noqa: SIM115 - closed by finish or abort
 
-    def write(self, piece: bytes) -> None:
-        """Add bytes."""
+    def write(self, *pieces: bytes) -> None:
+        """Add bytes, in one or several pieces."""
+        piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         with self._lock:
-            file = self._opened()
-            left = memoryview(piece)
-            while left:
-                left = left[file.write(left) or 0 :]
+            _write(self._opened(), piece)
             self._digest.update(piece)
             self._size += len(piece)
 
@@ -65,7 +63,7 @@ class ContentWriter:
                 place = _place(self._folder, self._key)
                 _make_folders(place.parent, self._folder)
                 os.rename(self._part, place)
-                _sync_folder(place.parent)
+                _sync(place.parent)
             except BaseException:
                 self._drop(file)
                 raise
@@ -111,6 +109,34 @@ class ContentStore:
         except BaseException:
             writer.abort()
             raise
+
+    def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
+        """Keep several small contents at once: when this returns, all of them survive a power cut.
+
+        Raises OSError; then nothing is kept.
+        """
+        # One folder for all: it is brought to the disk once, not once for each.
+        shared = uuid.uuid4().hex[:4]
+        kept: list[StoredContent] = []
+        place = _place(self._folder, shared + uuid.uuid4().hex[4:]).parent
+        try:
+            for content in contents:
+                key = shared + uuid.uuid4().hex[4:]
+                kept.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))
+                with open(self._folder / "incoming" / key, "xb", buffering=0) as part:
+                    _write(part, content)
+            for each in kept:
+                _sync(self._folder / "incoming" / each.key)
+            _make_folders(place, self._folder)
+            for each in kept:
+                os.rename(self._folder / "incoming" / each.key, place / each.key)
+            _sync(place)
+        except BaseException:
+            for each in kept:
+                (self._folder / "incoming" / each.key).unlink(missing_ok=True)
+                self.remove(each.key)
+            raise
+        return kept
 
     def open(self, key: str) -> BinaryIO:
         """Open content for reading, unverified. Raises ContentDamaged when there is none under the key."""
@@ -185,11 +211,17 @@ def _make_folders(folder: Path, root: Path) -> None:
         return
     _make_folders(folder.parent, root)
     folder.mkdir(mode=0o700, exist_ok=True)
-    _sync_folder(folder.parent)
+    _sync(folder.parent)
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def _write(file: BinaryIO, piece: bytes) -> None:
+    left = memoryview(piece)
+    while left:
+        left = left[file.write(left) or 0 :]
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -2,9 +2,11 @@
 
 import hashlib
 import os
+from collections.abc import Mapping
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from muniment.db import repository_tables
@@ -49,26 +51,28 @@ def known(cx: Connection, repository_id: int, source: str) -> dict[str, Imported
     return {row.path: Imported(row.object_id, row.size, row.modified, row.digest) for row in rows}
 
 
-def keep(cx: Connection, repository_id: int, source: str, path: str, imported: Imported) -> None:
-    """Note, in the transaction that made or changed the object, what the file at ``path`` has become."""
-    forget(cx, repository_id, source, path)
-    cx.execute(
-        imports.insert().values(
-            repository_id=repository_id,
-            source=key(source),
-            path=key(path),
-            object_id=imported.object_id,
-            size=imported.size,
-            modified=imported.modified,
-            digest=imported.digest,
-        )
-    )
+def keep(cx: Connection, repository_id: int, source: str, became: Mapping[str, Imported]) -> None:
+    """Note, in the transaction that made or changed the objects, what the file at each path has become."""
+    folder = key(source)
+    rows = [
+        {
+            "repository_id": repository_id,
+            "source": folder,
+            "path": key(path),
+            "object_id": imported.object_id,
+            "size": imported.size,
+            "modified": imported.modified,
+            "digest": imported.digest,
+        }
+        for path, imported in became.items()
+    ]
+    if rows:
+        cx.execute(_KEEP[cx.dialect.name], rows)
 
 
-def forget(cx: Connection, repository_id: int, source: str, path: str) -> None:
-    """Drop the note of one path."""
-    cx.execute(
-        imports.delete().where(
-            imports.c.repository_id == repository_id, imports.c.source == key(source), imports.c.path == key(path)
-        )
-    )
+def _keep(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
+    fresh = {name: insert.excluded[name] for name in ("object_id", "size", "modified", "digest")}
+    return insert.on_conflict_do_update(index_elements=["repository_id", "source", "path"], set_=fresh)
+
+
+_KEEP = {"postgresql": _keep(postgresql.insert(imports)), "sqlite": _keep(sqlite.insert(imports))}

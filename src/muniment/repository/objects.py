@@ -1,11 +1,11 @@
-"""The objects: made, read, changed and deleted, each with the note of the change in the same transaction.
+"""The objects: kept, read, changed and deleted, each with the note of the change in the same transaction.
 
 What the caller may not browse answers exactly like what is not there. Sources: repository.md 8.1 for the ids, 8.2 and
 8.3 for what a caller may send.
 """
 
+import itertools
 import re
-import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -66,6 +66,7 @@ _SHOWN = sa.select(
 ).where(objects.c.id.in_(sa.bindparam("ids", expanding=True)))
 
 _ID = re.compile(r"[0-9a-f]{16}")
+_NEXT_SEQS = sa.text("SELECT nextval(pg_get_serial_sequence('objects', 'seq')) FROM generate_series(1, :count)")
 _KINDS = {"document": ("09",), "folder": ("0b", "0c"), "cabinet": ("0c",), "object": ("08", "09", "0b", "0c")}
 
 
@@ -95,81 +96,40 @@ class StoredObject(msgspec.Struct, frozen=True):
     position: Position | None = None
 
 
-def create(
+_SAME = [column.name for column in objects.columns if column.name in StoredObject.__struct_fields__]
+
+
+def keep_new(
     cx: Connection,
     repository: Repository,
     catalogue: Catalogue,
-    principals: Principals,
-    type_name: str,
-    given: Mapping[str, Given],
-    folder_id: str | None,
-    content: StoredContent | None,
+    drafts: Sequence[StoredObject],
+    found: Sequence[text.Found | None],
     now: Instant,
-) -> StoredObject:
-    """Make an object, in a folder (whose ACL it gets) or unfiled (``private``), owned by the caller.
+) -> list[StoredObject]:
+    """Keep new objects, each under the next identifier and with the note of its change.
 
-    The media type of the content is the property ``a_content_type``. Raises UnknownObject (the folder), NotPermitted,
-    UnknownType, UnknownProperty, UnknownAcl, WrongValue, NotWritable.
+    ``drafts`` are without ``seq`` and ``id``; ``found`` is what the content of each says, None where that is to be
+    read. Raises VersionConflict when what an object refers to is gone.
     """
-    folder = may_create(cx, repository, catalogue, principals, type_name, folder_id)
-    owner = principals.id
-    fixed: dict[str, list[Value]] = {"r_object_type": [type_name], "i_folder_id": [folder.id] if folder else []}
-    wanted = metadata.read(catalogue, type_name, given, {**fixed, "owner_name": [owner]}, principals, owns=True)
-    owner = metadata.text_of(wanted, "owner_name") or owner
-    if "acl_name" in wanted:
-        acl_id = acls.named(cx, repository.id, metadata.text_of(wanted, "acl_name"), principals).id
-    else:
-        acl_id = folder.acl_id if folder else acls.built_in(cx, repository.id, acls.PRIVATE, now)
-    name, media_type = metadata.object_name(wanted), metadata.text_of(wanted, "a_content_type")
+    seqs = _next_seqs(cx, len(drafts))
+    ids = [
+        f"{_kind(catalogue, draft.type)}{repository.id:06x}{seq:08x}" for draft, seq in zip(drafts, seqs, strict=True)
+    ]
+    made = [
+        msgspec.structs.replace(draft, seq=seq, id=object_id)
+        for draft, seq, object_id in zip(drafts, seqs, ids, strict=True)
+    ]
     with _references():
-        seq: int = cx.execute(
-            objects.insert()
-            .values(
-                id="~" + uuid.uuid4().hex[:15],
-                repository_id=repository.id,
-                type=type_name,
-                name=name,
-                owner=owner,
-                owner_key=accessor_key(owner),
-                acl_id=acl_id,
-                folder_id=folder.id if folder else None,
-                created=now,
-                creator=principals.id,
-                modified=now,
-                modifier=principals.id,
-                version=1,
-                properties=metadata.encoded(wanted),
-                media_type=media_type,
-                **_content_columns(content),
-            )
-            .returning(objects.c.seq)
-        ).scalar_one()
-    object_id = f"{_kind(catalogue, type_name)}{repository.id:06x}{seq:08x}"
-    cx.execute(objects.update().where(objects.c.seq == seq).values(id=object_id))
-    if content is not None:
-        text.enqueue(cx, repository.id, object_id, content.key, media_type, name, now)
-    return _noted(cx, _row(cx, object_id), ["created"], now)
-
-
-def may_create(
-    cx: Connection,
-    repository: Repository,
-    catalogue: Catalogue,
-    principals: Principals,
-    type_name: str,
-    folder_id: str | None,
-) -> StoredObject | None:
-    """Find the folder for a new object of this type, before its bytes are taken. Raises as ``create`` does."""
-    catalogue.get(type_name)
-    if folder_id is None:
-        if catalogue.is_a(type_name, "folder") and not catalogue.is_a(type_name, "cabinet"):
-            raise WrongValue("A folder is made in a cabinet or in another folder.")
-        return None
-    folder, permission = read(cx, repository, folder_id, principals, "folder")
-    if catalogue.is_a(type_name, "cabinet"):
-        raise WrongValue("A cabinet is made in the repository, not in a folder.")
-    _require(permission, Permission.WRITE, "put objects into this folder")
-    return folder
+        cx.execute(objects.insert(), [_columns(each) for each in made])
+    files = [
+        text.File(each.id, each.content.key, each.media_type, each.name, said)
+        for each, said in zip(made, found, strict=True)
+        if each.content is not None
+    ]
+    text.enqueue_new(cx, repository.id, files, now)
+    positions = changes.note_all(cx, repository.id, [each.id for each in made], "created", now)
+    return [msgspec.structs.replace(each, position=at) for each, at in zip(made, positions, strict=True)]
 
 
 def read(
@@ -182,7 +142,7 @@ def read(
 def readable(cx: Connection, repository: Repository, object_id: str, principals: Principals) -> StoredObject:
     """Read an object whose content the caller may read. Raises UnknownObject, NotPermitted."""
     stored, permission = read(cx, repository, object_id, principals)
-    _require(permission, Permission.READ, "read this object's content")
+    require(permission, Permission.READ, "read this object's content")
     return stored
 
 
@@ -209,7 +169,7 @@ def change(
     owns = principals.is_(stored.owner)
     wanted = metadata.read(catalogue, stored.type, given, current, principals, owns=owns)
     if not wanted or wanted.keys() - {"acl_name", "owner_name"}:
-        _require(permission, Permission.WRITE, "change this object")
+        require(permission, Permission.WRITE, "change this object")
     kinds: list[Kind] = [] if wanted.keys() == {"acl_name"} else ["properties"]
     columns: dict[str, object] = {}
     if "object_name" in wanted:
@@ -257,7 +217,7 @@ def replace_content(
     Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (folders have none).
     """
     stored, permission = _locked(cx, repository, object_id, principals, "object", expected)
-    _require(permission, Permission.WRITE, "change this object")
+    require(permission, Permission.WRITE, "change this object")
     check_may_hold_content(stored.id)
     columns = {**_content_columns(content), "media_type": media_type}
     changed = _written(cx, stored, principals, ["content"], now, **columns)
@@ -286,7 +246,7 @@ def delete(
     Raises UnknownObject, NotPermitted, VersionConflict, InUse.
     """
     stored, permission = _locked(cx, repository, object_id, principals, kind, expected)
-    _require(permission, Permission.DELETE, "delete this object")
+    require(permission, Permission.DELETE, "delete this object")
     if cx.execute(sa.select(objects.c.seq).where(objects.c.folder_id == stored.id).limit(1)).first():
         raise InUse("The folder is not empty.")
     text.drop(cx, stored.id)
@@ -392,24 +352,13 @@ def values(stored: StoredObject, catalogue: Catalogue, acl_name: str) -> dict[st
 
 def sweep(cx: Connection, store: ContentStore, before: Instant) -> int:
     """Remove content written before the instant that no object names, as a crash leaves it; say how many were."""
-    removed = 0
-    for keys in _batches(store.older_than(before)):
+    removed, old = 0, store.older_than(before)
+    while keys := list(itertools.islice(old, 500)):
         named = set(cx.execute(sa.select(objects.c.content_key).where(objects.c.content_key.in_(keys))).scalars())
         for key in set(keys) - named:
             store.remove(key)
             removed += 1
     return removed
-
-
-def _batches(keys: Iterator[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    for key in keys:
-        batch.append(key)
-        if len(batch) == 500:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def _where(repository_id: int, object_id: str) -> sa.Select[tuple[object, ...]]:
@@ -439,9 +388,18 @@ def _locked(
     return stored, permission
 
 
-def _require(permission: Permission, needed: Permission, what: str) -> None:
+def require(permission: Permission, needed: Permission, what: str) -> None:
+    """Raise NotPermitted, in a sentence that says what takes which permission."""
     if permission < needed:
         raise NotPermitted(f"You may not {what}: it takes the permission {needed.name.capitalize()}.")
+
+
+def _next_seqs(cx: Connection, count: int) -> Sequence[int]:
+    if cx.dialect.name == "postgresql":
+        return cx.scalars(_NEXT_SEQS, {"count": count}).all()
+    # One writer at a time, and what is inserted moves the sequence on.
+    last = cx.execute(sa.text("SELECT seq FROM sqlite_sequence WHERE name = 'objects'")).scalar() or 0
+    return range(last + 1, last + 1 + count)
 
 
 def _content_columns(content: StoredContent | None) -> dict[str, object]:
@@ -500,6 +458,12 @@ def _stored(row: sa.Row[tuple[object, ...]]) -> StoredObject:
         media_type=row.media_type,
         content=content,
     )
+
+
+def _columns(stored: StoredObject) -> dict[str, object]:
+    columns = {name: getattr(stored, name) for name in _SAME}
+    said = {"owner_key": accessor_key(stored.owner), "properties": metadata.encoded(stored.properties)}
+    return columns | said | _content_columns(stored.content)
 
 
 def _children(

@@ -57,6 +57,23 @@ class IndexStatus(msgspec.Struct, frozen=True):
     attempts: int
 
 
+class Found(msgspec.Struct, frozen=True):
+    """What a file says; ``note`` says what was left out, or why there is no text, and is empty where all is said."""
+
+    text: str
+    note: str = ""
+
+
+class File(msgspec.Struct, frozen=True):
+    """The content of a new object: where it is, what it is said to be, and its text where that is known already."""
+
+    object_id: str
+    content_key: str
+    media_type: str
+    file_name: str
+    found: Found | None = None
+
+
 class Job(msgspec.Struct, frozen=True):
     """One file to read, leased to its taker."""
 
@@ -74,22 +91,31 @@ def enqueue(
 ) -> None:
     """Ask for the text of the object's content, in the transaction that keeps it; an earlier one's text is dropped."""
     drop(cx, object_id)
-    cx.execute(
-        texts.insert().values(
-            object_id=object_id,
-            repository_id=repository_id,
-            content_key=content_key,
-            media_type=_storable(media_type),
-            file_name=_storable(file_name),
-            state="waiting",
-            reason="",
-            attempts=0,
-            losses=0,
-            lease=None,
-            due=now,
-            text="",
-        )
-    )
+    enqueue_new(cx, repository_id, [File(object_id, content_key, media_type, file_name)], now)
+
+
+def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: Instant) -> None:
+    """Ask for the texts of new objects, in the transaction that makes them; one that is known is kept at once."""
+    rows = [
+        {
+            "object_id": file.object_id,
+            "repository_id": repository_id,
+            "content_key": file.content_key,
+            "media_type": _storable(file.media_type),
+            "file_name": _storable(file.file_name),
+            "state": "waiting",
+            "reason": "",
+            "attempts": 0,
+            "losses": 0,
+            "lease": None,
+            "due": now,
+            "text": "",
+        }
+        | (_outcome(file.found) if file.found else {})
+        for file in files
+    ]
+    if rows:
+        cx.execute(texts.insert(), rows)
 
 
 def drop(cx: Connection, object_id: str) -> None:
@@ -99,10 +125,18 @@ def drop(cx: Connection, object_id: str) -> None:
 
 def status(cx: Connection, object_id: str) -> IndexStatus:
     """Say how far the object's text is; an object without content is `empty`."""
-    row = cx.execute(
-        sa.select(texts.c.state, texts.c.reason, texts.c.attempts).where(texts.c.object_id == object_id)
-    ).first()
-    return IndexStatus(*row) if row else IndexStatus("empty", "The object has no content.", 0)
+    return statuses(cx, [object_id])[object_id]
+
+
+def statuses(cx: Connection, object_ids: Sequence[str]) -> dict[str, IndexStatus]:
+    """Say how far the text of each of these objects is."""
+    found = dict.fromkeys(object_ids, IndexStatus("empty", "The object has no content.", 0))
+    for start in range(0, len(object_ids), _MANY):
+        wanted = sa.select(texts.c.object_id, texts.c.state, texts.c.reason, texts.c.attempts).where(
+            texts.c.object_id.in_(object_ids[start : start + _MANY])
+        )
+        found.update((row.object_id, IndexStatus(*row[1:])) for row in cx.execute(wanted))
+    return found
 
 
 def text_of(cx: Connection, object_ids: Sequence[str]) -> dict[str, str]:
@@ -187,14 +221,11 @@ def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") ->
 
     ``note`` says what the reader left out, or why there is nothing to keep.
     """
-    kept = _storable(text)
-    if kept.strip():
-        done = _change(cx, job.object_id, job.lease, state="done", reason=_storable(note), lease=None, text=kept)
-        if done:
-            changes.note(cx, job.repository_id, job.object_id, "text", now)
-        return done
-    reason = _storable(note) or "The file holds no text."
-    return _change(cx, job.object_id, job.lease, state="empty", reason=reason, lease=None)
+    outcome = _outcome(Found(text, note))
+    done = _change(cx, job.object_id, job.lease, lease=None, **outcome)
+    if done and outcome["state"] == "done":
+        changes.note(cx, job.repository_id, job.object_id, "text", now)
+    return done
 
 
 def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["failed", "unsupported", "retry"]) -> bool:
@@ -235,6 +266,13 @@ def _change(cx: Connection, object_id: str, held: str | None, **values: object) 
     still = texts.c.lease == held if held else texts.c.lease.is_(None)
     where = sa.and_(texts.c.object_id == object_id, texts.c.state == "waiting", still)
     return cx.execute(texts.update().where(where).values(**values)).rowcount == 1
+
+
+def _outcome(found: Found) -> dict[str, object]:
+    kept, note = _storable(found.text), _storable(found.note)
+    if kept.strip():
+        return {"state": "done", "reason": note, "text": kept}
+    return {"state": "empty", "reason": note or "The file holds no text.", "text": ""}
 
 
 def _storable(text: str) -> str:

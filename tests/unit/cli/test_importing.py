@@ -1,13 +1,17 @@
 """A folder becomes a cabinet: mirrored, resumed, mended; nothing is followed out of it."""
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from muniment.cli import commands
+from muniment import app
+from muniment.cli import commands, importing
 from muniment.db import Database
-from muniment.repository import imports, object_types, objects, repositories
+from muniment.repository import changes, imports, object_types, objects, repositories, text
 from muniment.repository.acls import Principals
 from muniment.repository.content import ContentStore
 
@@ -167,6 +171,99 @@ def test_an_interrupted_import_goes_on_where_it_stopped(place: Place) -> None:
         place.write(f"{number}.txt", str(number))
     assert "3 imported" in place.load("--limit", "3")
     assert "4 imported, 0 replaced, 3 unchanged" in place.load()
+
+
+def test_what_a_plain_text_says_is_kept_with_it(place: Place) -> None:
+    for number in range(importing._BATCH_FILES + 3):
+        place.write(f"{number}.txt", f"word{number}")
+    place.write("page.html", "<p>words</p>")
+    assert f"{importing._BATCH_FILES + 4} imported" in place.load()
+    tree = place.tree()
+    with place.database.read() as cx:
+        statuses = {path: text.status(cx, one.id).state for path, one in tree.items() if one.content}
+        lines = changes.after(cx, 1, changes.START, 1000)
+        said = text.text_of(cx, [tree["Papers/7.txt"].id])
+    assert [path for path, state in statuses.items() if state != "done"] == ["Papers/page.html"]
+    assert len(lines) == len(tree), "the index has one thing to do for each object"
+    assert list(said.values()) == ["word7"]
+
+
+def test_a_file_that_cannot_be_kept_stops_no_other(place: Place) -> None:
+    for number in range(9):
+        place.write(f"{number}.txt", str(number))
+    place.write(" ", "nameless")
+    printed = place.load(code=1)
+    assert "9 imported" in printed
+    assert "An object needs a name" in printed
+    assert len(place.tree()) == 10
+    kept = [path for path in (place.data / "content").rglob("*") if path.is_file()]
+    assert len(kept) == 9, "nothing is left of what was refused"
+
+
+def test_a_file_larger_than_a_batch_goes_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "_SMALL", 10)
+    place.write("large.txt", "x" * 11)
+    place.write("small.txt", "y" * 10)
+    assert "2 imported" in place.load()
+    assert place.content("Papers/large.txt") == "x" * 11
+    (place.folder / "large.txt").write_text("z" * 12)
+    assert "1 replaced, 1 unchanged" in place.load()
+    assert place.content("Papers/large.txt") == "z" * 12
+
+
+def test_a_killed_import_goes_on_and_doubles_nothing(place: Place) -> None:
+    files = {f"{number}.txt": f"words of {number}" for number in range(400)}
+    for name, content in files.items():
+        place.write(name, content)
+    command = [sys.executable, "-m", "muniment", "--data", str(place.data), *QUICK]
+    for kept_before in (100, 200):
+        work = subprocess.Popen([*command, "import", str(place.folder), "--no-wait", "--threads", "1"])
+        while work.poll() is None and imported(place) <= kept_before:
+            time.sleep(0.001)
+        work.kill()
+        work.wait()
+    place.load()
+    tree = place.tree()
+    assert len(tree) == len(files) + 1
+    assert all(place.content(f"Papers/{name}") == files[name] for name in list(files)[::40])
+
+
+def imported(place: Place) -> int:
+    with place.database.read() as cx:
+        return len(imports.known(cx, 1, str(place.folder)))
+
+
+class Trailing:
+    """An index that moves on by some changes each time it is looked at, or stands."""
+
+    def __init__(self, pace: int) -> None:
+        self._pace = pace
+        self.position = changes.START
+        self.looks = 0
+
+    def snapshot(self) -> "Trailing":
+        self.looks += 1
+        self.position = changes.Position(0, self.position.sequence + self._pace)
+        return self
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("pace", [1, 0])
+def test_an_import_waits_for_an_index_that_moves(place: Place, monkeypatch: pytest.MonkeyPatch, pace: int) -> None:
+    behind = Trailing(pace)
+    monkeypatch.setattr(app, "reader", lambda *_: behind)
+    monkeypatch.setattr(importing, "_BATCH_FILES", 10)
+    monkeypatch.setattr(importing, "_AHEAD", 5)
+    monkeypatch.setattr(importing, "_STANDING_SECONDS", 0.1)
+    for number in range(60):
+        place.write(f"{number:02}.txt", "words")
+    assert "60 imported" in place.load("--threads", "1")
+    if pace:
+        assert behind.position >= changes.Position(0, 30), "it waited until the index was near"
+    else:
+        assert behind.looks < 50, "it did not wait for an index that nobody writes"
 
 
 def test_the_acl_and_the_owner_are_chosen(place: Place) -> None:

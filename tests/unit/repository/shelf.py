@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from muniment.db import Database, Instant
-from muniment.repository import acls, object_types, objects, repositories
+from muniment.repository import acls, creation, object_types, objects, repositories
 from muniment.repository.acls import Permission, Principals
 from muniment.repository.content import ContentStore, StoredContent
 from muniment.repository.object_types import Catalogue
@@ -42,7 +42,7 @@ class Shelf:
         """Make an object."""
         catalogue = self.catalogue()
         with self.database.begin() as cx:
-            return objects.create(
+            return creation.create(
                 cx, self.repository, catalogue, principals, type_name, given, folder_id, content, self.now
             )
 

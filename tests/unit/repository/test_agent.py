@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from muniment.db import SECOND, Database, Instant
-from muniment.repository import agent, batches, changes, links, objects, repositories
+from muniment.repository import agent, batches, changes, creation, links, objects, repositories
 from muniment.repository.changes import START, Position
 from muniment.repository.content import ContentStore
 from muniment.repository.fulltext import fields, generations
@@ -115,7 +115,7 @@ def test_a_writer_that_commits_late_is_not_skipped(shelf: Shelf) -> None:
 
     def first_writer() -> None:
         with shelf.database.begin() as cx:
-            objects.create(
+            creation.create(
                 cx, shelf.repository, shelf.catalogue, MARTA, "document", {"object_name": "late"}, None, None, shelf.now
             )
             late.set()

@@ -129,6 +129,50 @@ def test_the_sweep_removes_what_no_object_names_and_nothing_else(shelf: Shelf, t
     part.abort()
 
 
+def test_many_are_on_the_disk_before_any_has_its_name(
+    store: ContentStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    sync, rename = os.fsync, os.rename
+
+    def synced(descriptor: int) -> None:
+        steps.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).parent.name)
+        sync(descriptor)
+
+    def renamed(old: Path, new: Path) -> None:
+        steps.append("rename")
+        rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", renamed)
+    kept = store.put_all([b"one", b"", b"three"])
+    monkeypatch.undo()
+    assert [b"".join(store.read(each)) for each in kept] == [b"one", b"", b"three"]
+    assert len({place(tmp_path, each).parent for each in kept}) == 1, "one folder is brought to the disk"
+    assert steps[:3] == ["incoming"] * 3
+    assert steps[-4:-1] == ["rename"] * 3
+    assert steps[-1] == kept[0].key[:2]
+    assert store.verify(kept[2].key, kept[2].sha256)
+    assert store.put_all([]) == []
+
+
+@pytest.mark.parametrize("failing", ["fsync", "rename"])
+def test_many_of_which_one_fails_leave_nothing(
+    store: ContentStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    whole, calls = getattr(os, failing), iter(range(100))
+
+    def sometimes(*arguments: object) -> None:
+        if next(calls) == 2:
+            raise OSError(28, "No space left on device")
+        whole(*arguments)
+
+    monkeypatch.setattr(os, failing, sometimes)
+    with pytest.raises(OSError, match="No space"):
+        store.put_all([b"one", b"two", b"three", b"four"])
+    assert files(tmp_path) == []
+
+
 def test_stored_content_compares_by_value() -> None:
     kept = StoredContent("k", 1, b"d")
     assert msgspec.structs.replace(kept) == kept

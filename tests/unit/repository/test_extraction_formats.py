@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from muniment.repository.extraction import plain
 from muniment.repository.extraction.findings import Extracted, Unreadable, Unsupported
 from muniment.repository.extraction.process import Reader, extract, limits
 from muniment.repository.options import RepositoryOptions
@@ -348,3 +349,37 @@ def test_a_file_can_be_read_by_path_in_one_call(tmp_path: Path) -> None:
     file = tmp_path / "a.docx"
     file.write_bytes(made.docx(WORDS))
     assert extract(file, file.name, "", OPTIONS).text == WORDS
+
+
+def test_plain_text_says_the_same_without_a_sandbox(reader: Reader) -> None:
+    found = {name: plain.read(content, name, "", 4_000_000) for name, content in FORMATS.items()}
+    read_here = {name for name, said in found.items() if said is not None}
+    assert read_here == {"plain.txt", "marked.txt", "utf16.txt", "utf16be.txt", "utf32.txt", "notes.md"}
+    for name in read_here:
+        assert found[name] == read(reader, FORMATS[name], name)
+    assert plain.read(b"x" * 2000, "a.txt", "", 1000) == Extracted(
+        "x" * 1000, "Only the first 1000 characters were kept."
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "media_type"),
+    [
+        (FORMATS["a.docx"], "a.txt", "text/plain"),
+        (b"%PDF-1.4", "a.txt", "text/plain"),
+        (bytes(257) + b"ustar", "a.txt", "text/plain"),
+        (bytes(range(256)) * 9, "a.txt", "text/plain"),
+        (b"<p>words</p>", "a.html", "text/plain"),
+        (b"<p>words</p>", "a.txt", "text/html"),
+        (b"words", "a.txt", "text/plain; charset=utf-16"),
+        (b"words", "a.csv", "text/csv"),
+        (b"", "a.txt", "text/plain"),
+        (b"x" * (plain.LARGEST + 1), "a.txt", "text/plain"),
+    ],
+)
+def test_what_may_be_anything_else_is_left_to_the_sandbox(content: bytes, name: str, media_type: str) -> None:
+    assert plain.read(content, name, media_type, 4_000_000) is None
+
+
+def test_many_comments_do_not_hold_up_who_tells_the_format(reader: Reader) -> None:
+    assert read(reader, b"<!---->" * 500 + b"words").text.endswith("words")

@@ -108,6 +108,15 @@ def test_poison_files_are_parked_after_three_tries_and_stop_nobody(
     assert all("tried 3 times" in status.reason for status in parked)
 
 
+def test_a_small_plain_text_needs_no_process(
+    repository_db: Database, store: Folder, repository_id: int, now: Instant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_PROGRAM", (sys.executable, "-I", "-c", "raise SystemExit"))
+    ids = keep(repository_db, store, repository_id, {"a.txt": b"words"}, now)
+    assert drain(repository_db, store, now) == 1
+    assert states(repository_db, ids) == ["done"]
+
+
 def test_missing_content_is_a_reason(repository_db: Database, store: Folder, repository_id: int, now: Instant) -> None:
     ids = keep(repository_db, store, repository_id, {"gone": b"x", "z.txt": b"words"}, now)
     (store.folder / "gone").unlink()
@@ -195,7 +204,7 @@ def test_trouble_with_the_database_does_not_end_the_extractor(
 def test_a_worker_that_does_not_start_blames_no_file(
     repository_db: Database, store: Folder, repository_id: int, now: Instant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = keep(repository_db, store, repository_id, {"a.txt": b"words"}, now)
+    ids = keep(repository_db, store, repository_id, {"a.csv": b"words"}, now)
     with monkeypatch.context() as broken:
         broken.setattr(process, "_PROGRAM", (sys.executable, "-I", "-c", "raise SystemExit"))
         for _ in range(5):

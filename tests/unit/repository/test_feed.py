@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy.engine import Connection
 
 from muniment.db import Database, Instant
-from muniment.repository import acls, changes, feed, object_types, objects, repositories
+from muniment.repository import acls, changes, creation, feed, object_types, repositories
 from muniment.repository.acls import Principals
 from muniment.repository.aql.tree import ExpressionSet, Fulltext, PropertyList, Query, Term, Value
 from muniment.repository.changes import Kind, Position
@@ -58,7 +58,7 @@ class Scene:
     def make(self, cx: Connection, acl: str) -> StoredObject:
         """Keep a document."""
         given: dict[str, Value] = {"object_name": f"a {acl} one", "acl_name": acl}
-        return objects.create(
+        return creation.create(
             cx,
             self.repository,
             self.catalogue,

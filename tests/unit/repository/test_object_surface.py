@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import random
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from starlette.types import Message
 
 from muniment.repository import acls, changes, object_types
 from muniment.repository.callers import Callers
+from muniment.repository.content import PIECE, ContentWriter
 from muniment.repository.endpoints.half import RepositoryHalf
 from muniment.repository.endpoints.routes import routes
 from muniment.repository.fulltext.index import Index
@@ -291,6 +294,64 @@ def test_content_is_cut_off_at_the_cap_when_no_length_is_declared(site: Site) ->
 
     assert site("POST", "/objects?object-name=x", pieces(), Content_Type="text/plain").status_code == 413
     assert site.files() == []
+
+
+def test_content_of_many_pieces_comes_back_as_it_was_sent(site: Site) -> None:
+    sent = random.Random(3).randbytes(5 * PIECE + 77)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(sent), 70_001):
+            yield sent[start : start + 70_001]
+
+    raw = site("POST", "/objects?object-name=x", pieces(), Content_Type="application/octet-stream").json()
+    parts = [
+        b'--b\r\nContent-Type: application/json\r\n\r\n{"properties": {"object_name": "x"}}',
+        b"\r\n--b\r\nContent-Type: application/octet-stream\r\n\r\n" + sent + b"\r\n--b--\r\n",
+    ]
+    formed = site("POST", "/objects", b"".join(parts), Content_Type="multipart/mixed; boundary=b").json()
+    for made in (raw, formed):
+        object_id = made["properties"]["r_object_id"]
+        assert site("GET", f"/objects/{object_id}/content-media").content == sent
+
+
+def test_a_body_waits_for_a_slow_disk_and_a_disk_that_fails_keeps_nothing(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent, written, held = 0, 0, 0
+    write = ContentWriter.write
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal sent, held
+        for _ in range(28):
+            yield b"x" * 65_536
+            sent += 65_536
+            held = max(held, sent - written)
+            await asyncio.sleep(0)
+
+    def slow(writer: ContentWriter, *given: bytes) -> None:
+        nonlocal written
+        time.sleep(0.02)
+        write(writer, *given)
+        written += sum(len(piece) for piece in given)
+        if fails and written > 3 * PIECE:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ContentWriter, "write", slow)
+    for fails in (False, True):
+        sent = written = 0
+        made = site("POST", "/objects?object-name=x", pieces(), Content_Type="text/plain")
+        assert made.status_code == (500 if fails else 201)
+        assert len(site.files()) == 1, "only what was kept whole"
+    assert held <= 2 * PIECE + 65_536
+
+
+def test_damage_at_the_end_cuts_the_answer_short(site: Site) -> None:
+    object_id = site.make()
+    site("POST", f"/objects/{object_id}/contents", b"0" * (3 * PIECE), Content_Type="text/plain")
+    site.files()[0].write_bytes(b"0" * (3 * PIECE - 1) + b"X")
+    damaged = site("GET", f"/objects/{object_id}/content-media")
+    assert damaged.headers["content-length"] == str(3 * PIECE)
+    assert damaged.content == b"0" * (2 * PIECE), "never whole"
 
 
 def test_content_is_replaced_and_the_former_file_goes(site: Site) -> None:

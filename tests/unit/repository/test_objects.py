@@ -3,9 +3,11 @@
 import threading
 from functools import partial
 
+import msgspec
 import pytest
+import sqlalchemy as sa
 
-from muniment.repository import changes, object_types, objects, repositories, text
+from muniment.repository import changes, creation, object_types, objects, repositories, text
 from muniment.repository.acls import Permission, Principals
 from muniment.repository.changes import START
 from muniment.repository.objects import StoredObject
@@ -21,6 +23,7 @@ from muniment.repository.refusals import (
     VersionConflict,
     WrongValue,
 )
+from muniment.repository.text import Found
 from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
 
 
@@ -329,7 +332,7 @@ def test_a_folder_into_which_something_is_being_put_is_not_deleted(shelf: Shelf)
     deleting = threading.Thread(target=delete, daemon=True)
     with shelf.database.begin() as cx:
         given: dict[str, Given] = {"object_name": "d"}
-        inside = objects.create(cx, shelf.repository, catalogue, MARTA, "document", given, cabinet.id, None, 0)
+        inside = creation.create(cx, shelf.repository, catalogue, MARTA, "document", given, cabinet.id, None, 0)
         deleting.start()
         assert tried.wait(10)
         deleting.join(0.3)
@@ -373,6 +376,70 @@ def test_every_object_is_read_once_in_order(shelf: Shelf) -> None:
             after = batch[-1].seq
         assert list(objects.rows(cx, shelf.repository.id, [*made, "0900000000000000"])) == made
     assert found == made
+
+
+def test_objects_and_texts_are_looked_up_however_many_there_are(shelf: Shelf) -> None:
+    if shelf.database.dialect != "sqlite":
+        return  # It chooses by what it has counted.
+    kept = shelf.store.put([b"12345"])
+    ids = [shelf.create({"object_name": "x"}, content=kept).id, *(f"{number:016x}" for number in range(24))]
+    plans: list[str] = []
+
+    def explain(connection: sa.Connection, _cursor: object, statement: str, values: object, *_rest: object) -> None:
+        if not statement.startswith("EXPLAIN"):
+            rows = connection.exec_driver_sql("EXPLAIN QUERY PLAN " + statement, values)  # type: ignore[arg-type]
+            plans.extend(row.detail for row in rows)
+
+    with shelf.database.read() as cx:
+        sa.event.listen(cx, "before_cursor_execute", explain)
+        objects.rows(cx, shelf.repository.id, ids)
+        text.text_of(cx, ids)
+    assert [plan.partition("(")[2] for plan in plans] == ["id=?)", "object_id=?)"]
+
+
+def test_many_are_made_as_one_is(shelf: Shelf) -> None:
+    cabinet = shelf.create({"object_name": "c"}, type_name="cabinet")
+    given = {"object_name": "a", "title": "t", "a_content_type": "text/plain"}
+    alone = shelf.create(given, folder_id=cabinet.id)
+    contents = [shelf.store.put([text]) for text in (b"one", b"two", b"three")]
+    wanted = [
+        creation.New("document", given, cabinet.id),
+        creation.New("document", given, cabinet.id, contents[0], Found("one")),
+        creation.New("document", given, cabinet.id, contents[1], Found(" ", "Nothing.")),
+        creation.New("document", given, None, contents[2]),
+    ]
+    with shelf.database.begin() as cx:
+        made = creation.create_all(cx, shelf.repository, shelf.catalogue(), MARTA, wanted, alone.created)
+    before = len(noted(shelf)) - len(made)
+    with shelf.database.read() as cx:
+        kept = objects.rows(cx, shelf.repository.id, [each.id for each in made])
+        assert [msgspec.structs.replace(each, position=None) for each in made] == list(kept.values())
+        assert text.text_of(cx, list(kept)) == {made[1].id: "one"}
+        states = [text.status(cx, each.id) for each in made]
+        lines = changes.after(cx, shelf.repository.id, START, 100)[before:]
+    assert [state.state for state in states] == ["empty", "done", "empty", "waiting"]
+    assert states[2].reason == "Nothing."
+    assert [(line.object_id, line.kind, line.position) for line in lines] == [
+        (each.id, "created", each.position) for each in made
+    ]
+    same = msgspec.structs.replace(made[0], seq=alone.seq, id=alone.id, position=alone.position)
+    assert same == alone
+    assert made[3].folder_id is None
+    after = shelf.create(given)
+    assert after.seq == made[-1].seq + 1
+
+
+def test_of_many_none_is_made_when_one_may_not_be(shelf: Shelf) -> None:
+    cabinet = shelf.create({"object_name": "c"}, type_name="cabinet")
+    before = noted(shelf)
+    for folder_id, name, refusal in ((cabinet.id, "b", UnknownObject), (None, " ", WrongValue)):
+        wanted = [
+            creation.New("document", {"object_name": "a"}),
+            creation.New("document", {"object_name": name}, folder_id),
+        ]
+        with pytest.raises(refusal), shelf.database.begin() as cx:
+            creation.create_all(cx, shelf.repository, shelf.catalogue(), JON, wanted, shelf.now)
+    assert noted(shelf) == before
 
 
 def test_values_spell_out_what_can_be_searched(shelf: Shelf) -> None:

@@ -4,6 +4,7 @@ Sources: repository.md 8.4; RFC 9110 14 (ranges), 13 (conditions); RFC 6266 (fil
 attachment that no browser may interpret: ``nosniff`` and ``Content-Security-Policy: sandbox``.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from urllib.parse import quote
@@ -225,10 +226,15 @@ def _wanted(request: Request, content: StoredContent, etag: str) -> tuple[int, i
 
 
 async def _pieces(half: RepositoryHalf, first: bytes, rest: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Give out pieces; the next one is read, and its digest taken, while one is on its way to the caller."""
     piece = first
     while piece:
-        yield piece
-        piece = await half.desk.off_loop(next, rest, b"")
+        following = asyncio.create_task(half.desk.off_loop(next, rest, b""))
+        try:
+            yield piece
+            piece = await following
+        finally:
+            following.cancel()
 
 
 ADDRESSES: tuple[Address, ...] = (

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.db import Busy
-from muniment.repository import acls, object_types, objects, text
+from muniment.repository import acls, creation, object_types, objects, text
 from muniment.repository.acls import Principals
 from muniment.repository.content import StoredContent
 from muniment.repository.endpoints import representations, spelling, uploads
@@ -195,7 +195,7 @@ def _may_create(
 ) -> None:
     catalogue = object_types.catalogue(cx, repository.id)
     _check_root(catalogue, type_name, root)
-    objects.may_create(cx, repository, catalogue, principals, type_name, folder_id)
+    creation.may_create(cx, repository, catalogue, principals, type_name, folder_id)
 
 
 def _created(
@@ -212,7 +212,7 @@ def _created(
     _check_root(catalogue, said.type, root)
     if content is not None and catalogue.is_a(said.type, "folder"):
         raise WrongValue("A folder holds objects, not content.")
-    stored = objects.create(cx, repository, catalogue, principals, said.type, said.properties, folder_id, content, now)
+    stored = creation.create(cx, repository, catalogue, principals, said.type, said.properties, folder_id, content, now)
     return _shown(cx, stored, catalogue)
 
 

@@ -4,16 +4,17 @@ Sources: repository.md 8.2 (bodies) and 8.4 (multipart as clients really send it
 RFC 2046 5.1, RFC 7578.
 """
 
+import asyncio
 import mimetypes
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
-from muniment.repository.content import PIECE, ContentWriter, StoredContent
+from muniment.repository.content import PIECE, StoredContent
 from muniment.repository.endpoints import spelling
 from muniment.repository.endpoints.half import RepositoryHalf
 from muniment.repository.options import RepositoryNames
@@ -93,11 +94,13 @@ def read_metadata(body: bytes, media_type: str, names: RepositoryNames) -> Metad
 async def raw_content(request: Request, half: RepositoryHalf) -> StoredContent:
     """Keep a body as it comes. Raises UnsupportedMediaType, TooLarge; then, as when it ends early, nothing is kept."""
     check_encoding(request)
-    writer = half.store.writer()
+    keeping = _Keeping(half)
     try:
-        return await _kept(half, writer, bodies.pieces(request, half.options.max_content_bytes))
+        async for piece in bodies.pieces(request, half.options.max_content_bytes):
+            await keeping.take(piece)
+        return await keeping.finish()
     except BaseException:
-        writer.abort()
+        keeping.abort()
         raise
 
 
@@ -127,14 +130,53 @@ def servable(media_type: str) -> str:
     return media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
 
 
+class _Keeping:
+    """Content on its way into the store: what has arrived is written, and its digest taken, while more arrives."""
+
+    def __init__(self, half: RepositoryHalf) -> None:
+        self._half = half
+        self._writer = half.store.writer()
+        self._arrived: list[bytes] = []
+        self._size = 0
+        self._writing: asyncio.Task[None] | None = None
+
+    async def take(self, data: bytes) -> None:
+        """Take the next bytes; waits when the disk does not keep up, so that no more than two pieces are held."""
+        self._arrived.append(data)
+        self._size += len(data)
+        if self._size >= PIECE:
+            await self._written()
+            write = self._half.desk.off_loop(self._writer.write, *self._arrived)
+            self._writing = asyncio.create_task(write)
+            self._arrived, self._size = [], 0
+
+    async def finish(self) -> StoredContent:
+        """Keep all that was taken."""
+        await self._written()
+        return await self._half.desk.off_loop(self._last)
+
+    def abort(self) -> None:
+        """Forget what was taken."""
+        if self._writing is not None:
+            self._writing.cancel()
+        self._writer.abort()
+
+    def _last(self) -> StoredContent:
+        self._writer.write(*self._arrived)
+        return self._writer.finish()
+
+    async def _written(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            await writing
+
+
 class _Receiving:
     """A multipart body on its way in."""
 
     def __init__(self, half: RepositoryHalf) -> None:
         self._half = half
-        self._writer: ContentWriter | None = None
-        self._waiting: list[bytes] = []
-        self._waiting_size = 0
+        self._content: _Keeping | None = None
         self._size = 0
         self._metadata: list[bytes] | None = None
         self._metadata_type = ""
@@ -160,26 +202,23 @@ class _Receiving:
         if self._metadata is None:
             raise Malformed("The multipart body has no part with the object's metadata.")
         said = read_metadata(b"".join(self._metadata), self._metadata_type, options.names)
-        content = None
-        if self._writer is not None:
-            await self._flush(self._writer)
-            content = await self._half.desk.off_loop(self._writer.finish)
+        content = await self._content.finish() if self._content is not None else None
         return Upload(said, content, self._media_type)
 
     def abort(self) -> None:
-        if self._writer is not None:
-            self._writer.abort()
+        if self._content is not None:
+            self._content.abort()
 
     def _begin(self, headers: Mapping[str, str]) -> None:
         if headers.get("content-transfer-encoding", "binary").strip().lower() not in ("binary", "8bit", "7bit"):
             raise UnsupportedMediaType("The parts of the body must not be transfer-encoded.")
         stated = headers.get("content-type", "").strip()
         kind = stated.partition(";")[0].strip().lower()
-        first = self._metadata is None and self._writer is None
+        first = self._metadata is None and self._content is None
         if self._metadata is None and (is_metadata(kind) or (first and kind in _PLAIN)):
             self._metadata, self._metadata_type, self._into = [], kind, "metadata"
-        elif self._writer is None:
-            self._writer, self._media_type, self._into = self._half.store.writer(), stated, "content"
+        elif self._content is None:
+            self._content, self._media_type, self._into = _Keeping(self._half), stated, "content"
         else:
             raise NotOfferedYet("More than one content of an object is not offered yet.")
         self._size = 0
@@ -190,18 +229,10 @@ class _Receiving:
             if self._size > self._half.options.max_metadata_bytes:
                 raise TooLarge(f"The metadata is larger than {self._half.options.max_metadata_bytes} bytes.")
             self._metadata.append(data)
-        elif self._writer is not None:
+        elif self._content is not None:
             if self._size > self._half.options.max_content_bytes:
                 raise TooLarge(f"The content is larger than {self._half.options.max_content_bytes} bytes.")
-            self._waiting.append(data)
-            self._waiting_size += len(data)
-            if self._waiting_size >= PIECE:
-                await self._flush(self._writer)
-
-    async def _flush(self, writer: ContentWriter) -> None:
-        if self._waiting:
-            await self._half.desk.off_loop(writer.write, b"".join(self._waiting))
-            self._waiting, self._waiting_size = [], 0
+            await self._content.take(data)
 
 
 class _Parts:
@@ -250,20 +281,6 @@ class _Parts:
 
     def _end(self) -> None:
         self.ended = True
-
-
-async def _kept(half: RepositoryHalf, writer: ContentWriter, pieces: AsyncIterator[bytes]) -> StoredContent:
-    waiting: list[bytes] = []
-    size = 0
-    async for piece in pieces:
-        waiting.append(piece)
-        size += len(piece)
-        if size >= PIECE:
-            await half.desk.off_loop(writer.write, b"".join(waiting))
-            waiting, size = [], 0
-    if waiting:
-        await half.desk.off_loop(writer.write, b"".join(waiting))
-    return await half.desk.off_loop(writer.finish)
 
 
 def _from_xml(body: bytes, names: RepositoryNames) -> Metadata:

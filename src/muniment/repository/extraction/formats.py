@@ -30,7 +30,13 @@ _SUFFIXES: dict[str, Format] = {
     "xml": "xml",
     "eml": "mail",
 }
-_BINARY = (
+_MARKS = (
+    (b"PK\x03\x04", "packed"),
+    (b"PK\x05\x06", "packed"),
+    (b"PK\x07\x08", "packed"),
+    (b"\x1f\x8b", "gzip"),
+    (b"{\\rtf", "rtf"),
+    (b"\xd0\xcf\x11\xe0", "old office"),
     (b"\x89PNG", "a picture"),
     (b"\xff\xd8\xff", "a picture"),
     (b"GIF8", "a picture"),
@@ -43,7 +49,7 @@ _BINARY = (
     (b"(\xb5/\xfd", "Zstandard data"),
     (b"\x7fELF", "a program"),
 )
-_HTML = re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL)
+_HTML = re.compile(rb"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL)
 _XML = re.compile(rb"\s*<\?xml[\s]")
 _XHTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
 _MAIL = re.compile(rb"(?:Received|Return-Path|Delivered-To|Message-ID|MIME-Version|From|Date):[ \t]", re.IGNORECASE)
@@ -55,38 +61,62 @@ def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format
 
     Raises Unsupported for a kind that is not read, Unreadable where the bytes are broken or locked.
     """
+    match _marked(head):
+        case "pdf" | "gzip" | "rtf" as found:
+            return found
+        case "packed":
+            return _packed_format(file)
+        case "old office":
+            raise _old_office(file)
+        case "tar":
+            raise Unsupported("The file is a tar archive; archives are not read.")
+        case "":
+            return _marked_up(head, name, media_type.partition(";")[0].strip().lower())
+        case unread:
+            raise Unsupported(f"The file is {unread}; those are not read.")
+
+
+def is_plain(head: bytes, name: str, media_type: str) -> bool:
+    """Say whether the file is declared to be plain text, without a charset, and its first bytes do not deny it."""
+    stated, suffix = media_type.strip().lower(), _suffix(name)
+    if ";" in stated or _marked(head) or _declared(suffix, stated):
+        return False
+    return _is_declared_plain(suffix, stated)
+
+
+def _marked(head: bytes) -> str:
     if b"%PDF-" in head[:1024]:
         return "pdf"
-    if head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")):
-        return _packed_format(file)
-    if head.startswith(b"\x1f\x8b"):
-        return "gzip"
-    if head.startswith(b"{\\rtf"):
-        return "rtf"
-    if head.startswith(b"\xd0\xcf\x11\xe0"):
-        raise _old_office(file)
     if head[257:262] == b"ustar":
-        raise Unsupported("The file is a tar archive; archives are not read.")
-    for mark, kind in _BINARY:
-        if head.startswith(mark):
-            raise Unsupported(f"The file is {kind}; those are not read.")
-    return _marked_up(head, name, media_type.partition(";")[0].strip().lower())
+        return "tar"
+    return next((kind for mark, kind in _MARKS if head.startswith(mark)), "")
 
 
 def _marked_up(head: bytes, name: str, media_type: str) -> Format:
-    suffix = name.rpartition(".")[2].lower()
-    if found := _DECLARED.get(media_type) or _SUFFIXES.get(suffix):
+    suffix = _suffix(name)
+    if found := _declared(suffix, media_type):
         return "html" if found == "xml" and _XHTML.search(head) else found
-    if media_type.endswith("+xml"):
-        return "xml"
-    bare = head.removeprefix(b"\xef\xbb\xbf")
-    if media_type in {"text/plain", "text/markdown"} or suffix in {"txt", "md"}:
+    if _is_declared_plain(suffix, media_type):
         return "text"
+    bare = head.removeprefix(b"\xef\xbb\xbf")
     if _HTML.match(bare):
         return "html"
     if _XML.match(bare):
         return "html" if _XHTML.search(head) else "xml"
     return "mail" if _MAIL.match(bare) and len(_HEADER.findall(head)) >= 2 else "text"
+
+
+def _declared(suffix: str, media_type: str) -> Format | None:
+    found = _DECLARED.get(media_type) or _SUFFIXES.get(suffix)
+    return "xml" if found is None and media_type.endswith("+xml") else found
+
+
+def _is_declared_plain(suffix: str, media_type: str) -> bool:
+    return media_type in {"text/plain", "text/markdown"} or suffix in {"txt", "md"}
+
+
+def _suffix(name: str) -> str:
+    return name.rpartition(".")[2].lower()
 
 
 def _packed_format(file: BinaryIO) -> Format:

@@ -1,6 +1,10 @@
-"""The extractor: takes files from the queue, has each read in the sandbox, and keeps what comes of it."""
+"""The extractor: takes files from the queue, has each read in the sandbox, and keeps what comes of it.
+
+A small plain text is read on the spot: nothing is parsed there, and nobody waits for a process.
+"""
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -10,13 +14,14 @@ import structlog
 
 from muniment.db import Busy, Database, Instant
 from muniment.repository import text
-from muniment.repository.extraction.findings import Poisoned, Unreadable, Unsupported
+from muniment.repository.extraction import plain
+from muniment.repository.extraction.findings import Extracted, Poisoned, Unreadable, Unsupported
 from muniment.repository.extraction.process import Reader, Stopped, Unstarted, limits
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.text import Job
 from muniment.web.refusals import Refusal
 
-_IDLE_SECONDS = 0.3
+_IDLE_SECONDS = 0.05
 _TROUBLE_SECONDS = 2.0
 _RENEWED: Instant = text.LEASE // 3
 
@@ -106,7 +111,9 @@ def _handle(
     held = _Held(database, job, stop, clock)
     try:
         with store.open(job.content_key) as content:
-            found = reader.read(content.fileno(), job.file_name, job.media_type, held)
+            found = _plain(content.fileno(), job, reader.characters) or reader.read(
+                content.fileno(), job.file_name, job.media_type, held
+            )
     except (Refusal, OSError) as error:
         _failed(database, job, f"Its content could not be opened: {error}", "retry", clock())
     except (Stopped, Unstarted) as error:
@@ -123,6 +130,13 @@ def _handle(
     else:
         with database.begin() as cx:
             text.finish(cx, job, found.text, clock(), found.note)
+
+
+def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
+    if os.fstat(descriptor).st_size > plain.LARGEST:
+        return None
+    # At a place of its own: whoever reads the file next begins at its beginning.
+    return plain.read(os.pread(descriptor, plain.LARGEST + 1, 0), job.file_name, job.media_type, characters)
 
 
 def _failed(

@@ -49,6 +49,11 @@ class Reader:
         self._channel: socket.socket | None = None
         self._left = 0
 
+    @property
+    def characters(self) -> int:
+        """Most characters of one file's text that are kept."""
+        return self._limits.characters
+
     def __enter__(self) -> Self:
         return self
 

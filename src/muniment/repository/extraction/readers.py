@@ -14,8 +14,8 @@ import lxml.etree
 import pypdfium2
 import xberg
 
-from muniment.repository.extraction import formats, markup, packed
-from muniment.repository.extraction.characters import decoded, tidied
+from muniment.repository.extraction import formats, markup, packed, plain
+from muniment.repository.extraction.characters import decoded
 from muniment.repository.extraction.findings import Extracted, Limits, Unreadable, Unsupported
 from muniment.repository.extraction.formats import Format
 
@@ -40,10 +40,7 @@ _ENCRYPTED = "The file is encrypted: it opens with a password only."
 def read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
     """Read the text of a file. Raises Unreadable, Unsupported; a file that defeats its library may raise anything."""
     found = _read(file, name, media_type, limits)
-    text = tidied(found.text, limits.characters)
-    if len(text) == limits.characters:
-        return Extracted(text, f"Only the first {limits.characters} characters were kept.")
-    return Extracted(text, found.note)
+    return plain.kept(found.text, found.note, limits.characters)
 
 
 def _read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
