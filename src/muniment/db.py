@@ -1,6 +1,6 @@
 """One database, SQLite by default and PostgreSQL for several nodes: transactions and migrations."""
 
-import os
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ import alembic.script
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 Half = Literal["directory", "repository"]
 Instant = int
@@ -40,7 +40,11 @@ BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 class Busy(Exception):
-    """The database could not be written within the time allowed; the caller may try again."""
+    """The database could not be used within the time allowed; the caller may try again."""
+
+
+class Unwritable(Busy):
+    """The database takes no writes: its disk is full, cannot be written, or it is read-only. Nothing was changed."""
 
 
 class SchemaMismatch(Exception):
@@ -81,26 +85,31 @@ class Database:
     def begin(self) -> Iterator[Connection]:
         """Open a write transaction: committed when the block ends, rolled back when it raises.
 
-        Raises Busy when another writer holds the database for longer than allowed.
+        Raises Busy when another writer holds the database for longer than allowed or it cannot be reached, Unwritable
+        when it cannot take writes.
         """
         if self.dialect == "postgresql":
-            with _busy_named(), self._engine.begin() as connection:
+            with _named(), self._engine.begin() as connection:
                 yield connection
             return
         if not self._writer.acquire(timeout=self._busy_seconds):
             raise Busy("The database is busy with other writes.")
         try:
-            with _busy_named(), self._engine.connect() as connection:
+            with _named(), self._engine.connect() as connection:
                 connection = connection.execution_options(muniment_write=True)
                 with connection.begin():
                     yield connection
+        except Unwritable:
+            # A connection opened while the file could not be written stays read-only for as long as it lives.
+            self._engine.dispose()
+            raise
         finally:
             self._writer.release()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Open a read-only snapshot: every statement in the block sees the same state."""
-        with _busy_named(), self._engine.connect() as connection:
+        with _named(), self._engine.connect() as connection:
             if self.dialect == "postgresql":
                 connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
@@ -167,8 +176,9 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.execute("PRAGMA cache_size=-8000")
         cursor.close()
-        if url.database and url.database != ":memory:" and Path(url.database).exists():
-            os.chmod(url.database, 0o600)
+        file = Path(url.database or ":memory:")
+        if file.exists() and file.stat().st_mode & 0o777 != 0o600:
+            file.chmod(0o600)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -179,16 +189,56 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
 
 
 @contextmanager
-def _busy_named() -> Iterator[None]:
+def _named() -> Iterator[None]:
+    """Tell what is no bug by its name: a database that is busy, gone, full or read-only."""
     try:
         yield
-    except OperationalError as error:
-        text = str(error.orig)
-        if "database is locked" in text or "lock timeout" in text or "deadlock detected" in text:
-            raise Busy("The database is busy with other writes.") from error
-        raise
+    except DBAPIError as error:
+        trouble = _trouble(error)
+        if trouble is None:
+            raise
+        raise type(trouble)(*trouble.args) from error
     except sa.exc.TimeoutError as error:
         raise Busy("Every connection to the database is in use.") from error
+
+
+def _trouble(error: DBAPIError) -> Busy | None:
+    if isinstance(error.orig, sqlite3.Error):
+        return _SQLITE_TROUBLE.get(error.orig.sqlite_errorcode & 0xFF)  # the low byte is the primary code
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return _POSTGRESQL_TROUBLE.get(state) or _POSTGRESQL_TROUBLE.get(state[:2])
+    return _GONE if isinstance(error, OperationalError) else None
+
+
+_BUSY = Busy("The database is busy with other writes.")
+_GONE = Busy("The database cannot be reached at the moment.")
+_FULL = Unwritable("The database cannot be written: its disk is full.")
+_READ_ONLY = Unwritable("The database cannot be written: it is read-only.")
+_BROKEN = Unwritable("The database cannot be written: its disk reports an error.")
+
+_SQLITE_TROUBLE = {
+    sqlite3.SQLITE_BUSY: _BUSY,
+    sqlite3.SQLITE_LOCKED: _BUSY,
+    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_READONLY: _READ_ONLY,
+    sqlite3.SQLITE_IOERR: _BROKEN,
+    sqlite3.SQLITE_CANTOPEN: _GONE,
+}
+# Appendix A of PostgreSQL's manual; two characters are a whole class.
+_POSTGRESQL_TROUBLE = {
+    "40P01": _BUSY,
+    "55P03": _BUSY,
+    "57014": _BUSY,
+    "53100": _FULL,
+    "25006": _READ_ONLY,
+    "58030": _BROKEN,
+    "53300": _GONE,
+    "57P01": _GONE,
+    "57P02": _GONE,
+    "57P03": _GONE,
+    "08": _GONE,
+}
 
 
 def _alembic(half: Half) -> alembic.config.Config:

@@ -4,13 +4,14 @@ A file is written beside its place, brought to the disk, then renamed into it. A
 in ``incoming``, a crash after it a file that no object names; both are found by their age.
 """
 
+import errno
 import hashlib
 import os
 import re
 import threading
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,9 +19,22 @@ import msgspec
 
 from muniment.db import SECOND, Instant
 from muniment.repository.refusals import ContentDamaged
+from muniment.web.refusals import NotStored
 
 PIECE = 262_144
 """Bytes that are read or written at one time."""
+
+_REFUSED_BY_DISK = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+}
 
 _KEY = re.compile(r"[0-9a-f]{32}")
 
@@ -44,11 +58,12 @@ class ContentWriter:
         self._size = 0
         # A request may be given up while a thread still writes for it: the file must not be closed under its hands.
         self._lock = threading.Lock()
-        self._file: BinaryIO | None = open(self._part, "xb", buffering=0)  # noqa: SIM115 - closed by finish or abort
+        with _kept():
+            self._file: BinaryIO | None = open(self._part, "xb", buffering=0)  # noqa: SIM115 - closed by finish or abort
 
     def write(self, piece: bytes) -> None:
-        """Add bytes."""
-        with self._lock:
+        """Add bytes. Raises NotStored."""
+        with self._lock, _kept():
             file = self._opened()
             left = memoryview(piece)
             while left:
@@ -57,8 +72,8 @@ class ContentWriter:
             self._size += len(piece)
 
     def finish(self) -> StoredContent:
-        """Keep what was written: from here on it survives a power cut. Raises OSError; then nothing is kept."""
-        with self._lock:
+        """Keep what was written: from here on it survives a power cut. Raises NotStored; then nothing is kept."""
+        with self._lock, _kept():
             file = self._opened()
             try:
                 os.fsync(file.fileno())
@@ -172,6 +187,17 @@ class ContentStore:
                     with suppress(FileNotFoundError):
                         if _KEY.fullmatch(place.name) and place.stat().st_mtime < limit:
                             yield place.name
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """Tell a disk that takes nothing from a bug."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _REFUSED_BY_DISK:
+            raise
+        raise NotStored(f"The content cannot be kept: {os.strerror(error.errno).lower()}.") from error
 
 
 def _place(folder: Path, key: str) -> Path:
