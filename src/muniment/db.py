@@ -54,6 +54,8 @@ class SchemaMismatch(Exception):
 class Database:
     """A pool of connections that gives out read snapshots and write transactions.
 
+    ``busy_seconds`` is how long a write waits for the others'.
+
     ``url`` is an SQLAlchemy address: ``sqlite:////path/file.db`` or ``postgresql+psycopg://...``. A process
     makes its own: a Database must not cross a fork.
     """
@@ -64,7 +66,7 @@ class Database:
             "sqlite" if parsed.get_backend_name() == "sqlite" else "postgresql"
         )
         self._writer = threading.Lock()
-        self._busy_seconds = busy_seconds
+        self.busy_seconds = busy_seconds
         if self.dialect == "sqlite":
             self._engine = _sqlite_engine(parsed, busy_seconds)
         else:
@@ -92,7 +94,7 @@ class Database:
             with _named(), self._engine.begin() as connection:
                 yield connection
             return
-        if not self._writer.acquire(timeout=self._busy_seconds):
+        if not self._writer.acquire(timeout=self.busy_seconds):
             raise Busy("The database is busy with other writes.")
         try:
             with _named(), self._engine.connect() as connection:
