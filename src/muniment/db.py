@@ -1,6 +1,6 @@
 """One database, SQLite by default and PostgreSQL for several nodes: transactions and migrations."""
 
-import os
+import sqlite3
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 Half = Literal["directory", "repository"]
 Instant = int
@@ -44,7 +44,11 @@ BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 class Busy(Exception):
-    """The database could not be written within the time allowed; the caller may try again."""
+    """The database could not be used within the time allowed; the caller may try again."""
+
+
+class Unwritable(Busy):
+    """The database takes no writes: its disk is full, cannot be written, or it is read-only. Nothing was changed."""
 
 
 class SchemaMismatch(Exception):
@@ -53,6 +57,8 @@ class SchemaMismatch(Exception):
 
 class Database:
     """A pool of connections that gives out read snapshots and write transactions.
+
+    ``busy_seconds`` is how long a write waits for the others'.
 
     ``url`` is an SQLAlchemy address: ``sqlite:////path/file.db`` or ``postgresql+psycopg://...``. A process
     makes its own: a Database must not cross a fork.
@@ -65,7 +71,7 @@ class Database:
         )
         self._writer = threading.Lock()
         self._readers: deque[Connection] = deque()
-        self._busy_seconds = busy_seconds
+        self.busy_seconds = busy_seconds
         if self.dialect == "sqlite":
             self._engine = _sqlite_engine(parsed, busy_seconds)
         else:
@@ -86,19 +92,24 @@ class Database:
     def begin(self) -> Iterator[Connection]:
         """Open a write transaction: committed when the block ends, rolled back when it raises.
 
-        Raises Busy when another writer holds the database for longer than allowed.
+        Raises Busy when another writer holds the database for longer than allowed or it cannot be reached, Unwritable
+        when it cannot take writes.
         """
         if self.dialect == "postgresql":
-            with _busy_named(), self._engine.begin() as connection:
+            with _named(), self._engine.begin() as connection:
                 yield connection
             return
-        if not self._writer.acquire(timeout=self._busy_seconds):
+        if not self._writer.acquire(timeout=self.busy_seconds):
             raise Busy("The database is busy with other writes.")
         try:
-            with _busy_named(), self._engine.connect() as connection:
+            with _named(), self._engine.connect() as connection:
                 connection = connection.execution_options(muniment_write=True)
                 with connection.begin():
                     yield connection
+        except Unwritable:
+            # A connection opened while the file could not be written stays read-only for as long as it lives.
+            self._engine.dispose()
+            raise
         finally:
             self._writer.release()
 
@@ -119,7 +130,7 @@ class Database:
 
     @contextmanager
     def _read_postgresql(self) -> Iterator[Connection]:
-        with _busy_named(), self._engine.connect() as connection:
+        with _named(), self._engine.connect() as connection:
             connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
                 yield connection
@@ -140,20 +151,21 @@ class _Snapshot:
         try:
             self._connection = self._kept.pop()
         except IndexError:
-            with _busy_named():
+            with _named():
                 self._connection = self._opened()
         self._driver = _driver(self._connection)
         self._driver.execute("BEGIN")
         return self._connection
 
     def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        failed = isinstance(error, DBAPIError)
         self._driver.rollback()
-        if len(self._kept) < _KEPT_READERS:
-            self._kept.append(self._connection)
-        else:
+        if failed or len(self._kept) >= _KEPT_READERS:
             self._connection.close()
-        if isinstance(error, OperationalError):
-            with _busy_named():
+        else:
+            self._kept.append(self._connection)
+        if failed and error is not None:
+            with _named():
                 raise error
 
     def _opened(self) -> Connection:
@@ -253,8 +265,9 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.execute("PRAGMA cache_size=-8000")
         cursor.close()
-        if url.database and url.database != ":memory:" and Path(url.database).exists():
-            os.chmod(url.database, 0o600)
+        file = Path(url.database or ":memory:")
+        if file.exists() and file.stat().st_mode & 0o777 != 0o600:
+            file.chmod(0o600)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -271,16 +284,56 @@ def _driver(connection: Connection) -> Any:
 
 
 @contextmanager
-def _busy_named() -> Iterator[None]:
+def _named() -> Iterator[None]:
+    """Tell what is no bug by its name: a database that is busy, gone, full or read-only."""
     try:
         yield
-    except OperationalError as error:
-        text = str(error.orig)
-        if "database is locked" in text or "lock timeout" in text or "deadlock detected" in text:
-            raise Busy("The database is busy with other writes.") from error
-        raise
+    except DBAPIError as error:
+        trouble = _trouble(error)
+        if trouble is None:
+            raise
+        raise type(trouble)(*trouble.args) from error
     except sa.exc.TimeoutError as error:
         raise Busy("Every connection to the database is in use.") from error
+
+
+def _trouble(error: DBAPIError) -> Busy | None:
+    if isinstance(error.orig, sqlite3.Error):
+        return _SQLITE_TROUBLE.get(error.orig.sqlite_errorcode & 0xFF)  # the low byte is the primary code
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return _POSTGRESQL_TROUBLE.get(state) or _POSTGRESQL_TROUBLE.get(state[:2])
+    return _GONE if isinstance(error, OperationalError) else None
+
+
+_BUSY = Busy("The database is busy with other writes.")
+_GONE = Busy("The database cannot be reached at the moment.")
+_FULL = Unwritable("The database cannot be written: its disk is full.")
+_READ_ONLY = Unwritable("The database cannot be written: it is read-only.")
+_BROKEN = Unwritable("The database cannot be written: its disk reports an error.")
+
+_SQLITE_TROUBLE = {
+    sqlite3.SQLITE_BUSY: _BUSY,
+    sqlite3.SQLITE_LOCKED: _BUSY,
+    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_READONLY: _READ_ONLY,
+    sqlite3.SQLITE_IOERR: _BROKEN,
+    sqlite3.SQLITE_CANTOPEN: _GONE,
+}
+# Appendix A of PostgreSQL's manual; two characters are a whole class.
+_POSTGRESQL_TROUBLE = {
+    "40P01": _BUSY,
+    "55P03": _BUSY,
+    "57014": _BUSY,
+    "53100": _FULL,
+    "25006": _READ_ONLY,
+    "58030": _BROKEN,
+    "53300": _GONE,
+    "57P01": _GONE,
+    "57P02": _GONE,
+    "57P03": _GONE,
+    "08": _GONE,
+}
 
 
 def _alembic(half: Half) -> alembic.config.Config:

@@ -6,6 +6,7 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -38,16 +39,16 @@ def initialised(data: Path) -> str:
 
 
 class Server:
-    """A server in a process of its own."""
+    """A server in a process of its own, started by the words of ``within``, if there are any."""
 
-    def __init__(self, data: Path, port: int, *arguments: str) -> None:
+    def __init__(self, data: Path, port: int, *arguments: str, within: Sequence[str] = ()) -> None:
         self.data = data
         self.port = port
         self.base = f"https://127.0.0.1:{port}"
         self.log = data.parent / f"{data.name}-{port}.log"
         with self.log.open("wb") as lines:
             self.process = subprocess.Popen(
-                _command(data, "serve", "--port", str(port), *arguments),
+                [*within, *_command(data, "serve", "--port", str(port), *arguments)],
                 stdout=lines,
                 stderr=lines,
                 env=ENVIRONMENT,
@@ -77,6 +78,14 @@ class Server:
                 return
             time.sleep(0.05)
         raise TimeoutError(self.said)
+
+    def answers(self) -> bool:
+        """Whether it answers."""
+        try:
+            with self.client() as http:
+                return http.get("/health/live").status_code == 200
+        except httpx.TransportError:
+            return False
 
     @property
     def said(self) -> str:

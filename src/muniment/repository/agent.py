@@ -239,6 +239,11 @@ class _Followed:
             moved = catch_up(database, self._repository, writer, clock(), limit) != before
         except (Busy, sa.exc.DBAPIError):
             raise
+        except OSError as why:
+            log.warning("indexing waits for room on the disk", repository=self._repository.name, reason=str(why))
+            self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
+            self.close()
+            return False
         except Exception:
             log.exception("indexing failed", repository=self._repository.name)
             self._failures += 1

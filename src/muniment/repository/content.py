@@ -4,13 +4,14 @@ A file is written beside its place, brought to the disk, then renamed into it. A
 in ``incoming``, a crash after it a file that no object names; both are found by their age.
 """
 
+import errno
 import hashlib
 import os
 import re
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,9 +19,22 @@ import msgspec
 
 from muniment.db import SECOND, Instant
 from muniment.repository.refusals import ContentDamaged
+from muniment.web.refusals import NotStored
 
 PIECE = 262_144
 """Bytes that are read or written at one time."""
+
+_REFUSED_BY_DISK = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+}
 
 _KEY = re.compile(r"[0-9a-f]{32}")
 
@@ -44,19 +58,20 @@ class ContentWriter:
         self._size = 0
         # A request may be given up while a thread still writes for it: the file must not be closed under its hands.
         self._lock = threading.Lock()
-        self._file: BinaryIO | None = open(self._part, "xb", buffering=0)  # noqa: SIM115 - closed by finish or abort
+        with _kept():
+            self._file: BinaryIO | None = open(self._part, "xb", buffering=0)  # noqa: SIM115 - closed by finish or abort
 
     def write(self, *pieces: bytes) -> None:
-        """Add bytes, in one or several pieces."""
+        """Add bytes, in one or several pieces. Raises NotStored."""
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        with self._lock:
+        with self._lock, _kept():
             _write(self._opened(), piece)
             self._digest.update(piece)
             self._size += len(piece)
 
     def finish(self) -> StoredContent:
-        """Keep what was written: from here on it survives a power cut. Raises OSError; then nothing is kept."""
-        with self._lock:
+        """Keep what was written: from here on it survives a power cut. Raises NotStored; then nothing is kept."""
+        with self._lock, _kept():
             file = self._opened()
             try:
                 os.fsync(file.fileno())
@@ -113,24 +128,25 @@ class ContentStore:
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
         """Keep several small contents at once: when this returns, all of them survive a power cut.
 
-        Raises OSError; then nothing is kept.
+        Raises NotStored; then nothing is kept.
         """
         # One folder for all: it is brought to the disk once, not once for each.
         shared = uuid.uuid4().hex[:4]
         kept: list[StoredContent] = []
         place = _place(self._folder, shared + uuid.uuid4().hex[4:]).parent
         try:
-            for content in contents:
-                key = shared + uuid.uuid4().hex[4:]
-                kept.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))
-                with open(self._folder / "incoming" / key, "xb", buffering=0) as part:
-                    _write(part, content)
-            for each in kept:
-                _sync(self._folder / "incoming" / each.key)
-            _make_folders(place, self._folder)
-            for each in kept:
-                os.rename(self._folder / "incoming" / each.key, place / each.key)
-            _sync(place)
+            with _kept():
+                for content in contents:
+                    key = shared + uuid.uuid4().hex[4:]
+                    kept.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))
+                    with open(self._folder / "incoming" / key, "xb", buffering=0) as part:
+                        _write(part, content)
+                for each in kept:
+                    _sync(self._folder / "incoming" / each.key)
+                _make_folders(place, self._folder)
+                for each in kept:
+                    os.rename(self._folder / "incoming" / each.key, place / each.key)
+                _sync(place)
         except BaseException:
             for each in kept:
                 (self._folder / "incoming" / each.key).unlink(missing_ok=True)
@@ -198,6 +214,17 @@ class ContentStore:
                     with suppress(FileNotFoundError):
                         if _KEY.fullmatch(place.name) and place.stat().st_mtime < limit:
                             yield place.name
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """Tell a disk that takes nothing from a bug."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _REFUSED_BY_DISK:
+            raise
+        raise NotStored(f"The content cannot be kept: {os.strerror(error.errno).lower()}.") from error
 
 
 def _place(folder: Path, key: str) -> Path:

@@ -9,12 +9,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from muniment.db import Busy
+from muniment.db import Busy, Unwritable
 from muniment.web.refusals import (
     InsecureTransport,
     Malformed,
     MethodNotAllowed,
     NotAcceptable,
+    NotStored,
     Overloaded,
     Refusal,
     TimedOut,
@@ -51,6 +52,7 @@ SHARED: Table = {
     InsecureTransport: Said(403, "tls_required"),
     TimedOut: Said(408, "timed_out"),
     Overloaded: Said(503, "overloaded"),
+    NotStored: Said(507, "insufficient_storage"),
 }
 """What every address answers alike unless its own table says otherwise."""
 
@@ -93,12 +95,17 @@ class Endpoint(Generic[H]):
         except Refusal as refusal:
             return refused(request, refusal, self._table, self._shape)
         except Busy as busy:
-            return refused(request, Overloaded(str(busy), 1), self._table, self._shape)
+            return refused(request, trouble(busy), self._table, self._shape)
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception:
             log.exception("bug", method=request.method, request_id=request.scope.get("muniment.request_id"))
             return self._shape(request, BUG, "Something went wrong in the server; the log has the details.")
+
+
+def trouble(busy: Busy) -> Refusal:
+    """Say to the caller why the database could not be used."""
+    return NotStored(str(busy)) if isinstance(busy, Unwritable) else Overloaded(str(busy))
 
 
 def refused(request: Request, refusal: Refusal, table: Table, shape: Shape) -> Response:
@@ -107,6 +114,8 @@ def refused(request: Request, refusal: Refusal, table: Table, shape: Shape) -> R
     if said is None:
         log.error("refusal without a status", refusal=type(refusal).__name__)
         said = BUG
+    if isinstance(refusal, NotStored):
+        log.error("what was sent cannot be kept", reason=refusal.sentence)
     log.info("refused", refusal=type(refusal).__name__, status=said.status)
     response = shape(request, said, refusal.sentence)
     if isinstance(refusal, Overloaded):

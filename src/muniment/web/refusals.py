@@ -51,3 +51,7 @@ class Overloaded(Refusal):
     def __init__(self, sentence: str, retry_seconds: int = 1) -> None:
         super().__init__(sentence)
         self.retry_seconds = retry_seconds
+
+
+class NotStored(Refusal):
+    """What was sent cannot be kept: a disk is full, read-only or broken. Nothing of it was kept."""

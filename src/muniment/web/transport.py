@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from muniment.db import Busy
-from muniment.web.answers import BUG, SHARED, Shape, refused
+from muniment.web.answers import BUG, SHARED, Shape, refused, trouble
 from muniment.web.options import WebOptions
-from muniment.web.refusals import InsecureTransport, Overloaded, Refusal, TimedOut
+from muniment.web.refusals import InsecureTransport, Refusal, TimedOut
 
 log = structlog.get_logger("muniment.web")
 
@@ -118,7 +118,7 @@ class Transport:
         except Refusal as refusal:
             response = refused(Request(scope, body), refusal, SHARED, self._shape)
         except Busy as busy:
-            response = refused(Request(scope, body), Overloaded(str(busy)), SHARED, self._shape)
+            response = refused(Request(scope, body), trouble(busy), SHARED, self._shape)
         except Exception:
             log.exception("bug", method=scope["method"], path=logged_path(scope["path"]))
             sentence = "Something went wrong in the server; the log has the details."

@@ -33,6 +33,7 @@ from muniment.web.refusals import (
     InsecureTransport,
     Malformed,
     MethodNotAllowed,
+    NotStored,
     Overloaded,
     Refusal,
     TimedOut,
@@ -55,6 +56,7 @@ LOGIN: Table = {
     TimedOut: Said(408, "invalid_request"),
     TooLarge: Said(413, "invalid_request"),
     Overloaded: Said(503, "temporarily_unavailable"),
+    NotStored: Said(507, "temporarily_unavailable"),
 }
 
 TOKENINFO: Table = {

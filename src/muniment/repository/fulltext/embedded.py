@@ -76,6 +76,7 @@ class EmbeddedWriter:
     """
 
     def __init__(self, folder: Path, language: str = "English") -> None:
+        self._folder = folder
         self._analyser = Analyser(language)
         self._schema = fields.schema()
         with failures.refused("the index could not be opened for writing"):
@@ -93,7 +94,8 @@ class EmbeddedWriter:
     def apply(self, documents: Iterable[Document], gone: Collection[str], position: Position) -> None:
         """Replace these documents, drop those gone, and move to the position: all in one commit, or nothing.
 
-        Raises IndexUnavailable when the engine fails; the writer is then of no more use and must be closed.
+        Raises IndexUnavailable when the engine fails, OSError when that is because its disk is full or takes nothing;
+        the writer is then of no more use and must be closed.
         """
         writer = self._writing()
         try:
@@ -107,6 +109,7 @@ class EmbeddedWriter:
                 writer.add_document(fields.position_document(position, self._schema))
                 writer.commit()
         except BaseException:
+            failures.check_room(self._folder)
             with failures.refused("the index could not be taken back to its last commit"):
                 writer.rollback()
                 self._begin()

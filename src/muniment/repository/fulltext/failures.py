@@ -1,11 +1,16 @@
 """What to do when the index engine fails: log it, and say no in our own words."""
 
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import structlog
 
 from muniment.repository.refusals import IndexUnavailable
+
+_ROOM = 64 << 20
 
 log = structlog.get_logger("muniment.repository.fulltext")
 
@@ -23,3 +28,12 @@ def refused(what: str) -> Iterator[None]:
             raise
         log.exception("index engine panicked", what=what)
         raise IndexUnavailable(f"The search index is not available: {what}.") from error
+
+
+def check_room(folder: Path) -> None:
+    """Raise OSError unless the folder's disk takes what a commit may need: else no document is to blame for a failure.
+
+    The engine itself does not say why its thread died.
+    """
+    with tempfile.TemporaryFile(dir=folder) as probe:
+        os.posix_fallocate(probe.fileno(), 0, _ROOM)

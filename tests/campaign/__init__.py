@@ -1,0 +1,1 @@
+"""Long rounds: attacks, faults, and many more of what the other tests do once."""

@@ -1,0 +1,107 @@
+"""Another process holds the database for longer than anybody waits: busy is said, reads go on, nothing hangs.
+
+Source: issue 4, 2: "the database locked for 10 s".
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.campaign.house import PATIENCE, ServedHouse, Visitor, until
+from tests.conftest import Fresh
+
+WORD = "quorum"
+LOCKED = 14
+"""Seconds; a write waits for ten."""
+
+_HOLD = """
+import sys, sqlalchemy as sa
+from muniment.db import Database
+database = Database(sys.argv[1])
+with database.begin() as cx:
+    if database.dialect == "postgresql":
+        cx.exec_driver_sql("LOCK TABLE " + ", ".join(sa.inspect(cx).get_table_names()) + " IN EXCLUSIVE MODE")
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(urls: tuple[str, ...]) -> Iterator[None]:
+    """Have other processes hold the databases."""
+    holders = [
+        subprocess.Popen([sys.executable, "-c", _HOLD, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for url in urls
+    ]
+    try:
+        for holder in holders:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+        yield
+    finally:
+        for holder in holders:
+            holder.communicate(timeout=PATIENCE)
+
+
+def timed(step: Callable[[], httpx.Response]) -> tuple[httpx.Response, float]:
+    began = time.monotonic()
+    answer = step()
+    return answer, time.monotonic() - began
+
+
+@pytest.mark.campaign
+def test_a_database_locked_by_another_process(tmp_path: Path, fresh: Fresh) -> None:
+    house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
+    with house.served() as server:
+        visitor = Visitor(server, house.world)
+        large = b"x" * 3_000_000
+        for number in range(30):
+            assert visitor.create(f"paper {number}", f"{WORD} {number}".encode()).status_code == 201
+        assert visitor.create("large", large).status_code == 201
+        *ids, big = visitor.kept
+        until(lambda: set(ids) <= set(visitor.found(WORD)), "what is kept is not found")
+        visitor.http.timeout = httpx.Timeout(60)
+        before = set(visitor.kept)
+        writes: list[Callable[[], httpx.Response]] = [visitor.sign_in, visitor.refresh]
+        writes += [lambda n=n: visitor.create(f"while locked {n}") for n in range(12)]  # type: ignore[misc]
+        writes += [lambda n=n: visitor.rename(ids[n], f"while locked {n}") for n in range(12)]  # type: ignore[misc]
+        with ThreadPoolExecutor(len(writes)) as pool:
+            with held(house.urls):
+                began = time.monotonic()
+                waiting = [pool.submit(timed, write) for write in writes]
+                reads: list[float] = []
+                while time.monotonic() - began < LOCKED:
+                    for read in (
+                        visitor.tokeninfo,
+                        lambda: visitor.media(big),
+                        lambda: visitor.media(ids[0]),
+                        lambda: visitor.search(WORD),
+                    ):
+                        answer, took = timed(read)
+                        assert answer.status_code == 200, answer.text
+                        reads.append(took)
+                    time.sleep(0.2)
+            done = [each.result() for each in waiting]
+        reads.sort()
+        print(f"{len(reads)} reads while locked: p50 {reads[len(reads) // 2]:.3f} s, longest {reads[-1]:.3f} s")
+        print(f"writes: {sorted((answer.status_code, round(took)) for answer, took in done)}")
+        assert reads[-1] < 5, "a read waited for the writes"
+        assert {503} <= {answer.status_code for answer, _ in done} <= {503, 200, 201}
+        for answer, took in done:
+            assert took < 2 * 10 + 5, "longer than a write may wait"
+            if answer.status_code == 503:
+                assert int(answer.headers["Retry-After"]) >= 1
+        assert visitor.sign_in().status_code == 200
+        assert visitor.create("after").status_code == 201
+        visitor.holds()
+        named = {answer.json()["properties"]["r_object_id"] for answer, _ in done if answer.status_code == 201}
+        assert named <= set(visitor.kept) - before
+        until(lambda: visitor.found(WORD) == sorted(ids), "the index does not come to hold what is kept")
+        assert '"event": "bug"' not in server.said
