@@ -48,7 +48,7 @@ from muniment.web.transport import Transport
 log = structlog.get_logger("muniment.app")
 
 _PURGE_SECONDS = 30
-_PURGE_ROWS = 500
+_PURGE_ROWS = 100
 _LATE: Instant = 60 * SECOND
 _DOCUMENT = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*\.md")
 
@@ -155,7 +155,7 @@ async def _open(halves: _Halves, closing: AsyncExitStack) -> list[Route]:
 
 def _open_directory(halves: _Halves, closing: AsyncExitStack) -> Directory:
     database = Database(halves.installation.database_url("directory"))
-    desk = Desk(database)
+    desk = Desk(database, inline=True)
     closing.callback(desk.close)
     check_schema(database, "directory")
     entrance = gate(halves.installation)

@@ -3,10 +3,10 @@
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import alembic.command
 import alembic.config
@@ -71,6 +71,7 @@ class Database:
         )
         self._writer = threading.Lock()
         self._readers: deque[Connection] = deque()
+        self._writes_on: Connection | None = None
         self.busy_seconds = busy_seconds
         if self.dialect == "sqlite":
             self._engine = _sqlite_engine(parsed, busy_seconds)
@@ -99,19 +100,30 @@ class Database:
             with _named(), self._engine.begin() as connection:
                 yield connection
             return
-        if not self._writer.acquire(timeout=self.busy_seconds):
+        writing = self.writing()
+        try:
+            with _named():
+                yield writing.connection
+        except BaseException as error:
+            writing.roll_back(broken=isinstance(error, Unwritable))
+            raise
+        writing.commit()
+
+    def writing(self, *, wait: bool = True) -> "Writing":
+        """Open SQLite's write transaction. Raises as ``begin`` does, without ``wait`` Busy at once."""
+        if not self._writer.acquire(timeout=self.busy_seconds if wait else 0):
             raise Busy("The database is busy with other writes.")
         try:
-            with _named(), self._engine.connect() as connection:
-                connection = connection.execution_options(muniment_write=True)
-                with connection.begin():
-                    yield connection
-        except Unwritable:
-            # A connection opened while the file could not be written stays read-only for as long as it lives.
-            self._engine.dispose()
+            with _named():
+                if self._writes_on is None:
+                    self._writes_on = _kept(self._engine, muniment_write=True)
+                driver = _driver(self._writes_on)
+                driver.execute(f"PRAGMA busy_timeout = {int(self.busy_seconds * 1000) if wait else 0}")
+                _on_driver(self._writes_on, "BEGIN IMMEDIATE")
+        except BaseException as error:
+            self._written(broken=isinstance(error, Unwritable))
             raise
-        finally:
-            self._writer.release()
+        return Writing(self._writes_on, self._written)
 
     def read(self) -> AbstractContextManager[Connection]:
         """Open a read-only snapshot: every statement in the block sees the same state."""
@@ -121,12 +133,23 @@ class Database:
         """Give back every connection."""
         while self._readers:
             self._readers.pop().close()
+        if self._writes_on is not None:
+            self._writes_on.close()
+            self._writes_on = None
         self._engine.dispose()
 
     @property
     def engine(self) -> Engine:
         """The engine underneath, for migrations and for tests that compare schemas."""
         return self._engine
+
+    def _written(self, broken: bool) -> None:
+        if broken and self._writes_on is not None:
+            # A connection opened while the file could not be written stays read-only for as long as it lives.
+            self._writes_on.invalidate()
+            self._writes_on = None
+            self._engine.dispose()
+        self._writer.release()
 
     @contextmanager
     def _read_postgresql(self) -> Iterator[Connection]:
@@ -137,11 +160,8 @@ class Database:
 
 
 class _Snapshot:
-    """A snapshot of SQLite on a connection kept from one read to the next (decision 0011).
-
-    SQLAlchemy's taking a connection out of the pool, and back, costs more than a look-up. To SQLAlchemy it is in one
-    long transaction; SQLite's own begins and ends here.
-    """
+    """A snapshot of SQLite on a connection kept from one read to the next: SQLAlchemy's taking one out of the pool, and
+    putting it back, costs more than a look-up."""
 
     def __init__(self, engine: Engine, kept: deque[Connection]) -> None:
         self._engine = engine
@@ -152,7 +172,7 @@ class _Snapshot:
             self._connection = self._kept.pop()
         except IndexError:
             with _named():
-                self._connection = self._opened()
+                self._connection = _kept(self._engine)
         self._driver = _driver(self._connection)
         self._driver.execute("BEGIN")
         return self._connection
@@ -168,30 +188,86 @@ class _Snapshot:
             with _named():
                 raise error
 
-    def _opened(self) -> Connection:
-        connection = self._engine.connect()
-        driver = connection.connection.driver_connection
-        connection = connection.execution_options(muniment_begin=None, muniment_driver=driver)
-        connection.begin()
-        return connection
+
+class Outcome(NamedTuple):
+    """How a decision ended: what it gave, or what it raised."""
+
+    given: Any
+    raised: Exception | None
+
+
+class Writing:
+    """SQLite's write transaction, open for one decision after the other; ``commit`` keeps them together, or none.
+
+    One thread may decide and another commit. ``ended`` is called once, when it is over either way, and told whether the
+    connection is of no use any more.
+    """
+
+    def __init__(self, connection: Connection, ended: Callable[[bool], None]) -> None:
+        self.connection = connection
+        self._driver = _driver(connection)
+        self._ended = ended
+        self._broken = False
+
+    def decide(self, decision: Callable[[Connection], Any]) -> Outcome:
+        """Take a decision. What it raises undoes it alone.
+
+        Raises what it raised where SQLite has given up the whole transaction for it, as when the disk is full.
+        """
+        self._driver.execute("SAVEPOINT decision")
+        try:
+            with _named():
+                outcome = Outcome(decision(self.connection), None)
+        except Exception as error:
+            self._broken |= isinstance(error, Unwritable)
+            if not self._driver.in_transaction:
+                raise
+            self._driver.execute("ROLLBACK TO decision")
+            outcome = Outcome(None, error)
+        self._driver.execute("RELEASE decision")
+        return outcome
+
+    def commit(self) -> None:
+        """Keep what was decided, on disk. What goes wrong is raised, and nothing is kept."""
+        try:
+            with _named():
+                _on_driver(self.connection, "COMMIT")
+        except Unwritable:
+            self._broken = True
+            raise
+        finally:
+            self.roll_back()
+
+    def roll_back(self, *, broken: bool = False) -> None:
+        """Undo what was decided and not kept; say with ``broken`` that the connection is of no use any more."""
+        try:
+            self._driver.rollback()
+        finally:
+            self._ended(broken or self._broken)
 
 
 class Prepared:
     """A statement of SQLAlchemy's whose SQL is made once and from then on run on the driver (decision 0011).
 
     For the few that nearly every request runs: SQLAlchemy's work around an execution costs several times the look-up.
-    Values come and go as the driver has them, so it suits integers, texts and bytes only. Where the database refuses,
-    SQLAlchemy's exceptions are raised.
+    It suits integers, texts, bytes and truth values. Where the database refuses, SQLAlchemy's exceptions are raised.
     """
 
-    def __init__(self, statement: sa.sql.expression.ClauseElement) -> None:
+    def __init__(self, statement: sa.Select[Any] | sa.Insert) -> None:
         self._statement = statement
         self._compiled: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        selected = statement.selected_columns if isinstance(statement, sa.Select) else ()
+        self._truths = [place for place, column in enumerate(selected) if isinstance(column.type, sa.Boolean)]
 
     def first(self, cx: Connection, **values: Any) -> Sequence[Any] | None:
         """Run it and give the first row, or None."""
         row: Sequence[Any] | None = self._run(cx, values).fetchone()
-        return row
+        if row is None or not self._truths:
+            return row
+        told = list(row)
+        for place in self._truths:  # SQLite has no truth values but 0 and 1
+            told[place] = None if row[place] is None else bool(row[place])
+        return told
 
     def run(self, cx: Connection, **values: Any) -> None:
         """Run it for what it does."""
@@ -199,11 +275,7 @@ class Prepared:
 
     def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
         sql, constants = self._compiled.get(cx.dialect.name) or self._compile(cx.dialect)
-        try:
-            return _driver(cx).execute(sql, {**constants, **values})
-        except cx.dialect.loaded_dbapi.Error as error:
-            base = cx.dialect.loaded_dbapi.Error
-            raise sa.exc.DBAPIError.instance(sql, None, error, base, hide_parameters=True) from error
+        return _on_driver(cx, sql, {**constants, **values})
 
     def _compile(self, dialect: sa.Dialect) -> tuple[str, Mapping[str, Any]]:
         # By name, as psycopg has it: SQLite's own style is by position.
@@ -271,12 +343,30 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        options = connection.get_execution_options()
-        begin = options.get("muniment_begin", "BEGIN IMMEDIATE" if options.get("muniment_write") else "BEGIN")
-        if begin is not None:
-            connection.exec_driver_sql(begin)
+        if "muniment_driver" not in connection.get_execution_options():
+            connection.exec_driver_sql("BEGIN")
 
     return engine
+
+
+def _kept(engine: Engine, **options: Any) -> Connection:
+    """Take a connection to SQLite out of the pool for good.
+
+    To SQLAlchemy it is in one long transaction; those of SQLite begin and end on the driver (decision 0011).
+    """
+    connection = engine.connect()
+    driver = connection.connection.driver_connection
+    connection = connection.execution_options(muniment_driver=driver, **options)
+    connection.begin()
+    return connection
+
+
+def _on_driver(connection: Connection, sql: str, values: Mapping[str, Any] | None = None) -> Any:
+    try:
+        return _driver(connection).execute(sql, values or {})
+    except connection.dialect.loaded_dbapi.Error as error:
+        base = connection.dialect.loaded_dbapi.Error
+        raise sa.exc.DBAPIError.instance(sql, None, error, base, hide_parameters=True) from error
 
 
 def _driver(connection: Connection) -> Any:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import sys
 import threading
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from muniment.web.options import WebOptions
 
 _LONGEST_HEAD = 65_536
+_SWITCH_SECONDS = 0.001
 _CONSENT_SECONDS = 1.0
 
 
@@ -38,6 +40,8 @@ def serve(
     app: ASGIApp, listeners: Listeners, options: WebOptions, stop: threading.Event, ready: Callable[[], None]
 ) -> None:
     """Answer requests until ``stop`` is set, then finish those under way within ``options.stop_seconds``."""
+    # A thread back from hashing a password or from the disk waits for the loop no longer than this.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(app, listeners, options, stop, ready))
 

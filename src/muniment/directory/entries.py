@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.db import BigId, Instant, directory_tables
+from muniment.db import BigId, Instant, Prepared, directory_tables
 from muniment.directory import names as spelling
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, BadName, NameTaken, UnknownEntry, UnknownPartition
@@ -256,7 +256,8 @@ def credentials(cx: Connection, names: DirectoryNames, user_id: str) -> Credenti
 
 def client_credentials(cx: Connection, name: str) -> Credentials | None:
     """Look up an OAuth client by its name: one statement."""
-    return _credentials(cx, _CREDENTIALS_BY_NAME, {"name": spelling.key(name), "partition": f"@{CLIENTS}"})
+    row = _CLIENT.first(cx, name=spelling.key(name), partition=f"@{CLIENTS}")
+    return None if row is None else Credentials(_entry(row), *row[len(_FIELDS) :])
 
 
 def lock_credentials(cx: Connection, user_id: int) -> Credentials | None:
@@ -476,6 +477,7 @@ _IN_PARTITION = sa.and_(
 _BY_ID = _select().where(_e.c.id == _ENTRY)
 _BY_NAME = _select().where(_IN_PARTITION, _e.c.kind == sa.bindparam("kind"))
 _CREDENTIALS_BY_NAME = _select(*_SIGN_IN).where(_IN_PARTITION, _e.c.kind == "user")
+_CLIENT = Prepared(_CREDENTIALS_BY_NAME)
 _CREDENTIALS_LOCKED = _select(*_SIGN_IN).where(_e.c.id == _ENTRY, _e.c.kind == "user").with_for_update(of=_e)
 _COUNT_FAILURES = (
     _entries.update()

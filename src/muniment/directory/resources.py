@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.db import BigId, Instant, directory_tables
+from muniment.db import BigId, Instant, Prepared, directory_tables
 from muniment.directory import entries
 from muniment.directory import names as spelling
 from muniment.directory.entries import Entry
@@ -116,10 +116,10 @@ def activate(cx: Connection, resource_id: str, now: Instant) -> str:
 
 def by_id(cx: Connection, resource_id: str) -> Resource:
     """Find a resource by its identifier, in any spelling of the UUID. Raises UnknownResource."""
-    found = _first(cx, _BY_ID, {"resource": _uuid(resource_id)})
-    if found is None:
+    row = _BY_ID.first(cx, resource=_uuid(resource_id))
+    if row is None:
         raise UnknownResource("There is no resource with this identifier.")
-    return found
+    return Resource(*row)
 
 
 def same(text: str, resource_id: str) -> bool:
@@ -217,7 +217,7 @@ _COLUMNS = sa.select(
     _resources.c.activated,
     _resources.c.created,
 )
-_BY_ID = _COLUMNS.where(_resources.c.id == sa.bindparam("resource"))
+_BY_ID = Prepared(_COLUMNS.where(_resources.c.id == sa.bindparam("resource")))
 _BY_NAME = _COLUMNS.where(_resources.c.name_key == sa.bindparam("name"))
 _ADMITS = (
     sa.select(sa.literal(1))

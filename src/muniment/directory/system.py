@@ -10,7 +10,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from muniment.db import Instant, directory_tables
+from muniment.db import Instant, Prepared, directory_tables
 from muniment.directory import names
 from muniment.directory.refusals import BadAttribute
 
@@ -87,14 +87,13 @@ def key(cx: Connection, purpose: str) -> bytes:
     known = _read_keys.setdefault(cx.engine, {})
     if purpose in known:
         return known[purpose]
-    wanted = sa.select(_keys.c.key).where(_keys.c.purpose == purpose)
-    found = cx.execute(wanted).scalar()
+    found = _KEY.first(cx, purpose=purpose)
     if found is None:
         _make_key(cx, purpose)
-        return bytes(cx.execute(wanted).scalar_one())
+        return key(cx, purpose)
     if _only_reads(cx):
-        known[purpose] = bytes(found)
-    return bytes(found)
+        known[purpose] = bytes(found[0])
+    return bytes(found[0])
 
 
 def _make_key(cx: Connection, purpose: str) -> None:
@@ -113,6 +112,7 @@ def _only_reads(cx: Connection) -> bool:
     return bool(options.get("postgresql_readonly", False))
 
 
+_KEY = Prepared(sa.select(_keys.c.key).where(_keys.c.purpose == sa.bindparam("purpose")))
 _PUT = sa.text(
     "INSERT INTO system_attributes (name_key, name, value, modified) VALUES (:name_key, :name, :value, :modified) "
     "ON CONFLICT (name_key) DO UPDATE SET name = excluded.name, value = excluded.value, modified = excluded.modified"

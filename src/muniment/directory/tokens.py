@@ -131,10 +131,7 @@ def open_grant(
 def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instant) -> str:
     """Make an access token of a grant, told here once."""
     token, digest = _mint(cx, "access")
-    cx.execute(
-        _access_tokens.insert(),
-        {"digest": digest, "id": str(uuid.uuid4()), "grant_id": grant.id, "issued": now, "expires": expires},
-    )
+    _ADD.run(cx, digest=digest, id=str(uuid.uuid4()), grant_id=grant.id, issued=now, expires=expires)
     return token
 
 
@@ -192,6 +189,7 @@ _GRANT = (
     _grants.c.refresh_expires,
     _grants.c.revoked,
 )
+_ADD = Prepared(_access_tokens.insert())
 _LOCK_GRANT = Prepared(
     sa.select(access.generation(), *_GRANT)
     .where(_grants.c.refresh_digest == sa.bindparam("refresh"))

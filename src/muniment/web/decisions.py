@@ -2,43 +2,60 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Concatenate, ParamSpec, TypeVar
+from functools import partial
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy.engine import Connection
 
-from muniment.db import Busy, Database
+from muniment.db import Busy, Database, Outcome, Writing
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_TOGETHER = 32
+_LATE = "The database is busy with other writes."
 
 
 class Desk:
     """Takes decisions to one database: writes in a small pool of threads, reads inline on SQLite.
 
+    SQLite has one writer, and its commit waits for the disk. So the writes that wait for it at one time are decided one
+    after the other in one transaction, and answered when its one commit is on disk (decision 0012). With ``inline``
+    they are decided in the loop: for decisions that take microseconds, less than a change of threads.
+
     What does not write has threads of its own: it goes on while writes wait for a locked database.
     """
 
-    def __init__(self, database: Database, *, threads: int = 8) -> None:
+    def __init__(self, database: Database, *, threads: int = 8, inline: bool = False) -> None:
         self.database = database
-        self._writing = ThreadPoolExecutor(threads, thread_name_prefix="decision")
+        self._writers = ThreadPoolExecutor(threads, thread_name_prefix="decision")
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="question")
+        self._inline = inline
+        self._waiting: deque[_Waiting] = deque()
+        self._writing: asyncio.Task[None] | None = None
 
     async def write(self, decision: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run the decision in one write transaction. What it raises rolls everything back and is raised here.
+        """Run the decision in a write transaction. What it raises undoes it and is raised here, once all is on disk.
 
-        Raises Busy, also when it came to no thread within the time that the database lets a write wait.
+        Raises Busy, also when its turn did not come within the time that the database lets a write wait.
         """
         patience = time.monotonic() + self.database.busy_seconds
 
-        def run() -> T:
-            if time.monotonic() > patience:
-                raise Busy("The database is busy with other writes.")
-            with self.database.begin() as cx:
-                return decision(cx, *args, **kwargs)
+        def run(cx: Connection) -> T:
+            return decision(cx, *args, **kwargs)
 
-        return await asyncio.get_running_loop().run_in_executor(self._writing, run)
+        loop = asyncio.get_running_loop()
+        if self.database.dialect == "postgresql":
+            return await loop.run_in_executor(self._writers, self._write_alone, run, patience)
+        waiting = _Waiting(run, patience, loop.create_future())
+        self._waiting.append(waiting)
+        if self._writing is None or self._writing.done():
+            self._writing = loop.create_task(self._write_waiting())
+        given: T = await waiting.answer
+        return given
 
     async def read(self, question: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Ask a question of one snapshot. On SQLite it takes microseconds, less than a change of threads."""
@@ -57,6 +74,68 @@ class Desk:
 
     def close(self) -> None:
         """Wait for the decisions under way, then give the database back."""
-        self._writing.shutdown(wait=True)
+        self._writers.shutdown(wait=True)
         self._threads.shutdown(wait=True)
         self.database.close()
+
+    async def _write_waiting(self) -> None:
+        while self._waiting:
+            group = [self._waiting.popleft() for _ in range(min(_TOGETHER, len(self._waiting)))]
+            late = [waiting for waiting in group if time.monotonic() > waiting.patience]
+            for waiting in late:
+                waiting.settle(Outcome(None, Busy(_LATE)))
+            group = [waiting for waiting in group if waiting not in late]
+            if not group:
+                continue
+            try:
+                outcomes = await self._written([waiting.decision for waiting in group])
+            except Exception as error:  # noqa: BLE001 - whoever waits for an answer gets it
+                outcomes = [Outcome(None, error)] * len(group)
+            for waiting, outcome in zip(group, outcomes, strict=True):
+                waiting.settle(outcome)
+
+    async def _written(self, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
+        in_pool = partial(asyncio.get_running_loop().run_in_executor, self._writers)
+        try:
+            writing = self.database.writing(wait=False)
+        except Busy:
+            writing = await in_pool(self.database.writing)
+        if not self._inline:
+            return await in_pool(_kept, writing, decisions)
+        outcomes = _decided(writing, decisions)
+        await in_pool(writing.commit)
+        return outcomes
+
+    def _write_alone(self, decision: Callable[[Connection], T], patience: float) -> T:
+        if time.monotonic() > patience:
+            raise Busy(_LATE)
+        with self.database.begin() as cx:
+            return decision(cx)
+
+
+class _Waiting(NamedTuple):
+    decision: Callable[[Connection], Any]
+    patience: float
+    answer: "asyncio.Future[Any]"
+
+    def settle(self, outcome: Outcome) -> None:
+        if self.answer.done():  # its caller has left; what was decided stays
+            return
+        if outcome.raised is None:
+            self.answer.set_result(outcome.given)
+        else:
+            self.answer.set_exception(outcome.raised)
+
+
+def _kept(writing: Writing, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
+    outcomes = _decided(writing, decisions)
+    writing.commit()
+    return outcomes
+
+
+def _decided(writing: Writing, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
+    try:
+        return [writing.decide(decision) for decision in decisions]
+    except BaseException:
+        writing.roll_back()
+        raise

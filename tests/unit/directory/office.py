@@ -1,11 +1,13 @@
 """A small directory for tests of its decisions: one partition, one client, one resource that admits a group."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import sqlalchemy as sa
 from sqlalchemy import event
 
+from muniment import db
 from muniment.db import Database, Instant
 from muniment.directory import entries, grants, memberships, resources
 from muniment.directory.access import Memory
@@ -91,14 +93,21 @@ class Office:
 
 @contextmanager
 def counted(database: Database) -> Iterator[list[str]]:
-    """List the statements sent to the database within the block."""
+    """List the statements sent to the database within the block, by SQLAlchemy or on the driver."""
     sent: list[str] = []
+    on_driver = db._on_driver
+
+    def note_too(cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None) -> object:
+        if sql not in ("BEGIN IMMEDIATE", "COMMIT"):
+            sent.append(sql)
+        return on_driver(cx, sql, values)
 
     def note(_cx: sa.Connection, _cursor: object, statement: str, *_more: object) -> None:
         sent.append(statement)
 
     event.listen(database.engine, "before_cursor_execute", note)
     try:
-        yield sent
+        with patch.object(db, "_on_driver", note_too):
+            yield sent
     finally:
         event.remove(database.engine, "before_cursor_execute", note)
