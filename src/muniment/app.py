@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -336,7 +336,7 @@ async def _front_page(request: Request, halves: _Halves) -> Response:
     return _drawn(request, "index.html", values)
 
 
-def _drawn(request: Request, template: str, values: dict[str, object], status: int = 200) -> Response:
+def _drawn(request: Request, template: str, values: Mapping[str, object], status: int = 200) -> Response:
     base = request.scope["muniment.base"]
     # A page over plain HTTP may use its own style, not that of the https address.
     text = _templates().get_template(template).render(base=base, at=urlsplit(base).path.rstrip("/"), **values)

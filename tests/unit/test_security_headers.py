@@ -1,5 +1,6 @@
 """Every address of the route tables, asked in every way: no answer lacks the headers that keep a browser safe."""
 
+import inspect
 import re
 from typing import Any
 
@@ -15,7 +16,7 @@ POLICY = re.compile(r"default-src 'none'.*frame-ancestors 'none'|sandbox")
 def addresses(site: Site) -> list[str]:
     """Every path the application knows, with something in its place holders."""
     application: Any = site.application
-    table = application._app.state.addresses
+    table = inspect.getclosurevars(application._app).nonlocals["opened"].state.addresses
     paths = [*table._whole, *(route.path for route in table._open)]
     filled = {
         "repository": site.world.repository,
