@@ -168,7 +168,7 @@ def test_an_own_certificate_that_ends_is_told_of(server: Server, tmp_path: Path,
     running = Server(data, free_port(), *given)
     try:
         deadline = time.monotonic() + 60
-        while '"event": "ready"' not in running.said and time.monotonic() < deadline:
+        while '"event":"ready"' not in running.said and time.monotonic() < deadline:
             time.sleep(0.1)
         with httpx.Client(base_url=running.base, verify=False, trust_env=False) as http:
             ready = http.get("/health/ready").json()
