@@ -85,7 +85,7 @@ clean: ## Remove what can be made again; data folders stay
 	@touch $@
 
 .venv/ready-to-run: .venv/made requirements.lock requirements-build.lock pyproject.toml
-	$(call patiently,Installing what this runs on into .venv (about 100 MB on disk),$(PIP) --require-hashes -r requirements.lock \
+	$(call patiently,Installing what this runs on into .venv (about 350 MB on disk),$(PIP) --require-hashes -r requirements.lock \
 		&& $(PIP) --require-hashes -r requirements-build.lock && $(PIP) --no-deps --no-build-isolation --editable .,$(NOT_INSTALLED))
 	@touch $@
 

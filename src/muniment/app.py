@@ -3,10 +3,11 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import jinja2
 import msgspec
@@ -39,6 +40,7 @@ from muniment.repository.fulltext.index import Index, IndexWriter
 from muniment.repository.refusals import DirectoryUnavailable, IndexUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 from muniment.settings import Settings
+from muniment.web import certificates
 from muniment.web.addresses import Addresses
 from muniment.web.answers import Endpoint, Said, json_response
 from muniment.web.decisions import Desk
@@ -49,6 +51,7 @@ log = structlog.get_logger("muniment.app")
 
 _PURGE_SECONDS = 30
 _PURGE_ROWS = 100
+_DAY_SECONDS = 86_400
 _LATE: Instant = 60 * SECOND
 _DOCUMENT = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*\.md")
 
@@ -139,14 +142,14 @@ async def _open(halves: _Halves, closing: AsyncExitStack) -> list[Route]:
         Route("/health/live", Endpoint(halves, {"GET": _live}, {}, _plain)),
         Route("/health/ready", Endpoint(halves, {"GET": _ready}, {}, _plain)),
         Route("/", Endpoint(halves, {"GET": _front_page}, {}, _plain)),
-        Route("/style.css", Endpoint(halves, {"GET": _style}, {}, _plain)),
+        *(Route(f"/{name}", Endpoint(halves, {"GET": _asset}, {}, _plain)) for name in _ASSETS),
         Route("/docs/{page:path}", Endpoint(halves, {"GET": _document}, {}, _plain)),
     ]
+    _meanwhile(_watch_certificate(halves), closing)
     if "directory" in installation.settings.halves:
         halves.directory = _open_directory(halves, closing)
         routes += directory_routes.routes(halves.directory)
-        purging = asyncio.create_task(_purge(halves.directory))
-        closing.push_async_callback(_ended, purging)
+        _meanwhile(_purge(halves.directory), closing)
     if "repository" in installation.settings.halves:
         halves.repository = _open_repository(halves, closing)
         routes += repository_routes.routes(halves.repository)
@@ -226,7 +229,9 @@ def _shape(settings: Settings) -> Callable[[Request, Said, str], Response]:
     return write
 
 
-def _plain(_request: Request, said: Said, sentence: str) -> Response:
+def _plain(request: Request, said: Said, sentence: str) -> Response:
+    if "text/html" in request.headers.get("accept", ""):
+        return _drawn(request, "problem.html", {"sentence": sentence}, said.status)
     return json_response({"status": said.status, "code": said.code, "message": sentence}, said.status)
 
 
@@ -243,6 +248,25 @@ async def _purge(directory: Directory) -> None:
 
 def _purge_some(cx: Connection, at: Instant) -> int:
     return max(grants.forget(cx, at, _PURGE_ROWS), tickets.purge(cx, at, _PURGE_ROWS))
+
+
+async def _watch_certificate(halves: _Halves) -> None:
+    """Say in the log, once a day, that the listener's certificate ends soon."""
+    while True:
+        left = certificates.days_left(halves.installation.certificate, halves.clock())
+        if left is not None and left < certificates.RENEW_DAYS:
+            own = not halves.installation.settings.web.certificate_file
+            log.warning(
+                "the certificate is over" if left < 0 else "the certificate ends soon",
+                days_left=left,
+                file=str(halves.installation.certificate),
+                to_do="start the server anew: that renews it" if own else "renew it, then start the server anew",
+            )
+        await asyncio.sleep(_DAY_SECONDS)
+
+
+def _meanwhile(work: Coroutine[None, None, None], closing: AsyncExitStack) -> None:
+    closing.push_async_callback(_ended, asyncio.create_task(work))
 
 
 async def _ended(task: "asyncio.Task[None]") -> None:
@@ -270,6 +294,9 @@ async def _ready(_request: Request, halves: _Halves) -> Response:
         except IndexUnavailable as refusal:
             indexes, faults = {"fault": refusal.sentence}, [refusal.sentence]
         parts["indexes"] = indexes
+    left = certificates.days_left(halves.installation.certificate, halves.clock())
+    if left is not None:
+        parts["certificate"] = {"days_left": left, "late": left < certificates.RENEW_DAYS}
     body = {"status": "not ready" if faults else "ready", **parts}
     return json_response(body, 503 if faults else 200, {"Cache-Control": "no-store"})
 
@@ -300,22 +327,25 @@ async def _front_page(request: Request, halves: _Halves) -> Response:
     """Link everything there is."""
     settings = halves.installation.settings
     known = await halves.repository.desk.read(repositories.every) if halves.repository else []
-    page = (
-        _templates()
-        .get_template("index.html")
-        .render(
-            base=request.scope["muniment.base"],
-            directory=settings.directory.names if halves.directory else None,
-            repository=settings.repository.names if halves.repository else None,
-            repositories=[repository.name for repository in known],
-            documents=_documents(),
-        )
-    )
-    return HTMLResponse(page)
+    values = {
+        "directory": settings.directory.names if halves.directory else None,
+        "repository": settings.repository.names if halves.repository else None,
+        "repositories": [repository.name for repository in known],
+        "documents": _documents(),
+    }
+    return _drawn(request, "index.html", values)
 
 
-async def _style(_request: Request, _halves: _Halves) -> Response:
-    return Response((_FRONT / "style.css").read_bytes(), media_type="text/css")
+def _drawn(request: Request, template: str, values: Mapping[str, object], status: int = 200) -> Response:
+    base = request.scope["muniment.base"]
+    # A page over plain HTTP may use its own style, not that of the https address.
+    text = _templates().get_template(template).render(base=base, at=urlsplit(base).path.rstrip("/"), **values)
+    return HTMLResponse(text, status)
+
+
+async def _asset(request: Request, _halves: _Halves) -> Response:
+    name = request.scope["path"].rpartition("/")[2]
+    return Response((_FRONT / name).read_bytes(), media_type=_ASSETS[name])
 
 
 async def _document(request: Request, _halves: _Halves) -> Response:
@@ -335,6 +365,7 @@ _EVERY_METHOD: dict[str, Callable[[Request, _Halves], Awaitable[Response]]] = di
 )
 
 _FRONT = Path(__file__).parent / "front"
+_ASSETS = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
 
 
 def _templates() -> jinja2.Environment:
@@ -348,9 +379,16 @@ def _documents_folder() -> Path | None:
     return None
 
 
-def _documents() -> list[str]:
+def _documents() -> dict[str, str]:
+    """Name every page of the documentation by its heading, the decisions last."""
     folder = _documents_folder()
     if folder is None:
-        return []
-    pages = (str(page.relative_to(folder)) for page in sorted(folder.rglob("*.md")))
-    return [page for page in pages if _DOCUMENT.fullmatch(page)]
+        return {}
+    pages = {
+        str(page.relative_to(folder)): page for page in sorted(folder.rglob("*.md"), key=lambda p: (len(p.parts), p))
+    }
+    return {
+        name: page.read_text("utf-8").partition("\n")[0].lstrip("# ")
+        for name, page in pages.items()
+        if _DOCUMENT.fullmatch(name)
+    }

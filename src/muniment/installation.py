@@ -42,6 +42,11 @@ class Installation(msgspec.Struct, frozen=True):
         return self.data / "tls"
 
     @property
+    def certificate(self) -> Path:
+        """The certificate that the HTTPS listener shows."""
+        return Path(self.settings.web.certificate_file or self.tls / "server.pem")
+
+    @property
     def gate(self) -> Path:
         """The folder of the slots that bound password checks over all processes."""
         return self.data / "gate"

@@ -1,5 +1,7 @@
 """The sign-in page (given 4.1, 5.2), without a browser."""
 
+import base64
+import hashlib
 import re
 from collections import Counter
 from concurrent.futures import Future
@@ -307,6 +309,29 @@ def test_pages_are_not_stored_not_framed_and_run_no_scripts(scene: Scene) -> Non
         assert headers["cache-control"] == "no-store"
         assert re.search("default-src 'none'.*frame-ancestors 'none'", headers["content-security-policy"])
         assert "script" not in headers["content-security-policy"]
+
+
+def test_nobody_signs_in_to_a_resource_before_it_is_activated(scene: Scene) -> None:
+    with scene.database.begin() as cx:
+        made = resources.add(cx, scene.names, "Not Yet", scene.clock())
+        resources.add_to_role(cx, made, scene.user)
+    page = scene.open(f"/dirws/login?RFA={made.id}")
+    assert page.status == 400
+    assert "not been activated" in page.text
+    asked = scene.open().send(scene.browser, m_username="ann@demo", m_password=PASSWORD, RFA=made.id)
+    assert asked.status_code == 400
+    with scene.database.begin() as cx:
+        resources.activate(cx, made.id, scene.clock())
+    assert scene.sign_in(scene.user, resource_id=made.id).status_code == 303
+
+
+def test_over_plain_http_the_refusal_carries_its_style(scene: Scene) -> None:
+    answer = scene.new_browser("http://muniment.test").get("/dirws/login")
+    style = answer.text.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert "--accent" in style
+    assert f"style-src 'sha256-{digest}'" in answer.headers["content-security-policy"]
+    assert "/static/" not in answer.text, "which would not be answered"
 
 
 def test_over_plain_http_there_is_no_form_until_it_is_permitted(scene: Scene) -> None:

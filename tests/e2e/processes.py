@@ -72,7 +72,7 @@ class Server:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             assert self.process.poll() is None, self.said
-            if '"event": "ready"' in self.said:
+            if '"event":"ready"' in self.said:
                 with self.client() as http:
                     assert http.get("/health/live").status_code == 200
                 return

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -75,7 +76,8 @@ class Place:
         self.server, self.browser, self.admin_password = server, browser, admin_password
         self.login = f"{server.base}/dirws/login"
         self.console = f"{server.base}/dirws/console"
-        self.plain_login = f"http://127.0.0.1:{plain_port}/dirws/login"
+        self.plain = f"http://127.0.0.1:{plain_port}"
+        self.plain_login = f"{self.plain}/dirws/login"
         self._database = Database(f"sqlite:///{server.data}/directory.db")
         self._numbers = itertools.count(1)
         with self._database.begin() as cx:
@@ -99,7 +101,10 @@ class Place:
         """Give the sign-in page's address for a resource with the longest name there can be."""
         with self._database.begin() as cx:
             known = {one.name: one for one in resources.every(cx)}
-            made = known.get("n" * 120) or resources.add(cx, NAMES, "n" * 120, app.now())
+            made = known.get("n" * 120)
+            if made is None:
+                made = resources.add(cx, NAMES, "n" * 120, app.now())
+                resources.activate(cx, made.id, app.now())
         return f"{self.login}?RFA={made.id}"
 
     def disable(self, user_id: str) -> None:
@@ -287,3 +292,58 @@ def test_scripts_have_no_way_to_the_ticket_or_into_the_page(place: Place, page: 
     framed.wait_for_timeout(500)
     assert "password" not in (framed.frames[-1].content() if len(framed.frames) > 1 else "")
     framed.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_axe_finds_nothing_on_any_page(place: Place, width: int, scheme: Any) -> None:
+    context = place.browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    axe = Axe()
+    seen: list[str] = []
+
+    def sound() -> None:
+        found = axe.run(page)
+        assert found.violations_count == 0, f"{page.url}\n{found.generate_report()}"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, page.url
+        assert page.evaluate("document.styleSheets.length") == 1, f"{page.url} is drawn without its style"
+        seen.append(page.title())
+
+    base = place.server.base
+    for address in (
+        f"{base}/",
+        f"{base}/nothing",
+        f"{base}/docs/none.md",
+        place.login,
+        place.long_login(),
+        f"{place.login}?RFA=nonsense",
+        f"{base}/dirws/nothing",
+        f"{place.console}/nothing",
+        f"{place.plain}/",
+        place.plain_login,
+        f"{place.plain}/dirws/console",
+    ):
+        page.goto(address)
+        sound()
+    user_id, password = place.person()
+    place.sign_in(page, user_id, password, place.resource_login)
+    expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
+    sound()
+    context.clear_cookies()
+    place.sign_in(page, "admin@directory.admin", "wrong")
+    expect(page.get_by_role("alert")).to_be_visible()
+    sound()
+    place.sign_in_administrator(page)
+    sound()
+    page.goto(f"{place.console}/system-attributes")
+    sound()
+    page.get_by_label("Name", exact=True).fill(f"a.{width}.{scheme}")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("status")).to_be_visible()
+    sound()
+    page.get_by_label("Name", exact=True).fill(f"a.{width}.{scheme}")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    sound()
+    context.close()
+    assert len(set(seen)) >= 8, seen

@@ -136,8 +136,18 @@ def begin_form_sign_in(
 
     Raises UnknownResource.
     """
+    return _attempt(cx, options.names, None, resource_of_form(cx, resource_id), username, now)
+
+
+def resource_of_form(cx: Connection, resource_id: str | None) -> Resource:
+    """Give the resource that a browser signs in to (None: the administration), activated as given 2.2 requires.
+
+    Raises UnknownResource.
+    """
     resource = resources.administration(cx) if resource_id is None else resources.by_id(cx, resource_id)
-    return _attempt(cx, options.names, None, resource, username, now)
+    if resource.activated is None:
+        raise UnknownResource("This resource has not been activated yet: its administrator does that once.")
+    return resource
 
 
 def finish_form_sign_in(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from muniment.db import SECOND, Instant
 from muniment.web import certificates
@@ -135,3 +136,35 @@ def test_many_that_start_at_once_agree_on_one_certificate(tmp_path: Path, now: I
         "server-key.pem",
         "server.pem",
     ]
+
+
+def test_days_left_are_whole_and_fewer_than_none_when_it_is_over(tmp_path: Path) -> None:
+    now = _real_now()
+    made = certificates.ensure(tmp_path, [], now)
+    assert certificates.days_left(made.cert_file, now) == 397
+    assert certificates.days_left(made.cert_file, now + 397 * DAY - SECOND) == 0
+    assert certificates.days_left(made.cert_file, now + 398 * DAY) == -1
+    assert certificates.days_left(tmp_path / "none.pem", now) is None
+    assert certificates.days_left(made.key_file, now) is None
+
+
+def test_an_operators_pair_must_go_together_and_need_no_password(tmp_path: Path) -> None:
+    one = certificates.ensure(tmp_path / "one", [], _real_now())
+    two = certificates.ensure(tmp_path / "two", [], _real_now())
+    certificates.check_pair(one.cert_file, one.key_file)
+    key = serialization.load_pem_private_key(one.key_file.read_bytes(), None)
+    locked = tmp_path / "locked.pem"
+    locked.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"sesame"),
+        )
+    )
+    for cert_file, key_file in (
+        (one.cert_file, two.key_file),
+        (one.key_file, one.key_file),
+        (one.cert_file, locked),
+    ):
+        with pytest.raises(CertificateProblem, match="unencrypted"):
+            certificates.check_pair(cert_file, key_file)

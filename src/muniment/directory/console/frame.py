@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import jinja2
+import markupsafe
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -24,7 +25,7 @@ from muniment.web.answers import Said, Shape
 from muniment.web.refusals import UnknownAddress
 
 _POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; style-src {style}; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADINGS = {
     400: "That cannot be read",
@@ -48,6 +49,7 @@ def _moment(instant: Instant) -> str:
 
 _STATIC = _files()
 _VERSION = hashlib.sha256(b"".join(_STATIC[name] for name in sorted(_STATIC))).hexdigest()[:12]
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STATIC["style.css"]).digest()).decode("ascii")
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("muniment.directory.console"),
     autoescape=True,
@@ -63,14 +65,25 @@ def place(request: Request, names: DirectoryNames) -> str:
 
 
 def draw(
-    request: Request, names: DirectoryNames, template: str, values: Mapping[str, Any], status: int = 200
+    request: Request,
+    names: DirectoryNames,
+    template: str,
+    values: Mapping[str, Any],
+    status: int = 200,
+    *,
+    alone: bool = False,
 ) -> Response:
-    """Draw a page."""
+    """Draw a page; one that stands ``alone`` carries its style, for where nothing else is answered (plain HTTP)."""
     at = place(request, names)
     text = _TEMPLATES.get_template(template).render(
-        at=at, static=lambda name: f"{at}/static/{name}?{_VERSION}", prefix=names.form_prefix, **values
+        at=at,
+        static=lambda name: f"{at}/static/{name}?{_VERSION}",
+        style=markupsafe.Markup(_STATIC["style.css"].decode("utf-8")) if alone else None,  # noqa: S704 - our own file
+        prefix=names.form_prefix,
+        **values,
     )
-    headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store", "X-Frame-Options": "DENY"}
+    policy = _POLICY.format(style=f"'sha256-{_STYLE_HASH}'" if alone else "'self'")
+    headers = {"Content-Security-Policy": policy, "Cache-Control": "no-store", "X-Frame-Options": "DENY"}
     return Response(text, status, headers, media_type="text/html")
 
 
@@ -89,7 +102,7 @@ def page_shape(names: DirectoryNames) -> Shape:
         # The whole address: over plain HTTP, where TLS is required, a path alone would lead back to this page.
         home = f"{request.scope.get('muniment.base', '')}/{names.prefix}/login"
         values = {"heading": heading, "sentence": sentence, "home": home}
-        return draw(request, names, "problem.html", values, said.status)
+        return draw(request, names, "problem.html", values, said.status, alone=True)
 
     return write
 

@@ -119,7 +119,7 @@ def _look(cx: Connection, wanted: str | None, ticket: str, mark: str, now: Insta
         user, signed_in_to = None, None
     if wanted is None and signed_in_to is not None:
         wanted = signed_in_to
-    resource = resources.by_id(cx, wanted) if wanted else resources.administration(cx)
+    resource = grants.resource_of_form(cx, wanted or None)
     if user is None or resource.id != signed_in_to:
         return Sight(resource, None, frame.csrf(cx, mark))
     return Sight(resource, user, frame.csrf(cx, ticket))

@@ -5,7 +5,8 @@ from starlette.responses import Response
 
 from muniment.directory.console import frame
 from muniment.directory.options import DirectoryNames
-from muniment.web.answers import Said, Shape, json_response
+from muniment.web.answers import SHARED, Said, Shape, json_response
+from muniment.web.refusals import UnknownAddress
 
 NEVER_STORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 """What every answer with a token in it carries (RFC 6749 5.1)."""
@@ -50,6 +51,8 @@ def shape(names: DirectoryNames) -> Shape:
         if path == f"/{names.prefix}/login":
             return at_login(request, Said(said.status, _OAUTH_CODES.get(said.status, "invalid_request")), sentence)
         if path == f"/{names.prefix}/console" or path.startswith(f"/{names.prefix}/console/"):
+            return page(request, said, sentence)
+        if said == SHARED[UnknownAddress] and frame.wants_page(request):
             return page(request, said, sentence)
         return rest(request, said, sentence)
 
