@@ -271,6 +271,7 @@ def test_a_child_that_cannot_start_ends_the_server(data: Path) -> None:
 
 
 def test_plain_http_is_off_unless_a_setting_opens_it_and_then_refuses_the_directory(data: Path) -> None:
+    """failures A30."""
     plain = free_port()
     with Server(data, free_port(), "--set", f"web.http_port={plain}") as server:
         base = f"http://127.0.0.1:{plain}"

@@ -112,7 +112,7 @@ def test_a_broken_basic_header_is_an_invalid_client(site: Site, header: str) -> 
     answer = site.http.post(
         site.login,
         data={"grant_type": "refresh_token", "refresh_token": "x"},
-        headers={"Authorization": header.encode("latin-1")},
+        headers={b"Authorization": header.encode("latin-1")},
     )
     is_oauth(answer)
     assert answer.json()["error"] in {"invalid_client", "invalid_request"}
@@ -268,6 +268,7 @@ def test_a_method_the_address_does_not_know_is_405(site: Site, method: str, path
     ],
 )
 def test_a_bad_parameter_of_a_search_is_400_and_named(site: Site, query: str) -> None:
+    """failures B13."""
     name = query.partition("=")[0]
     posted = site.http.post(
         f"{site.search_address}?{query}", content=site.aql(fulltext("x")), headers=XML | site.bearer()
@@ -366,6 +367,7 @@ NAMED = {
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_bad_search_document_is_refused_with_the_place(site: Site, name: str) -> None:
+    """failures B7, B8."""
     answer = site.post_search(DOCUMENTS[name](site))
     sentence = is_repository(answer, site)
     if name in TOO_LARGE:
@@ -388,6 +390,7 @@ def test_stray_punctuation_in_keywords_is_harmless(site: Site, q: str) -> None:
     "q", ["(" * 500 + "x" + ")" * 500, "x " * 5000, "NOT " * 1000 + "x", "a*" * 3000, "\ufffe\u0000"]
 )
 def test_runaway_keywords_end_in_a_sentence(site: Site, q: str) -> None:
+    """failures B7."""
     answer = site.http.get(site.search_address, params={"q": q}, headers=site.bearer())
     if answer.status_code != 200:
         is_repository(answer, site)
