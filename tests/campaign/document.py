@@ -8,19 +8,20 @@ serve it.
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, TypeAlias
 
 import msgspec
-from starlette.applications import Starlette
 from starlette.routing import Route
 
+from muniment import app
 from muniment.directory.endpoints.oauth import Verification
+from muniment.installation import Installation
 from muniment.repository import object_types
 from muniment.repository.endpoints import acls, uploads
 from muniment.web.answers import SHARED, Endpoint
-from muniment.web.transport import Transport
 from tests.campaign.stage import Prop
-from tests.scenes import Site
+from tests.scenes import Loop
 
 Json: TypeAlias = dict[str, Any]
 
@@ -117,14 +118,15 @@ def document(routes: Iterable[Route], prefixes: tuple[str, ...]) -> Json:
     }
 
 
-def of(site: Site) -> tuple[Json, list[Route]]:
-    """Describe what a site's running application answers; give the routes too."""
-    assert isinstance(site.application, Transport)
-    running = site.application._app
-    assert isinstance(running, Starlette)
-    routes = [route for route in running.routes if isinstance(route, Route)]
-    assert len(routes) == len(running.routes)
-    return document(routes, (site.directory_names.prefix, site.names.prefix)), routes
+def of(installation: Installation, loop: Loop) -> tuple[Json, list[Route]]:
+    """Describe what an application over this data folder answers, once it is open; give the routes too."""
+
+    async def opened() -> list[Route]:
+        async with AsyncExitStack() as closing:
+            return await app._open(app._Halves(installation, app.now), closing)
+
+    routes, names = loop.run(opened()), installation.settings
+    return document(routes, (names.directory.names.prefix, names.repository.names.prefix)), routes
 
 
 def methods(route: Route) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from python_multipart.multipart import parse_options_header
 from sqlalchemy.engine import Connection
-from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from muniment import db
@@ -140,7 +139,7 @@ def _credentials(data: bytes) -> None:
 
 def _addresses(data: bytes) -> None:
     transport._address(_text(data))
-    transport._host("https", Headers(raw=[(b"host", data)]))
+    transport._origin(f"https://{data.decode('latin-1')}")
     transport.logged_path(_text(data)).encode("ascii", "strict" if data.isascii() else "replace")
 
 

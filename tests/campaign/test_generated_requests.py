@@ -25,7 +25,7 @@ from tests.campaign import bodies, document, raw
 from tests.campaign.stage import Answer, Record, Stage, patience
 from tests.conftest import Fresh
 from tests.properties.lengths import examples
-from tests.scenes import Loop, Site
+from tests.scenes import Loop
 
 BY_DOCUMENT = examples(600, 12_000)
 """Requests by the document, on each database."""
@@ -48,9 +48,7 @@ def stage(fresh: Fresh, tmp_path: Path) -> Iterator[Stage]:
 def test_requests_by_the_document(stage: Stage, loop: Loop) -> None:
     """Every operation of the document, as often as every other; a status that its tables do not list is a fault."""
     bodies.register()
-    site = Site(stage.world, "neutral", loop)
-    schema = schemathesis.openapi.from_dict(document.of(site)[0])
-    site.close()
+    schema = schemathesis.openapi.from_dict(document.of(stage.world.installation, loop)[0])
     operations = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
     record, wire = Record(), _Wire(stage)
     each = -(-BY_DOCUMENT // len(operations))
