@@ -298,7 +298,9 @@ async def _ready(_request: Request, halves: _Halves) -> Response:
     if left is not None:
         parts["certificate"] = {"days_left": left, "late": left < certificates.RENEW_DAYS}
     body = {"status": "not ready" if faults else "ready", **parts}
-    return json_response(body, 503 if faults else 200, {"Cache-Control": "no-store"})
+    if faults:
+        return json_response(body, 503, {"Cache-Control": "no-store", "Retry-After": "1"})
+    return json_response(body, headers={"Cache-Control": "no-store"})
 
 
 async def _fault_of(desk: Desk) -> str:

@@ -136,6 +136,7 @@ def test_a_form_that_says_nothing_to_do_is_refused_on_a_page(admin: Scene) -> No
 
 
 def test_values_are_shown_as_text_never_as_markup(admin: Scene) -> None:
+    """failures B12."""
     _set(admin, "<b>bold", '"><script>alert(1)</script>')
     page = admin.open(ATTRIBUTES)
     assert "<script" not in page.response.text

@@ -33,6 +33,7 @@ def test_the_page_asks_for_the_administration_unless_told_otherwise(scene: Scene
 
 @pytest.mark.parametrize("more", ["", ":https://evil.example/", ":"])
 def test_rfa_names_the_resource_and_its_return_address_is_ignored(scene: Scene, more: str) -> None:
+    """failures A17: nobody is led to an address that a request names."""
     page = scene.open(f"/dirws/login?RFA={scene.resource.id}{more}")
     assert "to Demo Files" in page.text
     assert "evil" not in page.response.text
@@ -161,6 +162,7 @@ def test_every_reason_to_refuse_is_the_same_page_after_one_check_of_a_password(
 
 
 def test_what_was_typed_is_shown_as_text_never_as_markup(scene: Scene) -> None:
+    """failures B12."""
     answer = scene.sign_in('"><script>alert(1)</script>@demo', "wrong")
     assert "<script" not in answer.text
     assert "&lt;script" in answer.text

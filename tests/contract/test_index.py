@@ -100,6 +100,7 @@ def test_it_finds(subject: Subject) -> None:
 
 
 def test_it_obeys_what_the_caller_may_see(subject: Subject) -> None:
+    """failures B4: every way into the index takes what the caller may see."""
     pump = Query((), Fulltext(Term("pump")))
     assert subject.found(pump, Visible()) == []
     assert subject.found(pump, Visible(owner="marta@staff")) == list(NAMES[:2])

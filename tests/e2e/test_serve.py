@@ -1,5 +1,6 @@
 """A real server: it starts, answers over TLS, refuses in one line what it cannot do, and stops dropping nobody."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -122,6 +123,54 @@ def test_a_head_without_bounds_is_refused(running: Server) -> None:
     assert not answer.startswith(b"HTTP/1.1 200")
 
 
+def spoken(server: Server, sent: bytes) -> bytes:
+    """Say this over a connection of its own; give all that comes back until it ends."""
+    answer = b""
+    with secured(server) as connection:
+        connection.sendall(sent)
+        with suppress(ConnectionResetError, ssl.SSLError):
+            while piece := connection.recv(65_536):
+                answer += piece
+    return answer
+
+
+@pytest.mark.parametrize(
+    "sent", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n"]
+)
+def test_what_is_no_http_is_refused_with_a_sentence(running: Server, sent: bytes) -> None:
+    head, _, body = spoken(running, sent).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    lines = head.decode().lower().split("\r\n")
+    for header in ("x-content-type-options: nosniff", "cache-control: no-store", "connection: close"):
+        assert header in lines
+    assert f"content-length: {len(body)}" in lines
+    assert b"cannot be read" in body
+
+
+def test_nonsense_behind_a_request_spoils_neither_its_answer_nor_the_log(running: Server) -> None:
+    page = spoken(running, b"GET /docs/settings.md HTTP/1.1\r\nHost: localhost\r\n\r\nnonsense\r\n\r\n" * 3)
+    assert page.startswith(b"HTTP/1.1 200")
+    assert page.count(b"HTTP/1.1 ") == 1
+    broken = b"POST /dirws/login HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+    broken += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n3\r\na=b\r\nnonsense\r\n"
+    for _ in range(20):
+        assert spoken(running, broken).startswith(b"HTTP/1.1 400")
+    assert "Traceback" not in running.said
+    assert '"bug"' not in running.said
+
+
+def test_a_worker_with_too_many_connections_says_when_to_try_again(data: Path) -> None:
+    with Server(data, free_port(), "--set", "web.max_connections=10") as server, contextlib.ExitStack() as held:
+        for _ in range(10):
+            held.enter_context(secured(server))
+        with server.client() as http:
+            answer = http.get("/health/live")
+        assert answer.status_code == 503
+        assert answer.headers["Retry-After"] == "1"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "try again" in answer.text
+
+
 def test_the_log_is_json_and_names_requests(running: Server) -> None:
     with running.client() as http:
         http.get("/health/live", headers={"X-Request-ID": "walk-17"})
@@ -222,6 +271,7 @@ def test_a_child_that_cannot_start_ends_the_server(data: Path) -> None:
 
 
 def test_plain_http_is_off_unless_a_setting_opens_it_and_then_refuses_the_directory(data: Path) -> None:
+    """failures A30."""
     plain = free_port()
     with Server(data, free_port(), "--set", f"web.http_port={plain}") as server:
         base = f"http://127.0.0.1:{plain}"

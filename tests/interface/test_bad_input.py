@@ -105,10 +105,14 @@ def test_a_method_the_token_endpoint_does_not_know_is_405(site: Site, method: st
     is_oauth(answer)
 
 
-@pytest.mark.parametrize("header", ["Basic", "Basic !!!", "Basic eA==", "Basic " + "A" * 9000, "Basic //79OnA="])
+@pytest.mark.parametrize(
+    "header", ["Basic", "Basic !!!", "Basic eA==", "Basic " + "A" * 9000, "Basic //79OnA=", "Basic é"]
+)
 def test_a_broken_basic_header_is_an_invalid_client(site: Site, header: str) -> None:
     answer = site.http.post(
-        site.login, data={"grant_type": "refresh_token", "refresh_token": "x"}, headers={"Authorization": header}
+        site.login,
+        data={"grant_type": "refresh_token", "refresh_token": "x"},
+        headers={b"Authorization": header.encode("latin-1")},
     )
     is_oauth(answer)
     assert answer.json()["error"] in {"invalid_client", "invalid_request"}
@@ -264,6 +268,7 @@ def test_a_method_the_address_does_not_know_is_405(site: Site, method: str, path
     ],
 )
 def test_a_bad_parameter_of_a_search_is_400_and_named(site: Site, query: str) -> None:
+    """failures B13."""
     name = query.partition("=")[0]
     posted = site.http.post(
         f"{site.search_address}?{query}", content=site.aql(fulltext("x")), headers=XML | site.bearer()
@@ -362,6 +367,7 @@ NAMED = {
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_bad_search_document_is_refused_with_the_place(site: Site, name: str) -> None:
+    """failures B7, B8."""
     answer = site.post_search(DOCUMENTS[name](site))
     sentence = is_repository(answer, site)
     if name in TOO_LARGE:
@@ -384,6 +390,7 @@ def test_stray_punctuation_in_keywords_is_harmless(site: Site, q: str) -> None:
     "q", ["(" * 500 + "x" + ")" * 500, "x " * 5000, "NOT " * 1000 + "x", "a*" * 3000, "\ufffe\u0000"]
 )
 def test_runaway_keywords_end_in_a_sentence(site: Site, q: str) -> None:
+    """failures B7."""
     answer = site.http.get(site.search_address, params={"q": q}, headers=site.bearer())
     if answer.status_code != 200:
         is_repository(answer, site)
@@ -433,6 +440,21 @@ def test_a_bad_object_is_refused_and_nothing_is_kept(site: Site, name: str) -> N
     is_repository(answer, site)
     assert answer.status_code in statuses, answer.text
     assert kept() == before
+
+
+@pytest.mark.parametrize(
+    ("address", "body"),
+    [
+        ("{oauth}/tokeninfo", b'{"token": "a", "resource_id": "b", "token": "c"}'),
+        ("{repository}/objects", b'{"properties": {"object_name": "x", "object_name": "y"}}'),
+        ("{repository}/acls", b'{"name": "x", "name": "y", "permitted": []}'),
+    ],
+)
+def test_json_that_says_something_twice_is_refused(site: Site, address: str, body: bytes) -> None:
+    where = address.format(oauth=site.oauth, repository=site.repository)
+    answer = site.http.post(where, content=body, headers=JSON | site.bearer())
+    assert answer.status_code == 400
+    assert "repeats the key" in answer.text
 
 
 def test_content_for_what_is_not_there_is_404(site: Site) -> None:

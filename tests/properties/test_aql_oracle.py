@@ -40,6 +40,7 @@ def test_the_index_finds_what_the_oracle_finds(
 @given(shelves.rows(), shelves.queries(), shelves.callers(), st.integers(1, 4))
 @settings(SLOW, max_examples=examples(20, 500))
 def test_pages_joined_are_the_whole(shelf: Shelf, rows: list[Row], query: Query, visible: Visible, size: int) -> None:
+    """failures B13."""
     snapshot = shelf.holding([row.document() for row in rows])
     whole = ask(snapshot, query, visible)
     paged = [hit for offset in range(0, 12, size) for hit in ask(snapshot, query, visible, size, offset).hits]

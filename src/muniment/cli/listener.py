@@ -13,14 +13,25 @@ from typing import NamedTuple
 import uvicorn
 import uvloop
 from starlette.types import ASGIApp
+from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, Scope
 from uvicorn.lifespan.on import LifespanOn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.flow_control import service_unavailable
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from muniment.web.options import WebOptions
 
 _LONGEST_HEAD = 65_536
 _SWITCH_SECONDS = 0.001
 _CONSENT_SECONDS = 1.0
+_UNREADABLE = "The request cannot be read: its head or the framing of its body is not HTTP/1.1 (RFC 9112).\n"
+_UVICORN_SAYS = "Invalid HTTP request received."
+_FULL = "This server has as many connections as it takes; try again in a moment.\n"
+_PLAIN = (
+    (b"content-type", b"text/plain; charset=utf-8"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"connection", b"close"),
+)
 
 
 class Listeners(NamedTuple):
@@ -114,13 +125,14 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol with what it lacks: a deadline and a bound for a request's head, and a deadline for what is
-    left of a body once the request is answered."""
+    """uvicorn's protocol with what it lacks: a deadline and a bound for a request's head, a deadline for what is left
+    of a body once the request is answered, and answers in their order, or none, on a connection that goes wrong."""
 
     _head_seconds = 20
     _head_size = 0
     _in_body = False
     _head_deadline: TimerHandle | None = None
+    _answering: RequestResponseCycle | None = None
 
     @classmethod
     def within(cls, seconds: int) -> type["_Protocol"]:
@@ -159,6 +171,38 @@ class _Protocol(HttpToolsProtocol):
             # It goes on until the next head: the pieces of this body have ended uvicorn's own wait for that.
             self._arm()
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be read, after the answer that is under way: then instead of one of its own."""
+        answering = self._answering
+        if answering is not None and not answering.response_complete:
+            if self._in_body and self.cycle is answering:
+                answering.disconnected = True  # the rest of its body will never come
+                answering.message_event.set()
+            if answering.response_started or not answering.disconnected:
+                answering.keep_alive = False
+                self.pipeline.clear()
+                if answering.disconnected:
+                    self.transport.close()
+                return
+        said = _UNREADABLE if msg == _UVICORN_SAYS else f"{msg}\n"
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + _head(said) + said.encode("ascii"))
+        self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
+        wanted = _overloaded if app is service_unavailable else app
+
+        async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+            async def send_unless_gone(message: ASGISendEvent) -> None:
+                # uvicorn learns of a lost connection a turn of the loop later, and of one with a pipeline not at all.
+                if self.transport.is_closing():
+                    cycle.disconnected = True
+                await send(message)
+
+            await wanted(scope, receive, send_unless_gone)
+
+        super()._start_asgi_task(cycle, answer)
+
     def shutdown(self) -> None:
         super().shutdown()
         self._drop_soon()
@@ -180,3 +224,14 @@ class _Protocol(HttpToolsProtocol):
         if self._head_deadline is not None:
             self._head_deadline.cancel()
             self._head_deadline = None
+
+
+async def _overloaded(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    headers = [*_PLAIN, (b"retry-after", b"1"), (b"content-length", str(len(_FULL)).encode("ascii"))]
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
+    await send({"type": "http.response.body", "body": _FULL.encode("ascii"), "more_body": False})
+
+
+def _head(said: str) -> bytes:
+    lines = (*_PLAIN, (b"content-length", str(len(said)).encode("ascii")))
+    return b"".join(name + b": " + value + b"\r\n" for name, value in lines) + b"\r\n"

@@ -118,8 +118,8 @@ def refused(request: Request, refusal: Refusal, table: Table, shape: Shape) -> R
         log.error("what was sent cannot be kept", reason=refusal.sentence)
     log.info("refused", refusal=type(refusal).__name__, status=said.status)
     response = shape(request, said, refusal.sentence)
-    if isinstance(refusal, Overloaded):
-        response.headers["Retry-After"] = str(refusal.retry_seconds)
+    if said.status == 503:
+        response.headers["Retry-After"] = str(refusal.retry_seconds if isinstance(refusal, Overloaded) else 1)
     if isinstance(refusal, MethodNotAllowed) and refusal.allowed:
         response.headers["Allow"] = ", ".join(refusal.allowed)
     return response

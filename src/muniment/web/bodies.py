@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from json import JSONDecoder
 from typing import TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -82,11 +83,17 @@ async def json(request: Request, decoder: msgspec.json.Decoder[T], limit: int = 
 
 
 def decoded_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode JSON text into the decoder's type. Raises Malformed with what is wrong and where."""
+    """Decode JSON text into the decoder's type, each key of an object at most once.
+
+    Of a repeated key RFC 8259 4 lets every reader take another value: whoever checks a request before us might see
+    another one than we obey. Raises Malformed with what is wrong and where.
+    """
     try:
-        return decoder.decode(body)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(f"The JSON cannot be read: {str(error)[:300]}.") from error
+        decoded = decoder.decode(body)
+        _KEYS.decode(body.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"The JSON cannot be read: {str(error)[:300].rstrip('.')}.") from error
+    return decoded
 
 
 def form_value(part: bytes, what: str) -> str:
@@ -100,3 +107,13 @@ def form_value(part: bytes, what: str) -> str:
     if "\x00" in text:
         raise Malformed(f"{what} holds a NUL character.")
     return text
+
+
+def _once(pairs: list[tuple[str, object]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        raise Malformed(f"The JSON repeats the key {twice[:100]!r}.")
+
+
+_KEYS = JSONDecoder(object_pairs_hook=_once, parse_int=str, parse_float=str)

@@ -37,6 +37,7 @@ def test_a_token_changed_in_any_place_cannot_be_parsed(office: Office, now: Inst
 
 @pytest.mark.parametrize("garbage", ["", "x", "A" * 54, "é" * 54, "=" * 54, "A" * 53 + "\n", "\x00" * 54, "A" * 10**6])
 def test_garbage_cannot_be_parsed(office: Office, garbage: str) -> None:
+    """failures A14: a token of any other length is refused before it is decoded."""
     with office.db.read() as cx, pytest.raises(UnparseableToken):
         tokens.parse(cx, garbage)
 

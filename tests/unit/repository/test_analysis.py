@@ -24,6 +24,7 @@ ANALYSER = Analyser("English")
     ],
 )
 def test_words_as_they_are_written(text: str, words: list[str]) -> None:
+    """failures B20."""
     assert [word for _, word in ANALYSER.exact(text)] == words
 
 

@@ -85,6 +85,7 @@ def test_a_hit_has_score_excerpt_and_terms(world: World) -> None:
 
 
 def test_what_may_only_be_browsed_is_found_by_its_metadata_alone(world: World) -> None:
+    """failures B3: content that is hidden is neither searched nor shown."""
     world.hold(kept(1, "secret plan", title="Harbour plan"))
     browse = Visible(browse_acls=frozenset({1}))
     assert world.found(says("secret"), browse) == []
@@ -319,6 +320,7 @@ def test_a_panic_of_the_engine_is_a_refusal() -> None:
 
 
 def test_hostile_queries_stay_cheap(world: World) -> None:
+    """failures B7."""
     world.hold(*(kept(at, f"word{at} pump", colour=f"c{at}" * 30, size=at) for at in range(2000)))
     many = tuple(Term(f"w{at}", prefix=at % 2 == 0) for at in range(1000))
     nested: Expression = says("pump")

@@ -414,6 +414,7 @@ def test_damaged_content_is_answered_as_such(site: Site) -> None:
 
 
 def test_a_name_of_any_characters_is_a_safe_file_name(site: Site) -> None:
+    """failures B12."""
     object_id = site.make(object_name='a"\r\nSet-Cookie: x\\/é%')
     site("POST", f"/objects/{object_id}/contents", b"x", Content_Type="evil\ttype")
     response = site("GET", f"/objects/{object_id}/content-media")

@@ -44,6 +44,7 @@ def test_the_declared_encoding_is_read(encoding: str) -> None:
     ],
 )
 def test_what_is_not_well_formed_is_refused_with_its_place(body: bytes, said: str) -> None:
+    """failures A28, B8: no DTD, so nothing outside is ever fetched."""
     with pytest.raises(Malformed) as refused:
         xml.parse(body)
     assert said in refused.value.sentence

@@ -48,6 +48,10 @@ def _raising(error: BaseException) -> Endpoint[str]:
     return Endpoint("half", {"GET": get}, {Odd: Said(418, "odd")}, _shape)
 
 
+class Behind(Refusal):
+    """A refusal that passes by itself."""
+
+
 async def _greet(_request: Request, half: str) -> Response:
     return PlainTextResponse(f"hello from the {half}")
 
@@ -101,3 +105,11 @@ def test_a_caller_who_left_is_no_bug() -> None:
 def test_being_told_to_stop_is_not_swallowed() -> None:
     with pytest.raises(asyncio.CancelledError):
         _ask(_raising(asyncio.CancelledError()))
+
+
+def test_whatever_is_unavailable_says_when_to_try_again() -> None:
+    async def get(_request: Request, _half: str) -> Response:
+        raise Behind("Not yet.")
+
+    status, headers, _ = _ask(Endpoint("half", {"GET": get}, {Behind: Said(503, "behind")}, _shape))
+    assert (status, headers["retry-after"]) == (503, "1")

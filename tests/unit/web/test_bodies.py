@@ -103,6 +103,19 @@ def test_json_that_cannot_be_read_is_refused(body: bytes) -> None:
         _read(bodies.json, body, JSON, msgspec.json.Decoder(Asked))
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"name": "x", "name": "y"}',
+        b'{"name": "x", "n\\u0061me": "y"}',
+        b'{"name": "x", "more": [{"b": {"name": 1, "a": 2, "name": 1}}]}',
+    ],
+)
+def test_json_that_repeats_a_key_is_refused(body: bytes) -> None:
+    with pytest.raises(Malformed, match="The JSON repeats the key 'name'"):
+        _read(bodies.json, body, JSON, msgspec.json.Decoder(Asked))
+
+
 def test_json_of_another_media_type_is_refused() -> None:
     with pytest.raises(UnsupportedMediaType):
         _read(bodies.json, b"{}", FORM, msgspec.json.Decoder(Asked))

@@ -136,6 +136,7 @@ def test_a_request_leaves_one_line_without_its_query() -> None:
     ],
 )
 def test_a_token_in_the_path_is_logged_as_a_fingerprint(path: str) -> None:
+    """failures A29."""
     with capture_logs() as lines:
         _ask(path=path)
     assert TOKEN not in str(lines)
@@ -235,6 +236,7 @@ def test_a_trusted_proxys_last_word_on_the_scheme_counts(proto: str, scheme: str
 
 
 def test_a_strangers_word_on_scheme_and_address_does_not_count() -> None:
+    """failures A23."""
     headers = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "127.0.0.1"}
     answer = _ask(scheme="http", client="203.0.113.9", headers=headers, options=_proxied())
     assert (answer.scope["scheme"], answer.scope["client"][0]) == ("http", "203.0.113.9")

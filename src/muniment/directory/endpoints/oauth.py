@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 from collections.abc import Mapping
 
 import msgspec
@@ -220,7 +219,7 @@ def _basic(request: Request) -> tuple[str, str] | None:
         client_id, secret = (
             bodies.form_value(part.encode("utf-8"), "The Authorization header") for part in (client_id, secret)
         )
-    except (binascii.Error, UnicodeDecodeError, Malformed) as error:
+    except (ValueError, Malformed) as error:
         raise InvalidClient("The Authorization header cannot be read as HTTP Basic.") from error
     if not colon or not client_id:
         raise InvalidClient("The Authorization header names no client.")

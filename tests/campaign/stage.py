@@ -1,0 +1,309 @@
+"""A server in a process of its own with something behind every address, and the judge of what it answers.
+
+A generated request names what is on the stage by a word (``Prop``); just before it is sent the word becomes the real
+id, token or password. What a request used up is put there again.
+"""
+
+import re
+import statistics
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import httpx
+
+from muniment import app
+from tests.clock import Clock
+from tests.e2e.processes import Server
+from tests.scenes import World
+from tests.servers import free_port
+
+PATIENCE = 1.0
+"""Seconds within which everything is answered."""
+
+_WAITING = 5.0
+"""Seconds that a search may wait for a position, when it is asked to."""
+
+
+class Prop:
+    """The words for what is on the stage. They pass through an address, JSON, a form and XML unchanged."""
+
+    REPOSITORY = "PROP-repository"
+    DOCUMENT = "PROP-document"
+    FOLDER = "PROP-folder"
+    CABINET = "PROP-cabinet"
+    ACL = "PROP-acl"
+    LINK = "PROP-link"
+    POSITION = "PROP-position"
+    TOKEN = "PROP-token-a"
+    DEAD_TOKEN = "PROP-token-b"
+    REFRESH_TOKEN = "PROP-refresh-token"
+    RESOURCE = "PROP-resource-a"
+    IDLE_RESOURCE = "PROP-resource-b"
+    CLIENT = "PROP-client"
+    SCOPE = "PROP-scope"
+    USER = "PROP-user"
+    VICTIM = "PROP-victim"
+    PASSWORD = "PROP-password"
+    CSRF = "PROP-csrf"
+    TICKET_CSRF = "PROP-ticket-csrf"
+
+
+_PROP = re.compile(r"PROP-[a-z]+(?:-[a-z]+)*")
+_CSRF = re.compile(r'name="csrf" value="([^"]+)"')
+
+
+class Stage:
+    """A world of its own, served over HTTPS and plain HTTP by one worker, agent and extractor."""
+
+    def __init__(self, root: Path, directory_url: str, repository_url: str, *settings: str) -> None:
+        data = root / "data"
+        data.mkdir(mode=0o700)
+        self.world = World(data, directory_url, repository_url, Clock(app.now()))
+        self.world.system_attribute("directory.auth.EnforceSSL", "false")
+        self.user, self.victim = self.world.person(), self.world.person()
+        self.world.close()
+        (data / "muniment.toml").write_text(
+            f'directory_database = "{directory_url}"\nrepository_database = "{repository_url}"\n'
+        )
+        self.plain_port = free_port()
+        settings = (f"web.http_port={self.plain_port}", *settings)
+        self.server = Server(data, free_port(), *(word for setting in settings for word in ("--set", setting)))
+        self._values: dict[str, str] = {}
+        self._callers: dict[str, str] = {}
+        self.cookies: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        self.server.wait_ready(180)
+        self.http = self.server.client()
+        self.processes = set(self.server.children())
+        self.memory = self.resident()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.http.close()
+        self.server.kill()
+
+    @property
+    def ca_file(self) -> str:
+        """The certificate to trust."""
+        return str(self.server.data / "tls" / "ca.pem")
+
+    def lost(self) -> set[int]:
+        """Name the server's processes that are no more."""
+        return self.processes - set(self.server.children())
+
+    def bugs(self) -> list[str]:
+        """Give the lines of the log that speak of a bug."""
+        return [line for line in self.server.said.splitlines() if '"event": "bug"' in line or "Traceback" in line]
+
+    def resident(self) -> int:
+        """Add up the resident memory of the server's processes, in bytes."""
+        found = 0
+        for process in (self.server.process.pid, *self.server.children()):
+            status = Path(f"/proc/{process}/status").read_text()
+            found += 1024 * int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
+        return found
+
+    def bearer(self, who: str) -> str:
+        """Give an access token of writer, reader or administrator."""
+        if who not in self._callers:
+            person = {"writer": self.world.writer, "reader": self.world.reader}.get(who)
+            scope = self.world.scope
+            if person is None:
+                person, scope = self.world.admin(self.world.names), f"resource:{self._administration}"
+            self._callers[who] = self._issued(person.id, person.password, scope)["access_token"]
+        return self._callers[who]
+
+    def filled(self, text: str) -> str:
+        """Put what is on the stage in place of the words for it."""
+        return _PROP.sub(lambda found: self._value(found[0]), text)
+
+    def used(self, method: str, url: str) -> None:
+        """Notice that a request succeeded: what it deleted is put there again when it is next named."""
+        if method == "DELETE":
+            gone = {word for word, value in self._values.items() if value in url}
+            if gone & {Prop.TOKEN, Prop.REFRESH_TOKEN}:
+                gone |= {Prop.TOKEN, Prop.REFRESH_TOKEN}
+            for word in gone:
+                del self._values[word]
+
+    def renew(self) -> None:
+        """Put everything there anew, whatever has become of it."""
+        self._values.clear()
+
+    def _value(self, word: str) -> str:
+        if word not in self._values:
+            self._make(word)
+        return self._values.get(word, word)
+
+    def _make(self, word: str) -> None:
+        fixed = {
+            Prop.REPOSITORY: self.world.repository,
+            Prop.RESOURCE: self.world.resource_id,
+            Prop.IDLE_RESOURCE: self.world.idle_resource_id,
+            Prop.CLIENT: self.world.client_id,
+            Prop.SCOPE: self.world.scope,
+            Prop.USER: self.user.id,
+            Prop.VICTIM: self.victim.id,
+            Prop.PASSWORD: self.user.password,
+        }
+        makers: Mapping[str, Callable[[], None]] = {
+            Prop.TOKEN: self._tokens,
+            Prop.REFRESH_TOKEN: self._tokens,
+            Prop.DEAD_TOKEN: self._dead_token,
+            Prop.CSRF: self._sign_in_page,
+            Prop.TICKET_CSRF: self._console,
+            Prop.DOCUMENT: lambda: self._object(Prop.DOCUMENT, "objects", "document"),
+            Prop.FOLDER: lambda: self._object(Prop.FOLDER, "folders/PROP-cabinet/folders", "folder"),
+            Prop.CABINET: lambda: self._object(Prop.CABINET, "cabinets", "cabinet"),
+            Prop.POSITION: lambda: self._object(Prop.DOCUMENT, "objects", "document"),
+            Prop.ACL: self._acl,
+            Prop.LINK: self._link,
+        }
+        if word in fixed:
+            self._values[word] = fixed[word]
+        elif word in makers:
+            makers[word]()
+
+    @property
+    def _administration(self) -> str:
+        return self.world.names.administration_resource.replace(" ", "+")
+
+    @property
+    def _repository(self) -> str:
+        return f"/rest/repositories/{self.world.repository}"
+
+    @property
+    def _writer(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.bearer('writer')}"}
+
+    def _issued(self, username: str, password: str, scope: str) -> dict[str, Any]:
+        form = {"grant_type": "password", "client_id": self.world.client_id, "scope": scope}
+        answer = self.http.post("/dirws/login", data={**form, "username": username, "password": password})
+        reply: dict[str, Any] = _ok(answer).json()
+        return reply
+
+    def _tokens(self) -> None:
+        issued = self._issued(self.user.id, self.user.password, self.world.scope)
+        self._values |= {Prop.TOKEN: issued["access_token"], Prop.REFRESH_TOKEN: issued["refresh_token"]}
+
+    def _dead_token(self) -> None:
+        token = self._issued(self.user.id, self.user.password, self.world.scope)["access_token"]
+        _ok(self.http.delete(f"/dirws/v1/authentication/oauth/{token}"))
+        self._values[Prop.DEAD_TOKEN] = token
+
+    def _sign_in_page(self) -> None:
+        self.http.cookies.clear()
+        page = _ok(self.http.get("/dirws/login"))
+        self._values[Prop.CSRF] = _marked(page)
+        self.cookies["login"] = f"muniment_ticket_form={page.cookies['muniment_ticket_form']}"
+
+    def _console(self) -> None:
+        self._sign_in_page()
+        admin = self.world.admin(self.world.names)
+        form = {"csrf": self._values[Prop.CSRF], "RFA": "", "username": admin.id, "password": admin.password}
+        signed_in = self.http.post("/dirws/login", data=form)
+        assert signed_in.status_code == 303, signed_in.text
+        self.cookies["console"] = f"muniment_ticket={signed_in.cookies['muniment_ticket']}"
+        self._values[Prop.TICKET_CSRF] = _marked(_ok(self.http.get("/dirws/console/system-attributes")))
+        self.http.cookies.clear()
+
+    def _object(self, word: str, where: str, kind: str) -> None:
+        properties = {"object_name": f"{kind} of the campaign", "r_object_type": kind, "title": "pump station"}
+        body = {"properties": properties}
+        made = self.http.post(f"{self._repository}/{self.filled(where)}", json=body, headers=self._writer)
+        self._values[word] = _ok(made).json()["properties"]["r_object_id"]
+        self._values[Prop.POSITION] = made.headers["Muniment-Position"]
+        if kind == "document":
+            address = f"{self._repository}/objects/{self._values[word]}"
+            kept = {**self._writer, "Content-Type": "text/plain"}
+            _ok(self.http.post(f"{address}/contents", content=b"pump station and valve", headers=kept))
+            _ok(self.http.put(f"{address}/permission-set", json={"acl-name": "public"}, headers=self._writer))
+
+    def _acl(self) -> None:
+        name = f"campaign {time.time_ns()}"
+        body = {"name": name, "permitted": [{"accessor": "everyone@demo", "basic-permission": "Read"}]}
+        _ok(self.http.post(f"{self._repository}/acls", json=body, headers=self._writer))
+        self._values[Prop.ACL] = name
+
+    def _link(self) -> None:
+        for _ in range(2):
+            self._object(Prop.DOCUMENT, "objects", "document")
+        space = self.world.installation.settings.repository.names.vocab_namespace
+        answer = self.http.post(
+            f"{self._repository}/search?items-per-page=1&wait-for={self._values[Prop.POSITION]}",
+            content=f'<search xmlns="{space}"/>',
+            headers={**self._writer, "Content-Type": "application/xml", "Accept": "application/xml"},
+        )
+        found = re.search(r"link=([^&\"]+)", _ok(answer).text)
+        assert found, answer.text
+        self._values[Prop.LINK] = found[1]
+
+
+class Record:
+    """What was sent and what came back: counted, and judged when the round is over."""
+
+    def __init__(self) -> None:
+        self.statuses: dict[str, Counter[int]] = defaultdict(Counter)
+        self.seconds: list[float] = []
+        self.wrong: list[str] = []
+        self.slowest = (0.0, "")
+
+    @property
+    def sent(self) -> int:
+        """How many requests were answered."""
+        return sum(sum(counted.values()) for counted in self.statuses.values())
+
+    def note(self, route: str, answer: "Answer", said: str) -> None:
+        """Count an answer; ``said`` tells the request in a failure."""
+        self.statuses[route][answer.status] += 1
+        self.seconds.append(answer.seconds)
+        self.slowest = max(self.slowest, (answer.seconds, said))
+        fault = answer.fault()
+        if fault:
+            self.wrong.append(f"{fault}: {said}")
+
+    def __str__(self) -> str:
+        every: Counter[int] = sum(self.statuses.values(), Counter())
+        lines = [
+            f"{self.sent} requests; median {statistics.median(self.seconds) * 1000:.1f} ms; slowest {self.slowest}",
+            f"all: {dict(sorted(every.items()))}",
+            *(f"{route}: {dict(sorted(counted.items()))}" for route, counted in sorted(self.statuses.items())),
+        ]
+        return "\n".join(lines)
+
+
+class Answer:
+    """One answer, as far as it is judged."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes, seconds: float, *, ours: bool) -> None:
+        self.status, self.headers, self.body, self.seconds = status, headers, body, seconds
+        self._ours = ours
+
+    def fault(self) -> str:
+        """Say what is wrong with it; nothing when nothing is."""
+        if self.status >= 500 and not (self.status == 503 and self.headers.get("retry-after", "").isdigit()):
+            return f"{self.status} {self.body[:300]!r}"
+        if self._ours and self.headers.get("x-content-type-options") != "nosniff":
+            return f"{self.status} without nosniff"
+        return ""
+
+
+def patience(url: str) -> float:
+    """Say within how many seconds an address is answered: a search that waits for a position may wait."""
+    return PATIENCE + (_WAITING if "wait-for" in urlsplit(url).query else 0)
+
+
+def _ok(answer: httpx.Response) -> httpx.Response:
+    assert answer.status_code < 300, (answer.request.url, answer.text)
+    return answer
+
+
+def _marked(page: httpx.Response) -> str:
+    found = _CSRF.search(page.text)
+    assert found, page.text
+    return found[1]
