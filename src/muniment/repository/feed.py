@@ -16,7 +16,7 @@ from muniment.repository.aql import bind
 from muniment.repository.aql.tree import Expression, ExpressionSet, Fulltext, Query
 from muniment.repository.changes import Kind, Position
 from muniment.repository.fulltext.index import Hit, Search, Snapshot, Visible
-from muniment.repository.objects import Shown
+from muniment.repository.objects import StoredObject
 from muniment.repository.refusals import BadQuery
 from muniment.repository.repositories import Repository
 
@@ -82,7 +82,7 @@ def search(
         query = bind.bind(question.query, catalogue)
         seen = visible(cx, repository, principals, query, snapshot.position)
         answer = snapshot.search(Search(query, seen, offset, question.items_per_page + 1, total=question.include_total))
-        rows = objects.shown(cx, repository.id, [hit.object_id for hit in answer.hits])
+        rows = objects.rows(cx, repository.id, [hit.object_id for hit in answer.hits])
     vouched = [(hit, rows.get(hit.object_id)) for hit in answer.hits]
     found = [_found(hit, row) for hit, row in vouched if row is not None and _may_browse(row, principals, seen)]
     total, unvouched = answer.total, len(vouched) - len(found)
@@ -147,17 +147,18 @@ def _names(expression: Expression | None) -> frozenset[str]:
     return frozenset({expression.name})
 
 
-def _may_browse(row: Shown, principals: Principals, seen: Visible) -> bool:
+def _may_browse(row: StoredObject, principals: Principals, seen: Visible) -> bool:
     return principals.administrator or row.acl_id in seen.browse_acls or principals.is_(row.owner)
 
 
-def _found(hit: Hit, row: Shown) -> Found:
+def _found(hit: Hit, row: StoredObject) -> Found:
+    title = str(row.properties.get("title", [""])[0]) if row.properties.get("title") else ""
     return Found(
         object_id=row.id,
         type=row.type,
         title=row.name,
         owner=row.owner,
-        summary=hit.excerpt or row.title,
+        summary=hit.excerpt or title or row.name,
         updated=row.modified,
         score=hit.score,
         terms=hit.terms,

@@ -60,11 +60,6 @@ objects = sa.Table(
 # The repository is told apart afterwards: asked for it, SQLite reads all of its objects instead of looking these up.
 _BY_IDS = sa.select(objects).where(objects.c.id.in_(sa.bindparam("ids", expanding=True)))
 
-_SHOWN = sa.select(
-    objects.c.repository_id,
-    *(objects.c[name] for name in ("id", "type", "name", "owner", "acl_id", "modified", "properties")),
-).where(objects.c.id.in_(sa.bindparam("ids", expanding=True)))
-
 _ID = re.compile(r"[0-9a-f]{16}")
 _NEXT_SEQS = sa.text("SELECT nextval(pg_get_serial_sequence('objects', 'seq')) FROM generate_series(1, :count)")
 _KINDS = {"document": ("09",), "folder": ("0b", "0c"), "cabinet": ("0c",), "object": ("08", "09", "0b", "0c")}
@@ -294,33 +289,6 @@ def rows(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, 
     for begin in range(0, len(wanted), 500):
         some = cx.execute(_BY_IDS, {"ids": wanted[begin : begin + 500]})
         found.update((row.id, _stored(row)) for row in some if row.repository_id == repository_id)
-    return found
-
-
-class Shown(msgspec.Struct, frozen=True):
-    """What of an object a list shows; ``properties`` is read by ``title`` alone."""
-
-    id: str
-    type: str
-    name: str
-    owner: str
-    acl_id: int
-    modified: Instant
-    properties: str
-
-    @property
-    def title(self) -> str:
-        """The title, else the name."""
-        return metadata.text_of(metadata.decoded(self.properties), "title") or self.name
-
-
-def shown(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, Shown]:
-    """Read what a list of at most some thousand objects shows, whoever asks; those that are gone are left out."""
-    found: dict[str, Shown] = {}
-    wanted = sorted(set(ids))
-    for begin in range(0, len(wanted), 500):
-        some = cx.execute(_SHOWN, {"ids": wanted[begin : begin + 500]})
-        found.update((row[1], Shown(*row[1:])) for row in some if row[0] == repository_id)
     return found
 
 

@@ -18,18 +18,11 @@ CALLER = Principals("boris@staff", frozenset(f"group-{number}@staff" for number 
 
 QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "objects": lambda cx: objects.rows(cx, 1, IDS),
-    "hits": lambda cx: objects.shown(cx, 1, IDS),
     "texts": lambda cx: text.text_of(cx, IDS),
     "ACLs": lambda cx: acls.granted(cx, 1, CALLER, Permission.READ),
     "changes": lambda cx: changes.pending(cx, 1, changes.START, ("acl", "deleted")),
 }
-NARROWEST = {
-    "objects": "(id=?)",
-    "hits": "(id=?)",
-    "texts": "(object_id=?)",
-    "ACLs": "(accessor=?",
-    "changes": "sequence>?)",
-}
+NARROWEST = {"objects": "(id=?)", "texts": "(object_id=?)", "ACLs": "(accessor=?", "changes": "sequence>?)"}
 
 
 @pytest.mark.parametrize("what", QUESTIONS)
