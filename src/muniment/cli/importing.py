@@ -38,7 +38,7 @@ _SMALL = plain.LARGEST
 _BATCH_FILES = 100
 _BATCH_BYTES = 4 * 1024 * 1024
 _AHEAD = 400
-_STANDING_SECONDS = 1.0
+_STANDING_SECONDS = 5.0
 _UNKNOWN = "application/octet-stream"
 _TYPES = {".md": "text/markdown", ".log": "text/plain", ".rst": "text/x-rst", ".eml": "message/rfc822"}
 
