@@ -294,7 +294,9 @@ def survive(house: House, rounds: int, *, asked_every: int = 1) -> None:
         error.add_note(f"Seed {seed}, round {number}, killed: {', '.join(ends)}. Again: KILL_SEED={seed}")
         if house.server is not None:
             lines = house.server.log.read_text().splitlines()
-            error.add_note("\n".join(line for line in lines if '"level": "info"' not in line)[-5000:])
+            error.add_note(
+                "\n".join(line for line in lines if '"level":"info"' not in line.replace('": "', '":"'))[-5000:]
+            )
         raise
     answered = sum(ledger.answered for ledger in house.ledgers)
     print(f"seed {seed}: {rounds} rounds, {answered} requests answered, killed: {dict(killed)}")

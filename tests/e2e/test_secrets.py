@@ -90,6 +90,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 
 def test_after_the_walk_no_secret_is_kept_anywhere(running: Running) -> None:
+    """failures A29"""
     world = running.world
     secrets = walk(running)
     assert world.folder.stat().st_mode & 0o077 == 0, "the data folder is its owner's alone"

@@ -68,6 +68,7 @@ def test_5_4_tls_is_required_unless_the_system_attribute_says_false(site: Site) 
 
 
 def test_5_4_over_plain_http_every_directory_address_and_every_credential_is_refused(site: Site) -> None:
+    """failures A30"""
     plain = "http://muniment.test"
     assert site.http.get(plain + site.login).status_code == 403
     assert site.http.post(f"{plain}{site.oauth}/tokeninfo", json={}).status_code == 403

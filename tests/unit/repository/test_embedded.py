@@ -321,6 +321,7 @@ def test_a_panic_of_the_engine_is_a_refusal() -> None:
 
 
 def test_hostile_queries_stay_cheap(world: World) -> None:
+    """failures B7"""
     world.hold(*(kept(at, f"word{at} pump", colour=f"c{at}" * 30, size=at) for at in range(2000)))
     many = tuple(Term(f"w{at}", prefix=at % 2 == 0) for at in range(1000))
     nested: Expression = says("pump")
