@@ -50,7 +50,8 @@ from muniment.web.transport import Transport
 log = structlog.get_logger("muniment.app")
 
 _PURGE_SECONDS = 30
-_PURGE_ROWS = 100
+_PURGE_ROWS = 50
+_PURGE_PAUSE = 0.05
 _DAY_SECONDS = 86_400
 _LATE: Instant = 60 * SECOND
 _DOCUMENT = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*\.md")
@@ -241,7 +242,7 @@ async def _purge(directory: Directory) -> None:
         await asyncio.sleep(_PURGE_SECONDS)
         try:
             while await directory.desk.write(_purge_some, directory.clock()) >= _PURGE_ROWS:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(_PURGE_PAUSE)
         except (Busy, SQLAlchemyError) as error:
             log.warning("purge put off", reason=type(error).__name__)
 

@@ -187,7 +187,7 @@ FOR_EVERYBODY = {
 
 @pytest.mark.parametrize("who", ["nobody", "a user with a ticket", "a user with a token"])
 def test_every_other_address_refuses_whoever_is_no_administrator(scene: Scene, who: str) -> None:
-    """failures.md A21, A22: the list is the route table's, so an address added later is asked too."""
+    """failures A21, failures A22: the list is the route table's, so an address added later is asked too."""
     with scene.database.begin() as cx:
         sleeping = resources.add(cx, scene.names, "Sleeping", scene.clock())
     guarded = [route.path for route in routes.routes(scene.directory) if route.path not in FOR_EVERYBODY]

@@ -35,6 +35,7 @@ def refusing(database: Database, what: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("what", ["commit", "statement"])
 def test_a_revocation_that_could_not_be_kept_is_no_204(scene: Scene, what: str) -> None:
+    """failures A8"""
     form = {"grant_type": "password", "client_id": scene.client_id, "scope": "resource:Demo+Files"}
     form |= {"username": scene.shown_id(scene.user), "password": PASSWORD}
     token = scene.browser.post("/dirws/login", data=form).json()["access_token"]

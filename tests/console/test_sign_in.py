@@ -137,6 +137,7 @@ def _refused_reasons(scene: Scene) -> dict[str, tuple[str, str]]:
 def test_every_reason_to_refuse_is_the_same_page_after_one_check_of_a_password(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """failures A1"""
     checks = Counter[str]()
     check = scene.directory.gate.check
 
@@ -170,6 +171,7 @@ def test_what_was_typed_is_shown_as_text_never_as_markup(scene: Scene) -> None:
 
 
 def test_too_many_wrong_passwords_pause_the_form_and_the_grant_alike(scene: Scene) -> None:
+    """failures A4"""
     for _ in range(OPTIONS.lockout_failures):
         scene.sign_in(scene.user, "wrong", resource_id=scene.resource.id)
     assert "That did not work" in scene.sign_in(scene.user, resource_id=scene.resource.id).text
@@ -203,6 +205,7 @@ def test_too_many_at_once_is_a_page_that_says_when_to_try_again(scene: Scene, mo
     "how", ["no cookie", "another form", "no mark", "another site", "sibling site", "cookie alone"]
 )
 def test_a_form_that_is_not_ours_is_refused(scene: Scene, how: str) -> None:
+    """failures A20"""
     page = scene.open(f"/dirws/login?RFA={scene.resource.id}")
     typed = {"m_username": "ann@demo", "m_password": PASSWORD}
     headers: dict[str, str] = {}
@@ -246,6 +249,7 @@ def test_signing_in_makes_a_new_session_and_ends_the_one_before(scene: Scene) ->
 
 
 def test_a_planted_session_is_not_taken_over(scene: Scene) -> None:
+    """failures A19"""
     scene.browser.cookies.set(COOKIE, "planted", domain="muniment.test", path="/dirws")
     scene.sign_in(scene.user, resource_id=scene.resource.id)
     other = scene.new_browser()

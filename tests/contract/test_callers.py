@@ -127,6 +127,7 @@ def test_an_unknown_resource_is_the_repository_s_fault(ask: Callable[..., Princi
 
 
 def test_a_token_is_asked_about_each_time(ask: Callable[..., Principals], monkeypatch: pytest.MonkeyPatch) -> None:
+    """failures A11"""
     assert ask("marta").id == "Marta@Staff"
     monkeypatch.setitem(ANSWERS, "marta", (410, b""))
     with pytest.raises(NotSignedIn):

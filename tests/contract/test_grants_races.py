@@ -36,6 +36,7 @@ def other_worker(office: Office, url: str) -> Iterator[Office]:
 
 @pytest.mark.parametrize("races", [200, pytest.param(1000, marks=pytest.mark.campaign)])
 def test_after_a_revocation_nothing_of_the_grant_lives(url: str, now: Instant, races: int) -> None:
+    """failures A7"""
     office = Office(Database(url), now)
     refreshed = 0
     with other_worker(office, url) as other, ThreadPoolExecutor(2) as threads:
@@ -75,6 +76,7 @@ def test_after_a_revocation_nothing_of_the_grant_lives(url: str, now: Instant, r
 
 
 def test_parallel_refreshes_of_one_grant_all_succeed(url: str, now: Instant) -> None:
+    """failures A7"""
     office = Office(Database(url), now)
     issued = office.issue(now)
     with other_worker(office, url) as other, ThreadPoolExecutor(8) as threads:

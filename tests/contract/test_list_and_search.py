@@ -39,7 +39,7 @@ def everything_found(shelf: Shelf, caller: Principals) -> list[str]:
 
 
 def test_a_search_for_everything_is_the_list_of_what_may_be_browsed(shelf: Shelf) -> None:
-    """failures B5."""
+    """failures B4, failures B5."""
     kept = []
     levels = itertools.product((None, NONE, BROWSE, READ), repeat=4)
     for number, (owner, user, group, world) in enumerate(levels):

@@ -45,6 +45,7 @@ def test_an_acl_that_is_taken_from_an_object_hides_it_and_one_that_is_given_show
 
 
 def test_a_changed_entry_of_an_acl_counts_at_once(shelf: Shelf) -> None:
+    """failures B6"""
     shelf.acl("circle", editors_at_staff=Permission.READ)
     kept = shelf.add("pump", "the valve", acl="circle")
     shelf.catch_up()
@@ -59,6 +60,7 @@ def test_a_changed_entry_of_an_acl_counts_at_once(shelf: Shelf) -> None:
 
 
 def test_a_changed_group_counts_at_once(shelf: Shelf) -> None:
+    """failures B6"""
     shelf.acl("circle", editors_at_staff=Permission.READ)
     kept = shelf.add("pump", acl="circle")
     shelf.catch_up()

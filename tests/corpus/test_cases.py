@@ -65,6 +65,7 @@ class WorldFile(msgspec.Struct, forbid_unknown_fields=True):
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_search_finds_what_a_person_would_expect(case: str, database: Database, tmp_path: Path, now: Instant) -> None:
+    """failures B20"""
     folder, file = HERE / case, HERE / case / "world.json"
     world = msgspec.json.decode(file.read_bytes(), type=WorldFile) if file.exists() else WorldFile()
     shelf = Shelf(database, tmp_path / "index", now, language=world.language)

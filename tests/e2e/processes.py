@@ -72,7 +72,7 @@ class Server:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             assert self.process.poll() is None, self.said
-            if '"event":"ready"' in self.said:
+            if self.noted("ready"):
                 with self.client() as http:
                     assert http.get("/health/live").status_code == 200
                 return
@@ -86,6 +86,10 @@ class Server:
                 return http.get("/health/live").status_code == 200
         except httpx.TransportError:
             return False
+
+    def noted(self, event: str) -> bool:
+        """Whether a line of its log is about this."""
+        return f'"event":"{event}"' in self.said.replace('": "', '":"')
 
     @property
     def said(self) -> str:

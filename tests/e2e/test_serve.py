@@ -6,10 +6,11 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -281,3 +282,17 @@ def test_plain_http_is_off_unless_a_setting_opens_it_and_then_refuses_the_direct
         assert refused.json()["error"] == "invalid_request"
         assert httpx.get(f"{base}/rest/repositories", headers={"Authorization": "Bearer x"}).status_code == 403
         assert server.stop() == 0
+
+
+def test_a_folder_of_a_newer_release_is_refused_and_left_as_it_is(data: Path) -> None:
+    for half in ("directory", "repository"):
+        with closing(sqlite3.connect(data / f"{half}.db")) as cx:
+            cx.execute(f"UPDATE {half}_schema SET version_num = '9999'")
+            cx.commit()
+    before = {file.name: file.read_bytes() for file in data.glob("*.db")}
+    for command in (["serve", "--port", str(free_port())], ["migrate"], ["init"], ["index", "check"]):
+        refused = muniment(data, *command)
+        assert refused.returncode in {4, 5}, (command, refused.stderr)
+        assert refused.stderr.count("\n") == 1, refused.stderr
+        assert "9999" in refused.stderr
+    assert {file.name: file.read_bytes() for file in data.glob("*.db")} == before

@@ -104,6 +104,7 @@ def test_2_9_terms_are_the_matched_words(found: tuple[Site, str, str, Feed]) -> 
 
 
 def test_2_9_any_text_makes_a_well_formed_feed(site: Site) -> None:
+    """failures B12"""
     word = site.world.word()
     name = f"{word} <b>&amp; \u0085\ufffe\u2028 \U0001f5c4 ]]> é"
     site.create(name, f"{word} \x01\x02 <script> \U0001d11e & \ufffe".encode())

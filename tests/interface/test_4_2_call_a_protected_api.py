@@ -20,6 +20,7 @@ def test_4_2_without_a_good_bearer_the_repository_answers_401(site: Site, header
 
 
 def test_4_2_a_revoked_token_is_refused_from_the_next_request_on(site: Site) -> None:
+    """failures B6"""
     token = site.issue(site.world.reader)["access_token"]
     headers = {"Authorization": f"Bearer {token}"}
     assert site.http.get(f"{site.search_address}?q=x", headers=headers).status_code == 200

@@ -95,6 +95,7 @@ def test_5_7_the_authorization_code_grant_is_not_provided(site: Site) -> None:
 
 
 def test_5_every_reason_to_refuse_a_user_reads_the_same(site: Site) -> None:
+    """failures A1"""
     world = site.world
     disabled, locked = world.person(), world.person()
     with world.directory_db.begin() as cx:

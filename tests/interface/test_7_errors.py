@@ -39,6 +39,7 @@ def test_7_401_the_token_cannot_be_parsed(site: Site) -> None:
 
 
 def test_7_401_the_token_is_for_another_resource_also_when_it_is_dead(site: Site) -> None:
+    """failures A12"""
     token = site.issue(site.world.reader)["access_token"]
     assert site.tokeninfo(token, site.world.other_resource_id).status_code == 401
     site.revoke(token)

@@ -44,6 +44,7 @@ def asked() -> st.SearchStrategy[Query]:
 def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
     shelf: Shelf, twin: Shelf, rows: list[Row], queries: list[Query], visible: Visible
 ) -> None:
+    """failures B1, failures B2"""
     snapshot = shelf.holding([row.document() for row in rows])
     alone = twin.holding(_seen(rows, visible))
     for query in queries:

@@ -1,5 +1,6 @@
 """Commands about what is held: repositories, types, ACLs, and the index that finds it all."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
@@ -9,10 +10,13 @@ from muniment import app
 from muniment.cli import initial, said
 from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, Failure
+from muniment.db import Database
 from muniment.directory import names
 from muniment.repository import acls, agent, changes, object_types, objects, repositories, text
 from muniment.repository.acls import Acl, Permission, Principals
+from muniment.repository.content import ContentStore
 from muniment.repository.object_types import ObjectType
+from muniment.repository.objects import StoredObject
 from muniment.repository.properties import PropertyDefinition, PropertyKind
 from muniment.repository.refusals import IndexUnavailable
 
@@ -21,7 +25,11 @@ type_ = typer.Typer(no_args_is_help=True, help="Object types and their propertie
 acl = typer.Typer(no_args_is_help=True, help="ACLs: who may do how much with the objects that carry them.")
 index = typer.Typer(no_args_is_help=True, help="The index of a repository.")
 
-COMMANDS = {"repository": repository, "type": type_, "acl": acl, "index": index}
+content = typer.Typer(no_args_is_help=True, help="The bytes of documents.")
+
+COMMANDS = {"repository": repository, "type": type_, "acl": acl, "index": index, "content": content}
+
+_AT_A_TIME = 500
 
 Named = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 AclName = Annotated[str, typer.Argument(metavar="ACL")]
@@ -239,6 +247,51 @@ def index_rebuild(context: typer.Context, named: Named = initial.REPOSITORY) -> 
                 database, one, opened.installation.indexes, app.writer(opened.settings), app.now, progress.reach
             )
     said.line(f"{one.name}: rebuilt, true to position {position}")
+
+
+@content.command("check")
+def content_check(context: typer.Context, named: Named = "") -> int:
+    """Read every content and compare it with what was kept; exit code 1 when one is missing or altered."""
+    opened: Opened = context.obj
+    store, sound = ContentStore(opened.installation.content), True
+    with opened.database("repository") as database:
+        with database.read() as cx:
+            chosen = [repositories.named(cx, named)] if named else repositories.every(cx)
+        for one in chosen:
+            whole, damaged = 0, list[str]()
+            with said.counting(f"Reading {one.name}", None) as progress:
+                for object_id, good in _verified(database, store, one.id):
+                    whole += good
+                    damaged += [] if good else [object_id]
+                    progress.reach(whole + len(damaged))
+            sound = sound and not damaged
+            said.line(
+                f"{one.name}: {'NOT SOUND' if damaged else 'sound'}: {whole} whole, {len(damaged)} missing or altered"
+            )
+            for object_id in damaged:
+                said.line(f"  {object_id}: bring its file back from a backup, or replace its content")
+    return Exit.OK if sound else Exit.FAILED
+
+
+def _verified(database: Database, store: ContentStore, repository_id: int) -> Iterator[tuple[str, bool]]:
+    """Read every content: the id of its object, and whether it is what was kept."""
+    last: int | None = 0
+    while last is not None:
+        with database.read() as cx:
+            page = objects.every(cx, repository_id, last, _AT_A_TIME)
+        for each in page:
+            if each.content is not None:
+                good = store.verify(each.content.key, each.content.sha256)
+                if good or _still(database, repository_id, each):
+                    yield each.id, good
+        last = page[-1].seq if page else None
+
+
+def _still(database: Database, repository_id: int, stored: StoredObject) -> bool:
+    """Whether an object still has the content that was looked for: meanwhile it may have been replaced, or deleted."""
+    with database.read() as cx:
+        found = objects.every(cx, repository_id, stored.seq - 1, 1)
+        return bool(found) and found[0].id == stored.id and found[0].content == stored.content
 
 
 def _written(definition: PropertyDefinition) -> str:

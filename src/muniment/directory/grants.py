@@ -101,7 +101,7 @@ def begin_password_sign_in(
     """Look up who asks for what (given 4.1, RFC 6749 4.3.2). It writes nothing. Raises InvalidClient, InvalidScope."""
     client = _client(cx, client_id, client_secret)
     resource = _scoped(cx, options.names, scope)
-    return _attempt(cx, options.names, client, resource, username, now)
+    return _attempt(cx, options, client, resource, username, now)
 
 
 def finish_password_grant(
@@ -136,7 +136,7 @@ def begin_form_sign_in(
 
     Raises UnknownResource.
     """
-    return _attempt(cx, options.names, None, resource_of_form(cx, resource_id), username, now)
+    return _attempt(cx, options, None, resource_of_form(cx, resource_id), username, now)
 
 
 def resource_of_form(cx: Connection, resource_id: str | None) -> Resource:
@@ -262,12 +262,12 @@ def _scoped(cx: Connection, names: DirectoryNames, scope: str) -> Resource:
 
 
 def _attempt(
-    cx: Connection, names: DirectoryNames, client: Client | None, resource: Resource, username: str, now: Instant
+    cx: Connection, options: DirectoryOptions, client: Client | None, resource: Resource, username: str, now: Instant
 ) -> Attempt:
-    found = entries.credentials(cx, names, username)
+    found = entries.credentials(cx, options.names, username)
     if found is None:
         return Attempt(client, resource.id, None, None)
-    stored = None if now < found.paused_until else found.stored
+    stored = None if _paused(options, found, now) else found.stored
     return Attempt(client, resource.id, found.user.id, stored)
 
 
@@ -279,7 +279,7 @@ def _admitted(
     in_role = resources.admits(cx, attempt.resource_id, user_id)
     # The hash is compared again: the password may have been changed while the check waited.
     right = password_ok and found is not None and found.stored is not None and found.stored == attempt.stored
-    paused = found is not None and now < found.paused_until
+    paused = found is not None and _paused(options, found, now)
     failures, paused_until = _counted(options, found, right, now)
     entries.count_failures(cx, None if found is None else found.user.id, failures, paused_until, now)
     if found is None or not right or paused or not found.user.live or not in_role:
@@ -293,14 +293,20 @@ def _counted(options: DirectoryOptions, found: Credentials | None, right: bool, 
     While sign-in pauses nothing counts and nothing succeeds. So of any number of guesses under way at one time no more
     than ``lockout_failures`` are answered by whether they were right.
     """
-    if found is None or (right and now >= found.paused_until):
+    paused = found is not None and _paused(options, found, now)
+    if found is None or (right and not paused):
         return 0, 0
-    if now < found.paused_until:
+    if paused:
         return found.failures, found.paused_until
     failures = (0 if found.paused_until else found.failures) + 1
     if options.lockout_failures and failures >= options.lockout_failures:
         return failures, now + options.lockout_seconds * SECOND
     return failures, 0
+
+
+def _paused(options: DirectoryOptions, found: Credentials, now: Instant) -> bool:
+    """Whether sign-in pauses. A pause that would end later than one begun now is from before the clock went back."""
+    return now < found.paused_until <= now + options.lockout_seconds * SECOND
 
 
 def _issue(

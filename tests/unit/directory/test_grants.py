@@ -136,6 +136,7 @@ def _refused(office: Office, gate: Gate, username: str, right: bool, now: Instan
 def test_whatever_is_wrong_with_the_user_it_is_refused_alike(
     office: Office, gate: Gate, checks: list[str], now: Instant, reason: str
 ) -> None:
+    """failures A1"""
     office.issue(now)
     usual = _refused(office, gate, "alice@People", False, now)
     change, username, right = REASONS[reason]
@@ -189,6 +190,7 @@ def test_without_a_limit_sign_in_never_pauses(directory_db: Database, now: Insta
 
 
 def test_of_two_hundred_guesses_at_a_time_no_more_than_the_limit_count(office: Office, now: Instant) -> None:
+    """failures A3"""
     attempts = [office.begin(now) for _ in range(200)]
     wrong = office.options.lockout_failures
 
@@ -273,6 +275,7 @@ def test_a_wrong_client_secret_ends_it_before_the_user_counts(office: Office, no
 
 
 def test_a_refresh_token_serves_its_own_client_and_scope_only(office: Office, now: Instant) -> None:
+    """failures A10"""
     issued = office.issue(now)
     assert isinstance(issued.refresh_token, str)
     with office.db.begin() as cx:
@@ -341,6 +344,7 @@ def test_tokeninfo_asks_in_the_order_that_the_interface_gives(office: Office, no
 
 @pytest.mark.parametrize("way_out", ["disabled", "locked", "not in the role"])
 def test_access_lost_ends_a_token_and_access_regained_revives_it(office: Office, now: Instant, way_out: str) -> None:
+    """failures A6"""
     issued = office.issue(now)
     REASONS[way_out][0](office, now)
     with pytest.raises(AccessEnded):

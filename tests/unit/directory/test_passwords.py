@@ -87,6 +87,7 @@ def test_a_closed_gate_lets_nobody_in(gate: Gate) -> None:
 
 
 def test_all_processes_together_hash_no_more_than_the_slots_at_a_time(tmp_path: Path) -> None:
+    """failures A26"""
     first = Gate(tmp_path, slots=1, queue=4, **QUICK)
     second = Gate(tmp_path, slots=1, queue=4, **QUICK)
     with first._slots.one():

@@ -25,6 +25,7 @@ def test_a_token_is_parsed_to_its_kind(office: Office, now: Instant) -> None:
 
 
 def test_a_token_changed_in_any_place_cannot_be_parsed(office: Office, now: Instant) -> None:
+    """failures A13"""
     token = office.issue(now).access_token
     with office.db.read() as cx:
         for place in range(len(token)):
@@ -43,6 +44,7 @@ def test_garbage_cannot_be_parsed(office: Office, garbage: str) -> None:
 
 
 def test_another_directorys_token_cannot_be_parsed(office: Office, now: Instant) -> None:
+    """failures A13"""
     token = office.issue(now).access_token
     with office.db.begin() as cx:
         cx.execute(sa.text("DELETE FROM keys WHERE purpose = 'tokens'"))

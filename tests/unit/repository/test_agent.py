@@ -258,6 +258,7 @@ def test_a_rebuild_beside_a_running_agent_takes_over_and_the_old_index_is_cleare
 
 
 def test_no_search_fails_or_misses_while_the_index_is_rebuilt(shelf: Shelf, tmp_path: Path) -> None:
+    """failures B16"""
     folder, done = tmp_path / "indexes", threading.Event()
     index = reader(folder, shelf)
     kept = [shelf.add("pump") for _ in range(20)]

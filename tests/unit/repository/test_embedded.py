@@ -128,6 +128,8 @@ def test_what_may_be_browsed_or_is_owned_or_was_decided_is_scored_once(world: Wo
 
 
 def test_many_small_commits_leave_an_index_of_the_size_of_what_lives(world: World, tmp_path: Path) -> None:
+    """failures B15"""
+
     def size(folder: Path) -> int:
         return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
 

@@ -247,12 +247,17 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     ),
     "bomb.txt.gz": lambda: made.gzipped(bytes(100 << 20)),
     "bomb.gz.gz": lambda: made.gzipped(made.gzipped(b"a" * (100 << 20))),
+    "ten-thousand-archives.docx": lambda: made.docx(
+        "x", **{f"word/embeddings/{number}.zip": nested(3) for number in range(10_000)}
+    ),
+    "two-thousand-deep.docx": lambda: made.docx("x", **{"word/embeddings/a.zip": nested(2000)}),
     "deep.txt.gz": lambda: made.gzipped(b"words", 5),
 }
 
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_refused_before_it_costs_much(reader: Reader, name: str) -> None:
+    """failures B10"""
     bomb = BOMBS[name]()
     started = time.monotonic()
     with pytest.raises(Unreadable, match=r"unpacks to more|deeper than is read|more than \d+ parts"):
@@ -275,6 +280,7 @@ OUTSIDE = '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>before &x; a
 
 @pytest.mark.parametrize("document", [LAUGHS, OUTSIDE], ids=["billion laughs", "external entity"])
 def test_entities_of_a_document_are_never_expanded(reader: Reader, document: str) -> None:
+    """failures B9"""
     text = read(reader, document.encode(), "a.xml").text
     assert text.split() == ["before", "after"]
     office = made.docx("x", **{"word/document.xml": document.replace("<lolz ", "<w:document ")})

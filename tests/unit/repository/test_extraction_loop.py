@@ -94,6 +94,7 @@ def test_every_file_is_read_and_its_text_or_reason_kept(
 def test_poison_files_are_parked_after_three_tries_and_stop_nobody(
     repository_db: Database, store: Folder, repository_id: int, now: Instant
 ) -> None:
+    """failures B11"""
     files = {"crash": b"crash", "eat": b"eat", "burn": b"burn", "words": b"words"}
     ids = keep(repository_db, store, repository_id, files, now)
     assert drain(repository_db, store, now) == 4

@@ -56,6 +56,7 @@ def port() -> Iterator[str]:
 @needs_filter
 @pytest.mark.parametrize("deed", ["network", "processes"])
 def test_nothing_outside_can_be_reached(reader: Reader, deed: str, port: str) -> None:
+    """failures B9"""
     outcomes = do(reader, deed, name=port).split("; ")
     assert len(outcomes) >= 7
     assert [outcome for outcome in outcomes if "Error" not in outcome and "gaierror" not in outcome] == []
@@ -65,6 +66,7 @@ def test_nothing_outside_can_be_reached(reader: Reader, deed: str, port: str) ->
 def test_no_file_can_be_opened_changed_or_looked_at_not_even_its_own(
     reader: Reader, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """failures B9"""
     own = tmp_path / "own"
     own.write_text("files")
     descriptor = os.open(own, os.O_RDONLY)
@@ -132,6 +134,7 @@ def test_nothing_is_inherited(reader: Reader, monkeypatch: pytest.MonkeyPatch) -
 def test_a_poison_file_costs_little_and_the_next_one_is_read(
     reader: Reader, deed: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """failures B10"""
     assert do(reader, "words") == "words"
     if deed == "burn":
         # On a busy machine its processor time takes longer to pass than its time on the clock.

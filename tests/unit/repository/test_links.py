@@ -18,6 +18,7 @@ def repository_id(repository_db: Database, now: Instant) -> int:
 def test_a_kept_search_is_followed_by_its_caller_only(
     repository_db: Database, repository_id: int, now: Instant
 ) -> None:
+    """failures B18"""
     with repository_db.begin() as cx:
         link = links.keep(cx, repository_id, "marta@staff", b"<q/>", HOUR, now)
     with repository_db.read() as cx:

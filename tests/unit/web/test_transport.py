@@ -256,6 +256,7 @@ def test_a_strangers_word_on_scheme_and_address_does_not_count() -> None:
     ],
 )
 def test_the_caller_is_the_last_hop_that_is_no_proxy_of_ours(hops: str, caller: str) -> None:
+    """failures A23"""
     answer = _ask(client="10.1.2.3", headers={"X-Forwarded-For": hops}, options=_proxied())
     assert answer.scope["client"][0] == caller
 

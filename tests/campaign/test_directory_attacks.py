@@ -1,0 +1,99 @@
+"""Attacks on the directory that take many tries: telling users by time, and filling the memory with sign-ins."""
+
+import asyncio
+import ssl
+import statistics
+import time
+from collections import Counter
+from pathlib import Path
+
+import httpx
+import pytest
+
+from muniment.db import Database, Instant
+from muniment.directory import entries
+from muniment.directory.options import DirectoryOptions
+from muniment.directory.passwords import Gate, hash_now
+from muniment.directory.refusals import InvalidGrant
+from tests.campaign.house import LOGIN, ServedHouse
+from tests.unit.directory.office import Office
+
+TIMINGS = 1000
+"""Of each of two kinds of refusal, taken in turn."""
+
+
+def distance(one: list[float], other: list[float]) -> float:
+    """Kolmogorov and Smirnov's: the largest difference between the two samples' distributions."""
+    ranked = sorted([(value, 1 / len(one)) for value in one] + [(value, -1 / len(other)) for value in other])
+    reached = largest = 0.0
+    for _, step in ranked:
+        reached += step
+        largest = max(largest, abs(reached))
+    return largest
+
+
+@pytest.mark.campaign
+def test_time_does_not_tell_who_exists(directory_db: Database, tmp_path: Path, now: Instant) -> None:
+    """failures A2: an unknown user takes what a wrong password takes, with the default settings.
+
+    What differs is the reading of one row more, about 1 % of the check of a password. Processor time is what the
+    server adds to a difference that an attacker could see, and no other program disturbs it.
+    """
+    office = Office(directory_db, now, DirectoryOptions(lockout_failures=0))
+    with directory_db.begin() as cx:
+        entries.set_password_hash(cx, office.alice, hash_now("right"), now)
+    gate = Gate(tmp_path / "slots", slots=1, queue=10, memory_kib=19_456, passes=2)
+    took: dict[str, list[float]] = {"alice@People": [], "nobody@People": []}
+    for number in range(TIMINGS + 50):
+        for username in sorted(took, reverse=number % 2 == 0):
+            began = time.process_time()
+            attempt = office.begin(now, username)
+            outcome = office.finish(attempt, gate.check(attempt.stored, "wrong").result(30), now)
+            spent = time.process_time() - began
+            assert isinstance(outcome, InvalidGrant)
+            if number >= 50:
+                took[username].append(spent * 1000)
+    gate.close()
+    known, unknown = took.values()
+    medians = statistics.median(known), statistics.median(unknown)
+    print(
+        f"{directory_db.dialect}: {2 * TIMINGS} refusals: median {medians[0]:.3f} ms known, "
+        f"{medians[1]:.3f} ms unknown, distance {distance(known, unknown):.3f}"
+    )
+    assert abs(medians[0] - medians[1]) < 0.05 * min(medians)
+    assert distance(known, unknown) < 0.4
+
+
+@pytest.mark.campaign
+def test_five_hundred_sign_ins_at_a_time_stay_under_a_set_memory(tmp_path: Path) -> None:
+    """failures A26: each check takes 64 MiB; as many run as there are slots, the others wait or come again."""
+    house = ServedHouse(tmp_path)
+    memory, slots, queue = 64, 2, 20
+    given = (f"hash_memory_kib={memory << 10}", f"hash_slots={slots}", f"hash_queue={queue}")
+    arguments = [word for one in given for word in ("--set", f"directory.{one}")]
+    with house.served(*arguments) as server:
+        worker = next(pid for pid, files in server.children().items() if any("directory.db" in file for file in files))
+        before = _peak(worker)
+        answers = asyncio.run(_sign_ins(server.base, house.installation.tls / "ca.pem", house.world.client_id, 500))
+        grown = _peak(worker) - before
+        print(f"{Counter(answer.status_code for answer in answers)}, {grown >> 20} MiB more at the peak")
+        assert grown < (slots * memory + 100) << 20
+        assert {answer.status_code for answer in answers} == {400, 503}
+        assert sum(answer.status_code == 400 for answer in answers) >= slots + queue
+        assert all("Retry-After" in answer.headers for answer in answers if answer.status_code == 503)
+        with server.client() as http:
+            assert http.get("/health/ready").status_code == 200
+
+
+async def _sign_ins(base: str, ca_file: Path, client_id: str, count: int) -> list[httpx.Response]:
+    trust = ssl.create_default_context(cafile=str(ca_file))
+    form = {"grant_type": "password", "client_id": client_id, "password": "x", "scope": "resource:Demo+Files"}
+    limits = httpx.Limits(max_connections=count)
+    async with httpx.AsyncClient(base_url=base, verify=trust, timeout=120, limits=limits, trust_env=False) as http:
+        asking = (http.post(LOGIN, data=form | {"username": f"nobody-{number}@demo"}) for number in range(count))
+        return await asyncio.gather(*asking)
+
+
+def _peak(process: int) -> int:
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))

@@ -1,0 +1,141 @@
+"""A million dead tokens go away in small bites, and nobody waits for it."""
+
+import statistics
+import threading
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from muniment import app
+from muniment.db import SECOND, Database, Instant
+from muniment.directory import grants
+from tests.conftest import Fresh
+from tests.unit.directory.office import Office
+
+DEAD = 1_000_000
+PACED = 400
+"""Bites at the server's own pace; the rest goes in larger ones, for the time it takes."""
+LARGER = 5000
+_FILL = {
+    "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :dead)",
+    "postgresql": "WITH n(i) AS (SELECT generate_series(1, :dead))",
+}
+_DIGEST = {"sqlite": "randomblob(32)", "postgresql": "sha256(convert_to(:salt || i, 'UTF8'))"}
+
+
+def fill(database: Database, office: Office, dead: Instant) -> None:
+    """Make a million grants that died long ago, each with an access token."""
+    numbers, digest = _FILL[database.dialect], _DIGEST[database.dialect]
+    salt = {} if database.dialect == "sqlite" else {"salt": "refresh"}
+    with database.begin() as cx:
+        cx.execute(
+            sa.text(
+                f"{numbers} INSERT INTO grants (id, user_id, client_id, resource_id, refresh_digest, refresh_expires,"
+                f" created) SELECT i + 1000, :user, :client, :resource, {digest}, :dead_at, :dead_at FROM n"
+            ),
+            {
+                "dead": DEAD,
+                "user": office.alice.id,
+                "client": office.client.id,
+                "resource": office.resource.id,
+                "dead_at": dead,
+                **salt,
+            },
+        )
+        salt = {} if database.dialect == "sqlite" else {"salt": "access"}
+        cx.execute(
+            sa.text(
+                f"{numbers} INSERT INTO access_tokens (digest, id, grant_id, issued, expires)"
+                f" SELECT {digest}, 'id-' || i, i + 1000, :dead_at, :dead_at FROM n"
+            ),
+            {"dead": DEAD, "dead_at": dead, **salt},
+        )
+
+
+def sizes(database: Database) -> int:
+    """Say how many bytes the database takes."""
+    statement = {
+        "sqlite": "SELECT (SELECT page_count FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size)",
+        "postgresql": "SELECT pg_total_relation_size('grants') + pg_total_relation_size('access_tokens')",
+    }
+    with database.read() as cx:
+        return int(cx.exec_driver_sql(statement[database.dialect]).scalar() or 0)
+
+
+def rows(database: Database) -> int:
+    """Say how many grants and tokens there are."""
+    with database.read() as cx:
+        return sum(cx.exec_driver_sql(f"SELECT count(*) FROM {t}").scalar() or 0 for t in ("grants", "access_tokens"))
+
+
+def latencies(office: Office, now: Instant, stop: threading.Event, count: int = 10**9) -> list[float]:
+    """Verify and issue tokens until told to stop, and say how long each took, in milliseconds."""
+    issued, took = office.issue(now), list[float]()
+    while not stop.is_set() and len(took) < count:
+        began = time.perf_counter()
+        office.info(issued.access_token, now)
+        office.refresh(issued, now)
+        took.append((time.perf_counter() - began) * 1000)
+    return took
+
+
+def p99(values: list[float]) -> float:
+    return statistics.quantiles(values, n=100)[98]
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(1200)
+def test_a_million_dead_tokens_go_in_small_bites_while_work_goes_on(fresh: Fresh, now: Instant) -> None:
+    """failures A24, failures A25: the purge keeps latency, each bite is small, and the room is used again.
+
+    Latency is a timing: it is printed. What is asserted is what makes it so: how much one transaction removes, that
+    work goes on between any two, and that none of it waits as long as a whole purge would make it.
+    """
+    database = Database(fresh("directory"))
+    office = Office(database, now)
+    living = office.issue(now)
+    office.info(living.access_token, now)
+    empty = rows(database)
+    fill(database, office, now - 10 * 86_400 * SECOND)
+    assert rows(database) == empty + 2 * DEAD
+    full = sizes(database)
+    idle = latencies(office, now, threading.Event(), 300)
+    stop, during = threading.Event(), list[float]()
+    worker = threading.Thread(target=lambda: during.extend(latencies(office, now, stop)))
+    worker.start()
+    longest = 0.0
+    for _ in range(PACED):
+        bite = time.perf_counter()
+        with database.begin() as cx:
+            assert grants.forget(cx, now, app._PURGE_ROWS) == app._PURGE_ROWS
+        longest = max(longest, time.perf_counter() - bite)
+        time.sleep(app._PURGE_PAUSE)
+    stop.set()
+    worker.join()
+    left = DEAD - PACED * app._PURGE_ROWS
+    while left > 0:
+        with database.begin() as cx:
+            gone = grants.forget(cx, now, LARGER)
+        assert gone == min(left, LARGER)
+        left -= gone
+    with database.begin() as cx:
+        assert grants.forget(cx, now, LARGER) == 0
+    assert rows(database) <= empty + len(idle) + len(during) + 10
+    office.info(living.access_token, now)
+    assert len(during) > PACED / 10, "work went on between the bites"
+    assert max(during) < 5000, "nobody waits as long as for a whole purge"
+    print(
+        f"{database.dialect}: bites of {app._PURGE_ROWS} grants of {DEAD}, the longest {longest * 1000:.0f} ms; "
+        f"verify and refresh p50 {statistics.median(idle):.2f} -> {statistics.median(during):.2f} ms, "
+        f"p99 {p99(idle):.2f} -> {p99(during):.2f} ms ({p99(during) / p99(idle):.1f}x, {len(during)} pairs)"
+    )
+    if database.dialect == "postgresql":
+        with database.engine.connect() as cx:
+            cx.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM grants, access_tokens")
+    fill(database, office, now - 10 * 86_400 * SECOND)
+    again = sizes(database)
+    print(f"{database.dialect}: {full >> 20} MiB when full, {again >> 20} MiB when filled again")
+    # PostgreSQL takes the pages of an index into use again one vacuum later.
+    assert again < {"sqlite": 1.1, "postgresql": 1.6}[database.dialect] * full, "freed room is not used again"
+    database.close()

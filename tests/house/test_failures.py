@@ -1,0 +1,30 @@
+"""The table of known failures in docs/campaign.md names tests that exist and name the failure."""
+
+import ast
+import re
+
+from tests.house.sources import ROOT
+
+_LINE = re.compile(r"^\| ([AB][0-9]+) \|[^|]*\|(.*)\|$", re.MULTILINE)
+
+
+def _tests() -> dict[str, str]:
+    """Every test by its name, with its docstring."""
+    found = {}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                found[node.name] = ast.get_docstring(node) or ""
+    return found
+
+
+def test_every_known_failure_has_a_test_that_names_it_or_a_reason() -> None:
+    lines = dict(_LINE.findall((ROOT / "docs" / "campaign.md").read_text("utf-8")))
+    assert lines.keys() == {f"A{n}" for n in range(1, 31)} | {f"B{n}" for n in range(1, 21)}
+    tests = _tests()
+    for failure, said in lines.items():
+        named = re.findall(r"`(test_\w+)`", said)
+        assert named or " - " in said, f"{failure}: neither a test nor a reason"
+        for name in named:
+            assert name in tests, f"{failure}: there is no {name}"
+            assert re.search(rf"failures {failure}\b", tests[name]), f"{name} does not name failures {failure}"
