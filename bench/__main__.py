@@ -4,6 +4,7 @@ Timings never decide the exit code: a row that misses its target is shown as mis
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -46,6 +47,8 @@ def main() -> int:
     reading.add_argument("--seconds", type=float, default=5, help="length of a round")
     asked = reading.parse_args()
     chosen = set(asked.only or (ROWS if asked.growth else SMALL))
+    # A run that is told to stop ends what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     print(wrk_version())
     began = time.monotonic()
     lines: list[Line] = []
