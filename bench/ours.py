@@ -20,7 +20,7 @@ from muniment import app
 from muniment.cli import initial
 from muniment.cli.opened import Opened
 from muniment.directory import entries, memberships, resources
-from muniment.repository import acls, agent, object_types, objects, repositories, text
+from muniment.repository import acls, agent, creation, object_types, objects, repositories, text
 from muniment.repository.acls import Permission, Principals
 from muniment.repository.content import ContentStore
 from muniment.repository.object_types import Catalogue
@@ -91,7 +91,7 @@ def fill(data: Data, texts: Iterable[str]) -> None:
             held = repositories.named(cx, initial.REPOSITORY)
             catalogue = object_types.catalogue(cx, held.id)
             about_it = {"object_name": CABINET, "acl_name": acls.PUBLIC}
-            cabinet = objects.create(
+            cabinet = creation.create(
                 cx, held, catalogue, _administrator(), "cabinet", about_it, None, None, opened.now
             ).id
             patterns = [_pattern(cx, opened, held, catalogue, cabinet, number) for number in range(ACLS)]
@@ -121,7 +121,7 @@ def _pattern(
     """Make a document under an ACL, and give its row and that of its text."""
     content = ContentStore(opened.installation.content).put([b"Some words."])
     given = {"object_name": f"pattern-{number}.txt", "a_content_type": "text/plain", "acl_name": f"acl-{number}"}
-    made = objects.create(cx, held, catalogue, _administrator(), "document", given, cabinet, content, opened.now)
+    made = creation.create(cx, held, catalogue, _administrator(), "document", given, cabinet, content, opened.now)
     row = cx.execute(sa.select(objects.objects).where(objects.objects.c.id == made.id)).mappings().one()
     about = cx.execute(sa.select(text.texts).where(text.texts.c.object_id == made.id)).mappings().one()
     return dict(row), dict(about)
