@@ -114,7 +114,7 @@ def keep(lines: Sequence[Line], rows: Sequence[str], *, quick: bool) -> None:
     Quick rounds are for seeing that everything works: they are printed, never written.
     """
     print()
-    print("\n".join(_table(lines)))
+    print("\n".join(table(lines)))
     if quick:
         print("\nQuick rounds: docs/benchmarks.md stays as it is.")
         return
@@ -144,24 +144,25 @@ def _written(lines: Sequence[Line]) -> str:
         said[0] += (
             " Measured " + "; ".join(f"{when}{' ' + mark if mark else ''}" for when, mark in marked.items()) + "."
         )
-    said += [*_table(lines, marked), ""]
+    said += [*table(lines, marked), ""]
     remarks = [f"- **{line.work}**, beside {line.beside}: {line.remark}" for line in lines if line.remark]
     peers = sorted({line.versions for line in lines if line.versions})
     said += ["### Remarks of the run", "", *remarks, "", "### Versions", "", *(f"- {one}" for one in peers)]
     return "\n".join(said)
 
 
-def _table(lines: Sequence[Line], marked: dict[str, str] | None = None) -> list[str]:
+def table(lines: Sequence[Line], marked: dict[str, str] | None = None) -> list[str]:
+    """Write the lines as a table of Markdown; ``marked`` says which sign stands for which run."""
     head = ("Work", "Beside", "Must reach", "Ratio", "Met", "Ours", "Theirs", "CPU ours", "CPU theirs")
-    table = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    written = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for line in lines:
         ratio = "" if line.ratio is None else f"{line.ratio:.2f}x"
         met = {True: "yes", False: "**no**", None: ""}[line.met]
         met = next((word for word in ("skipped", "broke") if line.remark.lower().startswith(f"{word}:")), met)
         work = line.work + (marked or {}).get(line.when, "").replace("*", r"\*")
         cells = (work, line.beside, line.must, ratio, met, line.ours, line.theirs, line.our_cpu, line.their_cpu)
-        table.append("| " + " | ".join(cells) + " |")
-    return table
+        written.append("| " + " | ".join(cells) + " |")
+    return written
 
 
 def _machine() -> str:
