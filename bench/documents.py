@@ -12,11 +12,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 PACKAGES = ("postgresql-doc-15", "libreoffice-help-en-us", "texlive-humanities-doc")
 PAGES = {"postgresql-doc-15": 1200, "libreoffice-help-en-us": 400}
+FAILED = subprocess.CalledProcessError
 OFFICE = {"docx": "docx:MS Word 2007 XML", "odt": "odt:writer8", "rtf": "rtf"}
 
 
@@ -28,7 +29,7 @@ def main(folder: Path) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        packages = unpack(Path(scratch))
+        packages = unpack(Path(scratch), PACKAGES)
         for package, tree in packages.items():
             copy(tree, folder / package, PAGES.get(package, 0))
         if shutil.which("soffice"):
@@ -44,10 +45,10 @@ def files(folder: Path) -> Iterator[Path]:
     return (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
 
 
-def unpack(scratch: Path) -> dict[str, Path]:
-    """Download the packages and unpack each into a folder of its own."""
+def unpack(scratch: Path, packages: Sequence[str]) -> dict[str, Path]:
+    """Download the packages and unpack each into a folder of its own. Raises FAILED for one that is not to be had."""
     trees = {}
-    for package in PACKAGES:
+    for package in packages:
         place = scratch / package
         place.mkdir()
         print(f"fetching {package}", flush=True)

@@ -1,69 +1,188 @@
-"""A small load generator: keep-alive connections that send one prepared request again and again."""
+"""Load from wrk, every answer of which is looked at: its status, and a piece of text that a right body holds.
 
-import asyncio
-import ssl
-import time
+wrk sends prepared requests in turn over keep-alive connections. Where each request needs the answer to the one before
+(refresh tokens that serve once), each connection has a thread with its own state.
+"""
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from bench.processes import Program
+
+_SCRIPT = """
+local counter = 0
+function setup(thread)
+  counter = counter + 1
+  thread:set("place", counter)
+end
+function init(args)
+  bad, first, at = 0, "", (place - 1) * 7
+  token = tokens[place]
+  prepared = {}
+  for n = 1, #paths do prepared[n] = wrk.format(methods[n], paths[n], all_headers[n], bodies[n]) end
+end
+function request()
+  if chained then
+    return wrk.format(methods[1], paths[1], all_headers[1], string.format(bodies[1], token))
+  end
+  at = at + 1
+  return prepared[at % #prepared + 1]
+end
+function response(status, headers, body)
+  if chained then
+    local fresh = string.match(body, '"refresh_token"%s*:%s*"([^"]+)"')
+    if fresh then token = fresh end
+  end
+  local right = status >= 200 and status < 300
+  if right and #wanted > 0 then
+    right = false
+    for _, text in ipairs(wanted) do
+      if string.find(body, text, 1, true) then right = true end
+    end
+  end
+  if not right then
+    bad = bad + 1
+    if first == "" then first = status .. " " .. string.sub(body, 1, 300) end
+  end
+end
+"""
+
+_REPORT = """
+function done(summary, latency, requests)
+  local bad, first = 0, ""
+  for _, thread in ipairs(threads) do
+    bad = bad + thread:get("bad")
+    if first == "" then first = thread:get("first") end
+  end
+  local e = summary.errors
+  io.write("\\n@@", string.format("%d %d %d %d %d %d\\n", summary.requests, summary.duration,
+    latency:percentile(50), latency:percentile(99), bad, e.connect + e.read + e.write + e.timeout))
+  io.write("@@", first, "\\n")
+end
+"""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One prepared request."""
+
+    method: str
+    address: str
+    body: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What one round saw: answers per second, and the middle and the 99th hundredth of their times in milliseconds."""
+    """What one round saw: answers a second, the middle and 99th hundredth of their times in ms, CPU ms a request."""
 
     rate: float
     p50: float
     p99: float
+    cpu: float
+    count: int
 
 
-def request(method: str, address: str, body: bytes = b"", **headers: str) -> bytes:
-    """Write an HTTP/1.1 request."""
-    parts = urlsplit(address)
-    lines = [f"{method} {parts.path}{'?' + parts.query if parts.query else ''} HTTP/1.1", f"Host: {parts.netloc}"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    lines.append(f"Content-Length: {len(body)}")
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+class WrongAnswers(RuntimeError):
+    """Some answers were not what they should be: such a round measures nothing."""
 
 
-def run(address: str, prepared: bytes, expected: bytes, *, seconds: float, connections: int, ca_file: str) -> Figures:
-    """Send the request over so many connections for so long; every answer must be a 200 that holds ``expected``."""
-    return asyncio.run(_run(address, prepared, expected, seconds, connections, ca_file))
-
-
-async def _run(
-    address: str, prepared: bytes, expected: bytes, seconds: float, connections: int, ca_file: str
+def run(
+    requests: Sequence[Request],
+    wanted: Sequence[str],
+    programs: Sequence[Program],
+    *,
+    seconds: float,
+    connections: int,
+    core: int | None = None,
+    chains: Sequence[str] = (),
+    tolerated: float = 0.0,
 ) -> Figures:
+    """Send the requests in turn for so long; each answer must be 2xx and hold one of the texts ``wanted``.
+
+    With ``chains`` there is one request whose body has ``%s`` for a token: each connection begins with one of the
+    chains and goes on with the ``refresh_token`` of each answer, if it gives one. ``core`` binds the generator. CPU is
+    that of ``programs`` over the answers. Raises WrongAnswers when more than the share ``tolerated`` is wrong, and
+    RuntimeError when wrk fails.
+    """
+    threads = connections if chains else min(connections, 2)
+    if core is not None and not chains:
+        threads = 1
+    script = _script(requests, wanted, chains)
+    parts = urlsplit(requests[0].address)
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+        file.write(script)
+        file.flush()
+        command = ["taskset", "-c", str(core)] if core is not None else []
+        command += ["wrk", "-t", str(threads), "-c", str(connections), "-d", f"{max(1, round(seconds))}s"]
+        command += ["--timeout", "30s", "-s", file.name, f"{parts.scheme}://{parts.netloc}"]
+        before = sum(program.cpu_seconds() for program in programs)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds + 120)
+        used = sum(program.cpu_seconds() for program in programs) - before
+    lines = [line[2:] for line in done.stdout.splitlines() if line.startswith("@@")]
+    if done.returncode or not lines:
+        raise RuntimeError(f"wrk failed: {(done.stdout + done.stderr)[-500:]}")
+    count, duration, p50, p99, bad, broken = map(int, lines[0].split())
+    if not count or bad + broken > tolerated * count:
+        raise WrongAnswers(
+            f"{bad} wrong and {broken} broken of {count} answers; the first: {' '.join(lines[1:])[:300]}"
+        )
+    return Figures(1e6 * count / duration, p50 / 1000, p99 / 1000, 1000 * used / count, count)
+
+
+def _script(requests: Sequence[Request], wanted: Sequence[str], chains: Sequence[str]) -> str:
+    values = {
+        "methods": _table([_quoted(one.method) for one in requests]),
+        "paths": _table([_quoted(_path(one.address)) for one in requests]),
+        "bodies": _table([_quoted(one.body) for one in requests]),
+        "all_headers": _table([_headers(one) for one in requests]),
+        "wanted": _table([_quoted(text) for text in wanted]),
+        "tokens": _table([_quoted(token) for token in chains]),
+        "chained": "true" if chains else "false",
+    }
+    given = "".join(f"{name} = {value}\n" for name, value in values.items())
+    begin = "threads = {}\n"
+    body = _SCRIPT.replace("counter = counter + 1", "counter = counter + 1\n  table.insert(threads, thread)")
+    return begin + given + body + _REPORT
+
+
+def _headers(one: Request) -> str:
+    return "{" + ", ".join(f"[{_quoted(name)}] = {_quoted(value)}" for name, value in one.headers) + "}"
+
+
+def _table(values: Sequence[str]) -> str:
+    return "{" + ", ".join(values) + "}"
+
+
+def _path(address: str) -> str:
     parts = urlsplit(address)
-    context = ssl.create_default_context(cafile=ca_file)
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-
-    async def one() -> None:
-        reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=context)
-        while (started := time.perf_counter()) < end:
-            writer.write(prepared)
-            status, body = await _answer(reader)
-            times.append(time.perf_counter() - started)
-            if status != 200 or expected not in body:
-                raise AssertionError(f"{status}: {body[:300]!r}")
-        writer.close()
-
-    started = time.perf_counter()
-    await asyncio.gather(*(one() for _ in range(connections)))
-    elapsed = time.perf_counter() - started
-    times.sort()
-    return Figures(len(times) / elapsed, 1000 * times[len(times) // 2], 1000 * times[int(len(times) * 0.99)])
+    return parts.path + (f"?{parts.query}" if parts.query else "")
 
 
-async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
-    status = int(head.split(" ", 2)[1])
-    if "transfer-encoding: chunked" in head:
-        body = b""
-        while size := int((await reader.readuntil(b"\r\n")).strip(), 16):
-            body += await reader.readexactly(size)
-            await reader.readexactly(2)
-        await reader.readexactly(2)
-        return status, body
-    length = int(head.split("content-length:", 1)[1].split("\r\n", 1)[0])
-    return status, await reader.readexactly(length)
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def send(requests: Sequence[Request], wanted: Sequence[str], programs: Sequence[Program], count: int) -> None:
+    """Send at least so many requests over sixteen connections; raises as ``run`` does."""
+    sent = 0
+    while sent < count:
+        sent += run(requests, wanted, programs, seconds=10, connections=16).count
+
+
+def bearer(token: str) -> tuple[str, str]:
+    """Write an Authorization header (RFC 6750)."""
+    return "Authorization", f"Bearer {token}"
+
+
+def wrk_version() -> str:
+    """Say which wrk it is. Raises RuntimeError when there is none."""
+    try:
+        said = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout
+    except FileNotFoundError:
+        raise RuntimeError("wrk is not installed: on Debian 'apt install wrk'") from None
+    return said.split("Copyright")[0].strip()

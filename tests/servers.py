@@ -9,7 +9,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,8 +27,9 @@ class NoPostgres(Exception):
 class Postgres:
     """A running PostgreSQL; every database in it is made from a template that was migrated once."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, pid: int) -> None:
         self.port = port
+        self.pid = pid
         self._templates: dict[tuple[db.Half, ...], str] = {}
         self._made = 0
 
@@ -36,13 +37,17 @@ class Postgres:
         """Make a database that holds these halves' tables and nothing else, and say its address."""
         if halves not in self._templates:
             template = "template_" + "_".join(halves)
-            self._execute(f"CREATE DATABASE {template}")
+            self.make(template)
             _migrate(self._url(template), halves)
             self._templates[halves] = template
         self._made += 1
         name = f"muniment_{os.getpid()}_{self._made}"
         self._execute(f"CREATE DATABASE {name} TEMPLATE {self._templates[halves]}")
         return self._url(name)
+
+    def make(self, name: str) -> None:
+        """Make an empty database."""
+        self._execute(f"CREATE DATABASE {name}")
 
     def drop(self, url: str) -> None:
         """Remove a database that ``fresh`` made, whoever is still connected."""
@@ -81,19 +86,22 @@ class Sqlite:
 
 
 @contextmanager
-def running_postgres() -> Iterator[Postgres]:
-    """Start a PostgreSQL that lives as long as the block. Raises NoPostgres."""
+def running_postgres(options: Sequence[str] = _OPTIONS) -> Iterator[Postgres]:
+    """Start a PostgreSQL that lives as long as the block; unless told otherwise it keeps nothing through a power cut.
+
+    Raises NoPostgres.
+    """
     for attempt in (1, 2):
         folder = Path(tempfile.mkdtemp(prefix="mun-pg-"))
         process = None
         try:
             port = free_port()
-            process = _start(folder, port)
+            process = _start(folder, port, options)
             if not _ready(process, port):
                 if attempt == 1:
                     continue
                 raise NoPostgres(f"PostgreSQL did not start: {(folder / 'log').read_text()[-2000:]}")
-            yield Postgres(port)
+            yield Postgres(port, process.pid)
             return
         finally:
             if process is not None:
@@ -109,7 +117,7 @@ def free_port() -> int:
         return port
 
 
-def _start(folder: Path, port: int) -> "subprocess.Popen[bytes]":
+def _start(folder: Path, port: int, options: Sequence[str]) -> "subprocess.Popen[bytes]":
     as_whom: list[str] = []
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         user = _other_user()
@@ -142,7 +150,7 @@ def _start(folder: Path, port: int) -> "subprocess.Popen[bytes]":
     )
     if made.returncode:
         raise NoPostgres(f"initdb failed: {made.stderr.decode(errors='replace')}")
-    settings = [word for option in (*_OPTIONS, "listen_addresses=127.0.0.1") for word in ("-c", option)]
+    settings = [word for option in (*options, "listen_addresses=127.0.0.1") for word in ("-c", option)]
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
             [*begin, binaries / "postgres", "-D", folder / "data", "-p", str(port), "-k", folder, *settings],

@@ -1,0 +1,124 @@
+"""The engine alone, in a process of its own: it keeps the texts and answers the same questions, and does nothing else.
+
+python -m bench.engine build TEXTS FOLDER
+python -m bench.engine search FOLDER QUERIES THREADS SECONDS
+"""
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tantivy
+
+from bench.ours import ACLS, GROUPS, SEEN, SIZES
+from bench.page import ROOT
+
+READABLE = [f"acl-{number}" for number in range(ACLS) if number % GROUPS < SEEN]
+"""The ACLs that the caller of every search may read by."""
+
+_HEAP = 128_000_000
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a round saw: searches a second, their middle time and CPU time in ms, and each query's total."""
+
+    rate: float
+    p50: float
+    cpu: float
+    totals: list[int]
+
+
+def build(texts: Path, folder: Path) -> tuple[float, float]:
+    """Build an index of the texts (a JSON list) in a process of its own; say its seconds and its CPU seconds."""
+    folder.mkdir(parents=True)
+    took, used = _said("build", texts, folder)
+    return float(took), float(used)
+
+
+def search(folder: Path, queries: Path, threads: int, seconds: float) -> Searched:
+    """Ask the queries in turn on so many threads of a fresh process."""
+    (said,) = _said("search", folder, queries, threads, seconds)
+    return Searched(**json.loads(said))
+
+
+def _said(*arguments: object) -> list[str]:
+    command = [sys.executable, "-m", "bench.engine", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip().split("\t")
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("body", stored=True, tokenizer_name="en_stem")
+    for name in ("acl", "type"):
+        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    builder.add_unsigned_field("size", indexed=True, fast=True)
+    return builder.build()
+
+
+def _build(texts: Path, folder: Path) -> None:
+    every = json.loads(texts.read_text())
+    began = time.perf_counter()
+    used = time.process_time()
+    schema = _schema()
+    writer = tantivy.Index(schema, str(folder)).writer(_HEAP, 1)
+    for number, text in enumerate(every):
+        values = {"body": text, "acl": f"acl-{number % ACLS}", "type": "document", "size": len(text.encode())}
+        writer.add_document(tantivy.Document.from_dict(values, schema))
+    writer.commit()
+    writer.wait_merging_threads()
+    print(time.perf_counter() - began, time.process_time() - used, sep="\t")
+
+
+def _search(folder: Path, queries: Path, threads: int, seconds: float) -> None:
+    index: Any = tantivy.Index.open(str(folder))
+    schema, searcher = index.schema, index.searcher()
+    asked: list[list[str]] = json.loads(queries.read_text())
+    times: list[float] = []
+
+    def one(words: list[str]) -> int:
+        body = index.parse_query(" AND ".join(words), ["body"])
+        must = tantivy.Occur.Must
+        kind = tantivy.Query.term_query(schema, "type", "document", "basic")
+        acl = tantivy.Query.term_set_query(schema, "acl", READABLE)
+        size = tantivy.Query.range_query(schema, "size", tantivy.FieldType.Unsigned, *SIZES)
+        query = tantivy.Query.boolean_query([(must, body), (must, kind), (must, acl), (must, size)])
+        found = searcher.search(query, 20, count=True)
+        excerpts = tantivy.SnippetGenerator.create(searcher, body, schema, "body")
+        for _, place in found.hits:
+            excerpts.snippet_from_doc(searcher.doc(place)).to_html()
+        return int(found.count)
+
+    totals = [one(words) for words in asked]
+    end = time.perf_counter() + seconds
+
+    def ask(first: int) -> None:
+        at = first
+        while (began := time.perf_counter()) < end:
+            one(asked[at % len(asked)])
+            times.append(time.perf_counter() - began)
+            at += 1
+
+    used, began = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    callers = [threading.Thread(target=ask, args=(7 * number,)) for number in range(threads)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    took, spent = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF)
+    cpu = 1000 * (spent.ru_utime + spent.ru_stime - used.ru_utime - used.ru_stime) / len(times)
+    print(json.dumps({"rate": len(times) / took, "p50": 1000 * statistics.median(times), "cpu": cpu, "totals": totals}))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "build":
+        _build(Path(sys.argv[2]), Path(sys.argv[3]))
+    else:
+        _search(Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))

@@ -1,0 +1,321 @@
+"""Memory, start and streams: what the processes hold, how soon they answer, and how fast large bytes pass through."""
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+
+from bench import load, ours, page, repository_rows
+from bench.load import Request, bearer
+from bench.ours import FORM, Site
+from bench.page import ROOT, Line
+from bench.passages import passages
+from bench.peers import Missing, keycloak, opensearch, postgres
+from bench.processes import Program, free_port, started
+from bench.run import Run
+
+_MB = 1_000_000
+_MIB = 2**20
+_WORDS = ("database", "index", "function", "table", "server", "value", "document", "option")
+_BODY = ("Content-Type", "application/octet-stream")
+
+
+def memory(run: Run) -> list[Line]:
+    """PSS of all processes with the default settings, idle and after 10,000 mixed requests; the time to get ready."""
+    count = run.size(10_000, 600)
+    texts = passages(run.size(2_000, 500))
+    data = ours.prepare(run.folder("memory") / "data")
+    ours.fill(data, texts)
+    starts = []
+    for _ in range(run.rounds):
+        began = time.perf_counter()
+        with ours.serving(data) as site:
+            starts.append(time.perf_counter() - began)
+    with ours.serving(data) as site:
+        time.sleep(run.size(10, 3))
+        idle = site.program.memory()
+        _mixed(site, count)
+        time.sleep(run.size(10, 3))
+        after = site.program.memory()
+        processes = len(site.program.pids())
+    held = _held(idle, after)
+    print(f"    ours: {held}, ready in {statistics.median(starts):.2f} s", flush=True)
+    lines = []
+    growth = after / idle - 1
+    asked = Line(
+        row="memory",
+        work=f"memory (PSS of all {processes} processes, default settings), idle, then after {count:,} mixed requests",
+        beside="itself",
+        must="< 220 MB, growth < 10 %",
+        ratio=after / idle,
+        met=idle < 220 * _MB and growth < 0.10,
+        ours=held,
+        remark=(
+            f"{len(texts):,} documents; the requests are tokeninfo, refresh, AQL and keyword searches, lists, reads "
+            "and writes of objects in turn over 16 connections; without page cache."
+        ),
+    )
+    ready = Line(
+        row="memory",
+        work="start until ready, an existing data folder",
+        beside="itself",
+        must="< 3 s",
+        met=statistics.median(starts) < 3,
+        ours=f"{statistics.median(starts):.2f} s",
+    )
+    lines += [asked, ready]
+    for name, measure in (("Keycloak", _keycloak), ("OpenSearch", _opensearch)):
+        try:
+            started_in, theirs_idle, theirs_after, about = measure(run, count, texts)
+        except (Missing, RuntimeError) as why:
+            lines += [page.skipped("memory", one.work, name, "", str(why)) for one in (asked, ready)]
+            continue
+        print(f"    {name}: {_held(theirs_idle, theirs_after)}, ready in {started_in:.1f} s", flush=True)
+        lines.append(
+            Line(
+                row="memory",
+                work="memory, idle and after the requests",
+                beside=name,
+                ratio=idle / theirs_idle,
+                ours=held,
+                theirs=_held(theirs_idle, theirs_after),
+                versions=about,
+            )
+        )
+        lines.append(
+            Line(
+                row="memory",
+                work="start until ready",
+                beside=name,
+                ratio=statistics.median(starts) / started_in,
+                ours=f"{statistics.median(starts):.2f} s",
+                theirs=f"{started_in:.1f} s",
+                remark="Its second start: the database or the node's folder is there.",
+            )
+        )
+    return lines
+
+
+def streams(run: Run) -> list[Line]:
+    """2 GiB up and down through TLS, beside ``cp`` and a bare file endpoint on the same server; extra memory."""
+    size = run.size(2048, 128) * _MIB
+    folder = run.folder("streams")
+    if shutil.disk_usage(folder).free < 8 * size:
+        why = f"eight times {size // _MIB} MiB are needed on the disk of {folder}"
+        return [page.skipped("streams", "2 GiB up and down through TLS", "cp and a bare endpoint", ">= 0.5x", why)]
+    file = folder / "file"
+    with file.open("wb") as out:
+        piece = os.urandom(_MIB)
+        for number in range(size // _MIB):
+            out.write(number.to_bytes(8, "big") + piece[8:])
+    data = ours.prepare(folder / "data")
+    with ExitStack() as stack:
+        site = stack.enter_context(ours.serving(data))
+        bare, program = stack.enter_context(_file_endpoint(site, folder))
+        made = _object(site)
+        return _passed(run, Transfers(folder, file, size, bare, program, made, site))
+
+
+class Transfers:
+    """The transfers of one file: up, down, and by ``cp``; each says MiB a second, the extra memory, the CPU."""
+
+    def __init__(self, folder: Path, file: Path, size: int, bare: str, program: Program, made: str, site: Site) -> None:
+        self._folder, self._file, self._size = folder, file, size
+        self._bare, self._program, self._made, self._site = bare, program, made, site
+        self._bearer = "Authorization: Bearer " + site.signed_in()["access_token"]
+
+    def ours_up(self) -> tuple[float, int, float]:
+        """Replace an object's content."""
+        return self._up(f"{self._made}/contents", self._site.program, "201")
+
+    def bare_up(self) -> tuple[float, int, float]:
+        """Give the bytes to the bare endpoint."""
+        return self._up(self._bare, self._program, "200")
+
+    def ours_down(self) -> tuple[float, int, float]:
+        """Read the content back, and compare it."""
+        return self._down(f"{self._made}/content-media", self._site.program)
+
+    def bare_down(self) -> tuple[float, int, float]:
+        """Read the bytes from the bare endpoint, and compare them."""
+        return self._down(f"{self._bare}file", self._program)
+
+    def copied(self) -> tuple[float, int, float]:
+        """Copy the file, and bring it to the disk as our content store does."""
+        target = self._folder / "copy"
+        began = time.perf_counter()
+        subprocess.run(["cp", self._file, target], check=True)
+        with target.open("rb") as copy:
+            os.fsync(copy.fileno())
+        took = time.perf_counter() - began
+        target.unlink()
+        return self._size / _MIB / took, 0, 0.0
+
+    def _up(self, address: str, program: Program, expected: str) -> tuple[float, int, float]:
+        headers = ["-H", self._bearer, "-H", "Content-Type: application/octet-stream", "-H", "Expect:"]
+        command = ["curl", "-sS", "-k", "-X", "POST", "-T", str(self._file), *headers, "-o", "/dev/null"]
+        return self._timed([*command, "-w", "%{http_code}", address], program, expected)
+
+    def _down(self, address: str, program: Program) -> tuple[float, int, float]:
+        target = self._folder / "down"
+        command = ["curl", "-sS", "-k", "-H", self._bearer, "-o", str(target), "-w", "%{http_code}", address]
+        found = self._timed(command, program, "200")
+        subprocess.run(["cmp", self._file, target], check=True)
+        target.unlink()
+        return found
+
+    def _timed(self, command: Sequence[str], program: Program, expected: str) -> tuple[float, int, float]:
+        highest, before, used = [0], program.memory(), program.cpu_seconds()
+        stop = threading.Event()
+
+        def watch() -> None:
+            while not stop.wait(0.1):
+                highest[0] = max(highest[0], program.memory())
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        began = time.perf_counter()
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+        finally:
+            took = time.perf_counter() - began
+            stop.set()
+            watching.join()
+        if done.returncode or done.stdout != expected:
+            raise load.WrongAnswers(f"curl: {done.stdout} {done.stderr}"[:400])
+        seconds = program.cpu_seconds() - used
+        return self._size / _MIB / took, max(0, highest[0] - before), seconds
+
+
+def _passed(run: Run, transfers: Transfers) -> list[Line]:
+    figures: dict[str, list[tuple[float, int, float]]] = {}
+
+    def note(name: str, measure: Callable[[], tuple[float, int, float]]) -> Callable[[], None]:
+        return lambda: figures.setdefault(name, []).append(measure())
+
+    run.interleaved(
+        note("ours up", transfers.ours_up),
+        note("bare up", transfers.bare_up),
+        note("cp", transfers.copied),
+        note("ours down", transfers.ours_down),
+        note("bare down", transfers.bare_down),
+    )
+    lines = []
+    for way in ("up", "down"):
+        mine = figures[f"ours {way}"]
+        extra = max(memory for _, memory, _ in mine)
+        for name, beside in ((f"bare {way}", "bare file endpoint on uvicorn, TLS"), ("cp", "cp, then fsync")):
+            theirs = figures[name]
+            line = page.compared(
+                "streams",
+                f"2 GiB {way} through TLS",
+                beside,
+                [rate for rate, _, _ in mine],
+                [rate for rate, _, _ in theirs],
+                unit=" MiB/s",
+                must=0.5,
+                our_cpu=f"{statistics.median(used for _, _, used in mine):.1f} s in all",
+                their_cpu="" if name == "cp" else f"{statistics.median(used for _, _, used in theirs):.1f} s in all",
+                remark=f"With curl on the same cores; ours took {extra / _MIB:.0f} MiB of extra memory.",
+            )
+            line.must += ", < 100 MiB more memory"
+            line.met = bool(line.met) and extra < 100 * _MIB
+            lines.append(line)
+    return lines
+
+
+def _mixed(site: Site, count: int) -> None:
+    """Send so many requests of every common kind."""
+    signed_in = site.signed_in()
+    token = signed_in["access_token"]
+    accept = ("Accept", "application/xml")
+    refresh = f"grant_type=refresh_token&client_id={ours.CLIENT}&refresh_token={signed_in['refresh_token']}"
+    reads = [
+        Request("GET", f"{site.repository}/{path}", "", (bearer(token), accept)) for path in ("objects", "cabinets")
+    ]
+    reads = [one for one in reads if _success(site, one)]
+    requests = [
+        *(site.tokeninfo(token) for _ in range(4)),
+        Request("POST", site.login, refresh, (FORM,)),
+        *(site.search(token, [word]) for word in _WORDS[:3]),
+        *(site.keywords(token, word) for word in _WORDS[3:]),
+        *reads,
+        Request("GET", _object(site), "", (bearer(token), accept)),
+        Request(
+            "POST",
+            f"{site.repository}/objects?object-name=note.txt",
+            "A note of a few words.",
+            (bearer(token), ("Content-Type", "text/plain"), accept),
+        ),
+    ]
+    load.send(requests, [], [site.program], count)
+
+
+def _success(site: Site, request: Request) -> bool:
+    try:
+        site.ask(request)
+    except httpx.HTTPStatusError:
+        return False
+    return True
+
+
+def _object(site: Site) -> str:
+    """Make an object, and give its address among all objects."""
+    headers = (bearer(site.signed_in()["access_token"]), ("Content-Type", "text/plain"), ("Accept", "application/xml"))
+    made = site.ask(Request("POST", f"{site.repository}/objects?object-name=file.bin", "Some words.", headers))
+    return f"{site.repository}/objects/{made.headers['location'].rpartition('/')[2]}"
+
+
+def _keycloak(run: Run, count: int, _texts: Sequence[str]) -> tuple[float, int, int, str]:
+    scratch = run.folder("keycloak-memory")
+    with postgres.running() as running:
+        database = running.database("keycloak")
+        with keycloak.serving(scratch, database, running.program):
+            pass
+        began = time.perf_counter()
+        with keycloak.serving(scratch, database, running.program, new=False) as server:
+            took = time.perf_counter() - began
+            program = server.programs[0]
+            time.sleep(run.size(10, 3))
+            idle = program.memory()
+            load.send([server.introspection()], server.ACTIVE, [program], count)
+            time.sleep(run.size(10, 3))
+            about = f"{server.name}: {server.about}; memory without that of PostgreSQL; the requests are introspections"
+            return took, idle, program.memory(), about
+
+
+def _opensearch(run: Run, count: int, texts: Sequence[str]) -> tuple[float, int, int, str]:
+    began = time.perf_counter()
+    with opensearch.serving(run.folder("opensearch-memory")) as peer:
+        took = time.perf_counter() - began
+        repository_rows.bulk(peer, "bench", texts)
+        time.sleep(run.size(10, 3))
+        idle = peer.program.memory()
+        searches = [repository_rows.their_search(peer, [word]) for word in _WORDS]
+        load.send(searches, ["hits"], [peer.program], count)
+        time.sleep(run.size(10, 3))
+        return took, idle, peer.program.memory(), f"{peer.about}; the requests are searches"
+
+
+def _held(idle: int, after: int) -> str:
+    return f"{idle / _MB:.0f} MB, then {after / _MB:.0f} MB ({100 * (after / idle - 1):+.0f} %)"
+
+
+@contextmanager
+def _file_endpoint(site: Site, folder: Path) -> Iterator[tuple[str, Program]]:
+    port = free_port()
+    tls = Path(site.ca_file).parent
+    command = [sys.executable, "-m", "uvicorn", "bench.bare:files", "--port", str(port), "--no-access-log"]
+    command += ["--ssl-keyfile", str(tls / "server-key.pem"), "--ssl-certfile", str(tls / "server.pem")]
+    address = f"https://127.0.0.1:{port}/"
+    environment = {"BENCH_FILE": str(folder / "file")}
+    with started(command, folder / "bare.log", ready=address, environment=environment, cwd=ROOT) as program:
+        yield address, program

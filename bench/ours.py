@@ -1,0 +1,230 @@
+"""Our own server: data folders filled through the nouns in big transactions, and served as an operator would."""
+
+import json
+import secrets
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import httpx
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from bench.load import Request, bearer
+from bench.processes import Program, free_port, started
+from muniment import app
+from muniment.cli import initial
+from muniment.cli.opened import Opened
+from muniment.directory import entries, memberships, resources
+from muniment.repository import acls, agent, creation, object_types, objects, repositories, text
+from muniment.repository.acls import Permission, Principals
+from muniment.repository.content import ContentStore
+from muniment.repository.object_types import Catalogue
+from muniment.repository.repositories import Repository
+
+PARTITION, CLIENT, PERSON = "people", "bench-client", "ana"
+GROUPS, SEEN, ACLS = 8, 6, 40
+"""Groups there are, groups ana is in, and ACLs, each readable by one group: she may read three documents of four."""
+
+SIZES = (200, 100_000)
+"""The sizes in bytes between which every search asks its documents to be."""
+
+CABINET = "Passages"
+
+_MANY = 5_000
+
+
+@dataclass(frozen=True)
+class Data:
+    """A data folder with people, a client, groups and ACLs; ``secret`` is ana's and the administrator's password."""
+
+    folder: Path
+    secret: str
+    resource_id: str
+
+    def opened(self) -> Opened:
+        """Open it as a command does."""
+        return Opened(self.folder, None, ())
+
+
+def prepare(folder: Path) -> Data:
+    """Make a data folder: ana in six of eight groups one inside another, a client, forty ACLs."""
+    opened = Opened(folder, None, ())
+    secret = secrets.token_urlsafe(12)
+    begun = initial.begin(opened, secret)
+    names = opened.settings.directory.names
+    now = opened.now
+    hashed = initial.hashed(opened, secret)
+    with opened.database("directory") as database, database.begin() as cx:
+        people = entries.add_partition(cx, names, PARTITION, now, description="Everybody who works here.")
+        person = entries.add_user(cx, people, PERSON, now, password_hash=hashed, description="Keeps the registers.")
+        for number in range(GROUPS):
+            group = entries.add_group(cx, people, f"group-{number}", now)
+            if number < SEEN:
+                memberships.add_member(cx, group, person)
+        entries.add_client(cx, CLIENT, now, description="The client under measure.")
+        guard = resources.by_id(cx, begun.resource_id)
+        resources.add_to_role(cx, guard, people)
+    with opened.database("repository") as database, database.begin() as cx:
+        held = repositories.named(cx, initial.REPOSITORY)
+        administrator = _administrator()
+        for number in range(ACLS):
+            reader = f"group-{number % GROUPS}@{PARTITION}"
+            acls.add(cx, held.id, f"acl-{number}", administrator, {reader: Permission.READ}, now)
+    return Data(folder, secret, begun.resource_id)
+
+
+def fill(data: Data, texts: Iterable[str]) -> None:
+    """Keep the texts as documents whose files have been read, and make the index of them.
+
+    They lie in one cabinet. A document of each ACL is made as anybody makes one; the others are copies of its rows with
+    another number, name, size and text, many in one transaction. Their bytes are not in the content store, which no
+    search and no list reads. The ACL of document n is ``acl-(n mod 40)``, its name ``passage-n.txt``.
+    """
+    opened = data.opened()
+    with opened.database("repository") as database:
+        with database.begin() as cx:
+            held = repositories.named(cx, initial.REPOSITORY)
+            catalogue = object_types.catalogue(cx, held.id)
+            about_it = {"object_name": CABINET, "acl_name": acls.PUBLIC}
+            cabinet = creation.create(
+                cx, held, catalogue, _administrator(), "cabinet", about_it, None, None, opened.now
+            ).id
+            patterns = [_pattern(cx, opened, held, catalogue, cabinet, number) for number in range(ACLS)]
+            last = cx.execute(sa.select(sa.func.max(objects.objects.c.seq))).scalar_one()
+        numbered = enumerate(texts)
+        while some := list(islice(numbered, _MANY)):
+            rows, read = [], []
+            for number, said in some:
+                row, about = patterns[number % ACLS]
+                object_id = f"{row['id'][:8]}{last + 1 + number:08x}"
+                key = f"{number:032x}"
+                changed = {"seq": last + 1 + number, "id": object_id, "name": f"passage-{number}.txt"}
+                rows.append({**row, **changed, "content_key": key, "content_size": len(said.encode())})
+                read.append({**about, "object_id": object_id, "content_key": key, "state": "done", "text": said})
+            with database.begin() as cx:
+                cx.execute(objects.objects.insert(), rows)
+                cx.execute(text.texts.insert(), read)
+        with database.begin() as cx:
+            for row, _ in patterns:
+                objects.delete(cx, held, _administrator(), row["id"], opened.now)
+        agent.rebuild(database, held, opened.installation.indexes, app.writer(opened.settings), app.now)
+
+
+def _pattern(
+    cx: Connection, opened: Opened, held: Repository, catalogue: Catalogue, cabinet: str, number: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Make a document under an ACL, and give its row and that of its text."""
+    content = ContentStore(opened.installation.content).put([b"Some words."])
+    given = {"object_name": f"pattern-{number}.txt", "a_content_type": "text/plain", "acl_name": f"acl-{number}"}
+    made = creation.create(cx, held, catalogue, _administrator(), "document", given, cabinet, content, opened.now)
+    row = cx.execute(sa.select(objects.objects).where(objects.objects.c.id == made.id)).mappings().one()
+    about = cx.execute(sa.select(text.texts).where(text.texts.c.object_id == made.id)).mappings().one()
+    return dict(row), dict(about)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A data folder being served."""
+
+    data: Data
+    program: Program
+    base: str
+    ca_file: str
+
+    @property
+    def login(self) -> str:
+        """The token endpoint."""
+        return f"{self.base}/dirws/login"
+
+    @property
+    def repository(self) -> str:
+        """What every address of the repository begins with."""
+        return f"{self.base}/rest/repositories/{initial.REPOSITORY}"
+
+    def sign_in_form(self) -> str:
+        """Write the password grant's body."""
+        return str(
+            httpx.QueryParams(
+                {
+                    "grant_type": "password",
+                    "client_id": CLIENT,
+                    "username": f"{PERSON}@{PARTITION}",
+                    "password": self.data.secret,
+                    "scope": "resource:" + initial.resource_name(initial.REPOSITORY),
+                }
+            )
+        )
+
+    def signed_in(self) -> dict[str, str]:
+        """Sign ana in: her tokens."""
+        answer = httpx.post(self.login, content=self.sign_in_form(), headers=dict([FORM]), verify=self.ca_file)
+        found: dict[str, str] = answer.raise_for_status().json()
+        return found
+
+    def tokeninfo(self, token: str) -> Request:
+        """Prepare to verify the token."""
+        body = json.dumps({"token": token, "resource_id": self.data.resource_id})
+        address = f"{self.base}/dirws/v1/authentication/oauth/tokeninfo"
+        return Request("POST", address, body, (("Content-Type", "application/json"), ("Accept", "application/json")))
+
+    def sign_in(self) -> Request:
+        """Prepare to sign in."""
+        return Request("POST", self.login, self.sign_in_form(), (FORM,))
+
+    def search(self, token: str, words: Sequence[str]) -> Request:
+        """Prepare an AQL search: type, keywords, a range of sizes; the total and 20 entries with excerpts."""
+        document = (
+            '<search xmlns="urn:muniment:vocab"><types><type>document</type></types>'
+            f'<expression-set operator="AND"><expressions><fulltext>{" ".join(words)}</fulltext>'
+            f'<property-range name="r_full_content_size" operator="BETWEEN"><from>{SIZES[0]}</from><to>{SIZES[1]}</to>'
+            "</property-range></expressions></expression-set></search>"
+        )
+        headers = (("Content-Type", "application/xml"), ("Accept", "application/xml"), bearer(token))
+        return Request("POST", f"{self.repository}/search?include-total=true&items-per-page=20", document, headers)
+
+    def keywords(self, token: str, words: str) -> Request:
+        """Prepare a search by keywords."""
+        query = httpx.QueryParams({"q": words, "include-total": "true", "items-per-page": "20"})
+        return Request("GET", f"{self.repository}/search?{query}", "", (bearer(token), ("Accept", "application/xml")))
+
+    def ask(self, request: Request) -> httpx.Response:
+        """Send a prepared request once. Raises HTTPStatusError for an answer that is no success."""
+        answer = httpx.request(
+            request.method,
+            request.address,
+            content=request.body,
+            headers=dict(request.headers),
+            verify=self.ca_file,
+            timeout=60,
+        )
+        return answer.raise_for_status()
+
+
+FORM = ("Content-Type", "application/x-www-form-urlencoded")
+
+
+@contextmanager
+def serving(data: Data, *overrides: str, core: int | None = None, log: str = "serve.log") -> Iterator[Site]:
+    """Serve a data folder with the default settings but for the overrides (``key=value``)."""
+    port = free_port()
+    settings = [word for override in (f"web.port={port}", *overrides) for word in ("--set", override)]
+    base = f"https://127.0.0.1:{port}"
+    folder = data.folder
+    with started(
+        command(data, *settings, "serve"), folder.parent / log, ready=f"{base}/health/live", core=core
+    ) as program:
+        yield Site(data, program, base, str(folder / "tls" / "ca.pem"))
+
+
+def command(data: Data, *arguments: str) -> list[str]:
+    """Write a command line over the data folder."""
+    return [sys.executable, "-m", "muniment", "--data", str(data.folder), *arguments]
+
+
+def _administrator() -> Principals:
+    return Principals("admin@directory.admin", frozenset(), administrator=True)

@@ -1,0 +1,32 @@
+"""How long and how often a run measures, and where it puts what it makes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the bench. ``rounds`` of ``seconds`` each for every side in turn; the median counts."""
+
+    scratch: Path
+    quick: bool
+    rounds: int
+    seconds: float
+
+    def size(self, full: int, quick: int) -> int:
+        """Choose how much to do."""
+        return quick if self.quick else full
+
+    def folder(self, name: str) -> Path:
+        """Make a folder for one row's data."""
+        made = self.scratch / name
+        made.mkdir(parents=True)
+        made.chmod(0o755)
+        return made
+
+    def interleaved(self, *sides: Callable[[], object]) -> None:
+        """Let every side measure once, then every side again, and so on."""
+        for _ in range(self.rounds):
+            for side in sides:
+                side()
