@@ -367,7 +367,7 @@ NAMED = {
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_bad_search_document_is_refused_with_the_place(site: Site, name: str) -> None:
-    """failures B7, B8."""
+    """failures B7, failures B8."""
     answer = site.post_search(DOCUMENTS[name](site))
     sentence = is_repository(answer, site)
     if name in TOO_LARGE:
