@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
-from muniment.db import Database
+from muniment.db import Database, Writing
 from tests.console.conftest import PASSWORD, Scene
 
 OAUTH = "/dirws/v1/authentication/oauth"
@@ -21,10 +21,19 @@ def refusing(database: Database, what: str) -> Iterator[None]:
     def commit(_cx: sa.Connection) -> None:
         raise OperationalError("COMMIT", None, Exception("disk full"))
 
+    def commit_of_sqlite(writing: Writing) -> None:
+        writing.roll_back()
+        commit(writing.connection)
+
     def execute(_cx: sa.Connection, _cursor: object, statement: str, *_more: object) -> None:
         if statement.startswith("UPDATE grants"):
             raise OperationalError(statement, None, Exception("disk full"))
 
+    if what == "commit" and database.dialect == "sqlite":
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Writing, "commit", commit_of_sqlite)
+            yield
+        return
     name, listener = ("commit", commit) if what == "commit" else ("before_cursor_execute", execute)
     event.listen(database.engine, name, listener)
     try:

@@ -12,6 +12,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
+from muniment.db import SECOND
 from muniment.directory import entries, resources, system, tickets
 from muniment.directory.endpoints import routes
 from muniment.directory.options import DirectoryOptions
@@ -117,7 +118,7 @@ def _refused_reasons(scene: Scene) -> dict[str, tuple[str, str]]:
             if name == "locked":
                 entries.set_locked(cx, user, True, scene.clock())
             if name == "paused":
-                far = scene.clock() + 3_600_000_000
+                far = scene.clock() + OPTIONS.lockout_seconds * SECOND
                 entries.count_failures(cx, user.id, 10, far, scene.clock())
     return {
         "wrong password": ("ann@demo", "wrong"),

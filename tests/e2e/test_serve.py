@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from muniment.cli.outcome import Exit
 from tests.e2e.processes import Server, alive, initialised, muniment
 from tests.servers import free_port
 
@@ -208,7 +209,7 @@ def test_a_folder_that_was_not_initialised_is_not_served(tmp_path: Path) -> None
 def test_an_unreadable_certificate_is_named(data: Path) -> None:
     given = ["--set", "web.certificate_file=/none.pem", "--set", "web.key_file=/none.key"]
     refused = muniment(data, *given, "serve", "--port", str(free_port()))
-    assert refused.returncode == 1
+    assert refused.returncode == Exit.REFUSED
     assert "web.certificate_file" in refused.stderr
 
 

@@ -14,6 +14,7 @@ from muniment.db import SECOND
 from muniment.repository import objects
 from muniment.repository.content import PIECE, ContentStore, StoredContent
 from muniment.repository.refusals import ContentDamaged
+from muniment.web.refusals import NotStored
 from tests.unit.repository.shelf import Shelf
 
 
@@ -168,7 +169,7 @@ def test_many_of_which_one_fails_leave_nothing(
         whole(*arguments)
 
     monkeypatch.setattr(os, failing, sometimes)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(NotStored, match="no space"):
         store.put_all([b"one", b"two", b"three", b"four"])
     assert files(tmp_path) == []
 
