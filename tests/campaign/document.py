@@ -18,7 +18,7 @@ from muniment import app
 from muniment.directory.endpoints.oauth import Verification
 from muniment.installation import Installation
 from muniment.repository import object_types
-from muniment.repository.endpoints import acls, uploads
+from muniment.repository.endpoints import acls, descriptions
 from muniment.web.answers import SHARED, Endpoint
 from tests.campaign.stage import Prop
 from tests.scenes import Loop
@@ -174,7 +174,7 @@ def _bare(path: str, prefixes: tuple[str, ...]) -> str:
     return path
 
 
-_BODIES: tuple[type, ...] = (Verification, acls._Body, uploads._JsonBody)
+_BODIES: tuple[type, ...] = (Verification, acls._Body, descriptions._JsonBody)
 
 
 def _reference(kind: type) -> Json:
@@ -268,7 +268,7 @@ def _acl() -> Json:
 
 
 def _metadata() -> Json:
-    return {kind: {**_reference(uploads._JsonBody)} for kind in _METADATA}
+    return {kind: {**_reference(descriptions._JsonBody)} for kind in _METADATA}
 
 
 def _takes() -> Iterable[tuple[str, Json]]:

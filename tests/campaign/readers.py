@@ -24,7 +24,7 @@ from muniment.repository import callers, properties
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Limits
 from muniment.repository.content import StoredContent
-from muniment.repository.endpoints import acls, contents, representations, spelling, uploads
+from muniment.repository.endpoints import acls, contents, descriptions, representations, spelling, uploads
 from muniment.repository.options import RepositoryNames
 from muniment.repository.properties import PropertyDefinition, PropertyKind
 from muniment.web import bodies, transport
@@ -177,11 +177,11 @@ READERS: dict[str, Reader] = {
         lambda data: bodies.decoded_json(data, oauth._VERIFICATION), [b'{"token": "a", "resource_id": "b"}']
     ),
     "json of an object": Reader(
-        lambda data: uploads.read_metadata(data, "application/json", _REPOSITORY),
+        lambda data: descriptions.read(data, "application/json", _REPOSITORY),
         [b'{"properties": {"object_name": "a", "keywords": ["b", null, 1.5]}, "type": "document"}'],
     ),
     "xml of an object": Reader(
-        lambda data: uploads.read_metadata(data, "application/xml", _REPOSITORY),
+        lambda data: descriptions.read(data, "application/xml", _REPOSITORY),
         [f'<document xmlns="{_SPACE}"><properties><title>a</title></properties></document>'.encode()],
     ),
     "json of an acl": Reader(_acl, [b'{"name": "a", "permitted": [{"accessor": "b", "basic-permission": "Read"}]}']),

@@ -21,6 +21,12 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+def check_encoding(request: Request) -> None:
+    """Raise UnsupportedMediaType for a body that says it is compressed."""
+    if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
+
+
 async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
     """Yield the body piece by piece. Raises TooLarge once it is over ``limit`` bytes, before reading where declared."""
     declared = request.headers.get("content-length", "")

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from muniment.repository import acls, objects
 from muniment.repository.acls import Acl, Permission, Principals
-from muniment.repository.endpoints import representations, spelling, uploads
+from muniment.repository.endpoints import descriptions, representations, spelling
 from muniment.repository.endpoints.half import BELOW, ENTERING, POSITION, Address, RepositoryHalf, address, entered
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.objects import StoredObject
@@ -180,9 +180,9 @@ def _assigned(
 
 async def _read(request: Request, half: RepositoryHalf) -> _Body:
     kind = bodies.media_type(request)
-    if not uploads.is_metadata(kind):
+    if not descriptions.is_one(kind):
         raise UnsupportedMediaType("The body must be application/json or application/xml.")
-    uploads.check_encoding(request)
+    bodies.check_encoding(request)
     body = await bodies.raw(request, half.options.max_metadata_bytes)
     if kind.endswith("json"):
         return bodies.decoded_json(body, _body)

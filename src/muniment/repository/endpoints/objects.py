@@ -11,7 +11,8 @@ from muniment.db import Busy
 from muniment.repository import acls, creation, object_types, objects, text
 from muniment.repository.acls import Principals
 from muniment.repository.content import StoredContent
-from muniment.repository.endpoints import representations, spelling, uploads
+from muniment.repository.endpoints import descriptions, representations, spelling, uploads
+from muniment.repository.endpoints.descriptions import Metadata
 from muniment.repository.endpoints.half import (
     BELOW,
     ENTERING,
@@ -23,7 +24,7 @@ from muniment.repository.endpoints.half import (
     entered,
 )
 from muniment.repository.endpoints.representations import Shown
-from muniment.repository.endpoints.uploads import Metadata, Upload
+from muniment.repository.endpoints.uploads import Upload
 from muniment.repository.objects import StoredObject
 from muniment.repository.properties import Given
 from muniment.repository.refusals import (
@@ -110,7 +111,7 @@ def changing(kind: str) -> Answering:
         repository, principals = await entered(request, half)
         media_type = spelling.chosen(request, spelling.both(half.options.names))
         expected = representations.expected_version(request)
-        said = await uploads.metadata(request, half)
+        said = await descriptions.received(request, half)
         given: dict[str, Given] = dict(said.properties)
         if said.type:
             given.setdefault("r_object_type", said.type)
@@ -173,12 +174,12 @@ async def _received(request: Request, half: RepositoryHalf, object_name: str | N
     if bodies.media_type(request) in uploads.MULTIPART:
         return await uploads.multipart(request, half)
     if object_name is None:
-        if not uploads.is_metadata(bodies.media_type(request)):
+        if not descriptions.is_one(bodies.media_type(request)):
             raise UnsupportedMediaType(
                 "Metadata must be application/json or application/xml; content alone needs a name in the address: "
                 "?object-name=..."
             )
-        return Upload(await uploads.metadata(request, half), None, "")
+        return Upload(await descriptions.received(request, half), None, "")
     return Upload(Metadata({"object_name": object_name}), await uploads.raw_content(request, half), stated)
 
 

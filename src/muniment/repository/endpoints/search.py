@@ -17,7 +17,7 @@ from muniment.repository.acls import Principals, accessor_key
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Limits, Query
 from muniment.repository.changes import Position
-from muniment.repository.endpoints import spelling, uploads
+from muniment.repository.endpoints import spelling
 from muniment.repository.endpoints.half import POSITION, RepositoryHalf, address, entered
 from muniment.repository.feed import FeedPage, Question
 from muniment.repository.fulltext.index import Index
@@ -72,7 +72,7 @@ async def by_document(request: Request, half: RepositoryHalf) -> Response:
     names = half.options.names
     if bodies.media_type(request) not in ("application/xml", "text/xml", f"{names.media_type}+xml"):
         raise UnsupportedMediaType("The query document must be application/xml.")
-    uploads.check_encoding(request)
+    bodies.check_encoding(request)
     document = await bodies.raw(request, half.options.max_metadata_bytes)
     return await _answer(request, half, repository, principals, msgspec.structs.replace(asked, document=document))
 

@@ -1,7 +1,7 @@
-"""What a caller sends to make or change an object: metadata, and content that goes to the store piece by piece.
+"""Content on its way in: it goes to the store piece by piece, alone or after its metadata in a multipart body.
 
-Sources: repository.md 8.2 (bodies) and 8.4 (multipart as clients really send it: parts are known by order and type);
-RFC 2046 5.1, RFC 7578.
+Sources: repository.md 8.4 (multipart as clients really send it: parts are known by order and type); RFC 2046 5.1,
+RFC 7578.
 """
 
 import asyncio
@@ -15,15 +15,12 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from muniment.repository.content import PIECE, StoredContent
-from muniment.repository.endpoints import spelling
+from muniment.repository.endpoints import descriptions
+from muniment.repository.endpoints.descriptions import Metadata
 from muniment.repository.endpoints.half import RepositoryHalf
-from muniment.repository.options import RepositoryNames
-from muniment.repository.properties import Given
 from muniment.repository.refusals import NotOfferedYet
 from muniment.web import bodies
-from muniment.web import xml as strangers_xml
 from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
-from muniment.web.xml import Element
 
 MULTIPART = ("multipart/form-data", "multipart/mixed")
 
@@ -31,13 +28,6 @@ _TOKEN = r"[A-Za-z0-9!#$&^_.+-]{1,120}"  # noqa: S105 - a token of RFC 9110's gr
 _MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(;\s*charset={_TOKEN})?")
 _PLAIN = ("", "text/plain", "application/octet-stream")
 _types = mimetypes.MimeTypes(filenames=())
-
-
-class Metadata(msgspec.Struct, frozen=True):
-    """What a body says about an object, in neutral names; ``type`` is empty when it names none."""
-
-    properties: dict[str, Given] = {}
-    type: str = ""
 
 
 class Upload(msgspec.Struct, frozen=True):
@@ -48,52 +38,9 @@ class Upload(msgspec.Struct, frozen=True):
     media_type: str
 
 
-class _JsonBody(msgspec.Struct):
-    properties: dict[str, msgspec.Raw] = {}
-    type: str = ""
-
-
-_json_body = msgspec.json.Decoder(_JsonBody)
-
-
-def is_metadata(media_type: str) -> bool:
-    """Say whether a body of this type is JSON or XML that describes an object."""
-    return _is_json(media_type) or _is_xml(media_type)
-
-
-def check_encoding(request: Request) -> None:
-    """Raise UnsupportedMediaType for a body that says it is compressed."""
-    if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
-
-
-async def metadata(request: Request, half: RepositoryHalf) -> Metadata:
-    """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, Malformed."""
-    kind = bodies.media_type(request)
-    check_encoding(request)
-    if not is_metadata(kind):
-        raise UnsupportedMediaType("Metadata must be application/json or application/xml.")
-    return read_metadata(await bodies.raw(request, half.options.max_metadata_bytes), kind, half.options.names)
-
-
-def read_metadata(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
-    """Read metadata as JSON or XML, as its type says (or its first character, when it says nothing).
-
-    Raises Malformed, UnknownType (a built-in type without its prefix).
-    """
-    if _is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):
-        return _from_xml(body, names)
-    decoded = bodies.decoded_json(body, _json_body)
-    try:
-        given = {name: msgspec.json.decode(raw) for name, raw in decoded.properties.items()}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(f"The JSON cannot be read: {str(error)[:300]}.") from error
-    return _neutral(given, decoded.type, names)
-
-
 async def raw_content(request: Request, half: RepositoryHalf) -> StoredContent:
     """Keep a body as it comes. Raises UnsupportedMediaType, TooLarge; then, as when it ends early, nothing is kept."""
-    check_encoding(request)
+    bodies.check_encoding(request)
     keeping = _Keeping(half)
     try:
         async for piece in bodies.pieces(request, half.options.max_content_bytes):
@@ -109,7 +56,7 @@ async def multipart(request: Request, half: RepositoryHalf) -> Upload:
 
     Raises Malformed, TooLarge, UnsupportedMediaType, NotOfferedYet (more than one content); then nothing is kept.
     """
-    check_encoding(request)
+    bodies.check_encoding(request)
     receiving = _Receiving(half)
     try:
         return await receiving.upload(request)
@@ -201,7 +148,7 @@ class _Receiving:
             raise Malformed("The multipart body ends before its last boundary.")
         if self._metadata is None:
             raise Malformed("The multipart body has no part with the object's metadata.")
-        said = read_metadata(b"".join(self._metadata), self._metadata_type, options.names)
+        said = descriptions.read(b"".join(self._metadata), self._metadata_type, options.names)
         content = await self._content.finish() if self._content is not None else None
         return Upload(said, content, self._media_type)
 
@@ -215,7 +162,7 @@ class _Receiving:
         stated = headers.get("content-type", "").strip()
         kind = stated.partition(";")[0].strip().lower()
         first = self._metadata is None and self._content is None
-        if self._metadata is None and (is_metadata(kind) or (first and kind in _PLAIN)):
+        if self._metadata is None and (descriptions.is_one(kind) or (first and kind in _PLAIN)):
             self._metadata, self._metadata_type, self._into = [], kind, "metadata"
         elif self._content is None:
             self._content, self._media_type, self._into = _Keeping(self._half), stated, "content"
@@ -281,56 +228,3 @@ class _Parts:
 
     def _end(self) -> None:
         self.ended = True
-
-
-def _from_xml(body: bytes, names: RepositoryNames) -> Metadata:
-    root = strangers_xml.parse(body)
-    given: dict[str, Given] = {}
-    for element in (root, *root.children):
-        _check_namespace(element, names)
-    for part in root.children:
-        if part.name != "properties":
-            continue
-        for element in part.children:
-            _check_namespace(element, names)
-            if element.name in given:
-                raise Malformed(f"The property {element.name[:100]!r} comes twice ({element.place}).")
-            given[element.name] = _value(element)
-    stated = root.attributes.get(f"{{{spelling.XSI}}}type", "")
-    return _neutral(given, stated.rpartition(":")[2], names)
-
-
-def _value(element: Element) -> Given:
-    if element.attributes.get(f"{{{spelling.XSI}}}nil") in ("true", "1"):
-        return None
-    if not element.children:
-        return element.text
-    if any(child.name != "item" or child.children for child in element.children) or element.text.strip():
-        raise Malformed(f"A property holds text, or item elements with text ({element.place}).")
-    return [child.text for child in element.children]
-
-
-def _check_namespace(element: Element, names: RepositoryNames) -> None:
-    if element.namespace != names.vocab_namespace:
-        raise Malformed(
-            f"The element {element.name[:100]!r} is not in the namespace {names.vocab_namespace!r} ({element.place})."
-        )
-
-
-def _neutral(given: Mapping[str, Given], stated_type: str, names: RepositoryNames) -> Metadata:
-    properties = {spelling.property_read(name, names): value for name, value in given.items()}
-    if len(properties) != len(given):
-        raise Malformed("The body names a property twice.")
-    named = properties.get("r_object_type")
-    if isinstance(named, str) and named:
-        properties["r_object_type"] = spelling.type_read(named, names)
-        return Metadata(properties, str(properties["r_object_type"]))
-    return Metadata(properties, spelling.type_read(stated_type, names) if stated_type else "")
-
-
-def _is_json(media_type: str) -> bool:
-    return media_type == "application/json" or media_type.endswith("+json")
-
-
-def _is_xml(media_type: str) -> bool:
-    return media_type in ("application/xml", "text/xml") or media_type.endswith("+xml")
