@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from muniment import app
 from muniment.directory.endpoints.oauth import Verification
+from muniment.front.halves import Halves
 from muniment.installation import Installation
 from muniment.repository import object_types
 from muniment.repository.endpoints import acls, descriptions
@@ -123,7 +124,7 @@ def of(installation: Installation, loop: Loop) -> tuple[Json, list[Route]]:
 
     async def opened() -> list[Route]:
         async with AsyncExitStack() as closing:
-            return await app._open(app._Halves(installation, app.now), closing)
+            return await app._open(Halves(installation, app.now, app.reader), closing)
 
     routes, names = loop.run(opened()), installation.settings
     return document(routes, (names.directory.names.prefix, names.repository.names.prefix)), routes

@@ -1,0 +1,34 @@
+"""The halves as one process holds them: what the front door is handed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from muniment.db import Instant
+from muniment.directory.half import Directory
+from muniment.installation import Installation
+from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.fulltext.index import Index
+from muniment.repository.repositories import Repository
+
+
+@dataclass
+class Halves:
+    """The halves that run here, None for one that does not; ``open_index`` opens a repository's index for reading."""
+
+    installation: Installation
+    clock: Callable[[], Instant]
+    open_index: Callable[[Installation, Repository], Index]
+    directory: Directory | None = None
+    repository: RepositoryHalf | None = None
+    indexes: dict[int, Index] = field(default_factory=dict)
+
+    def index(self, repository: Repository) -> Index:
+        """Give this process's reader of the repository's index."""
+        if repository.id not in self.indexes:
+            self.indexes[repository.id] = self.open_index(self.installation, repository)
+        return self.indexes[repository.id]
+
+    def close_indexes(self) -> None:
+        """Let the indexes' files go."""
+        for index in self.indexes.values():
+            index.close()

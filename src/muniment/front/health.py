@@ -1,0 +1,77 @@
+"""Is this process alive, and can it do its work?"""
+
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from muniment.db import SECOND, Busy, Instant
+from muniment.front.halves import Halves
+from muniment.front.pages import plain
+from muniment.repository import changes, repositories
+from muniment.repository.refusals import IndexUnavailable
+from muniment.web import certificates
+from muniment.web.answers import Endpoint, json_response
+from muniment.web.decisions import Desk
+
+_LATE: Instant = 60 * SECOND
+
+
+def routes(halves: Halves) -> list[Route]:
+    """List the addresses that monitors ask."""
+    return [
+        Route("/health/live", Endpoint(halves, {"GET": _live}, {}, plain)),
+        Route("/health/ready", Endpoint(halves, {"GET": _ready}, {}, plain)),
+    ]
+
+
+async def _live(_request: Request, _halves: Halves) -> Response:
+    return json_response({"status": "alive"})
+
+
+async def _ready(_request: Request, halves: Halves) -> Response:
+    """Say part by part whether this process can do its work; 503 when one cannot."""
+    parts: dict[str, object] = {}
+    faults: list[str] = []
+    for name, half in (("directory", halves.directory), ("repository", halves.repository)):
+        if half is None:
+            continue
+        fault = await _fault_of(half.desk)
+        parts[name] = fault or "ready"
+        faults += [fault] if fault else []
+    if halves.repository is not None and not faults:
+        try:
+            indexes = await halves.repository.desk.read(_indexes, halves, halves.clock())
+        except IndexUnavailable as refusal:
+            indexes, faults = {"fault": refusal.sentence}, [refusal.sentence]
+        parts["indexes"] = indexes
+    left = certificates.days_left(halves.installation.certificate, halves.clock())
+    if left is not None:
+        parts["certificate"] = {"days_left": left, "late": left < certificates.RENEW_DAYS}
+    body = {"status": "not ready" if faults else "ready", **parts}
+    if faults:
+        return json_response(body, 503, {"Cache-Control": "no-store", "Retry-After": "1"})
+    return json_response(body, headers={"Cache-Control": "no-store"})
+
+
+async def _fault_of(desk: Desk) -> str:
+    try:
+        await desk.read(lambda cx: cx.exec_driver_sql("SELECT 1").scalar())
+    except (Busy, SQLAlchemyError):
+        return "the database cannot be read"
+    return ""
+
+
+def _indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for repository in repositories.every(cx):
+        position = halves.index(repository).snapshot().position
+        waiting = changes.after(cx, repository.id, position, 1)
+        behind = max(0, at - waiting[0].noted) if waiting else 0
+        found[repository.name] = {
+            "position": str(position),
+            "seconds_behind": round(behind / SECOND, 1),
+            "late": behind > _LATE,
+        }
+    return found
