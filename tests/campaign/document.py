@@ -283,6 +283,7 @@ def _takes() -> Iterable[tuple[str, Json]]:
     yield "GET /health/ready", {}
     yield "GET /", {}
     yield "GET /style.css", {}
+    yield "GET /icon.svg", {}
     yield "GET /docs/{page:path}", {}
     yield "* /{rest:path}", {"query": ("q",)}
     yield "GET /d/login", {"query": ("RFA",)}

@@ -18,7 +18,7 @@ from muniment.directory.refusals import InvalidGrant
 from tests.campaign.house import LOGIN, ServedHouse
 from tests.unit.directory.office import Office
 
-TIMINGS = 1000
+TIMINGS = 500
 """Of each of two kinds of refusal, taken in turn."""
 
 

@@ -10,7 +10,8 @@ class Addresses:
     """The table of addresses as an ASGI application.
 
     An address without an open part (``/dirws/login``) comes before those that have one (``/dirws/{rest:path}``); among
-    the latter the first that fits answers. The last one fits whatever is left.
+    the latter the first that fits answers. The last one answers whatever is left, also what is no path, as ``*`` (RFC
+    9112, 3.2.4).
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:
@@ -32,4 +33,5 @@ class Addresses:
             if match is Match.FULL:
                 scope.update(found)
                 return route.app
-        raise LookupError("The table of addresses has no last line.")
+        scope["path_params"] = {}
+        return self._open[-1].app
