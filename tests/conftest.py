@@ -1,17 +1,32 @@
 """What every test may ask for: a time, the two databases, a PostgreSQL, and the worlds of scenes.py."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from muniment.db import Database, Half, Instant
 from tests.clock import NOON, Clock
+from tests.properties.lengths import CAMPAIGN
 from tests.scenes import NAMES, Loop, Site, World
 from tests.servers import NoPostgres, Postgres, Sqlite, running_postgres
 
 # make campaign asks for it; what takes long by the example says in its own place how many it takes.
 settings.register_profile("campaign", max_examples=5000, deadline=None)
+
+_LONGER = tuple(Path(__file__).parent / folder for folder in ("properties", "campaign"))
+"""What ``make test`` runs for a moment, and the campaign for long."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Under the profile `campaign` mark laws and generated input, before the marker expression chooses."""
+    if settings.get_current_profile_name() == CAMPAIGN:
+        for item in items:
+            if any(item.path.is_relative_to(folder) for folder in _LONGER):
+                item.add_marker("campaign")
+
 
 Fresh = Callable[..., str]
 """Makes a migrated database of the halves it is told, and says its address."""

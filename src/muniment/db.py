@@ -4,7 +4,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -131,8 +131,7 @@ class Database:
 
     def close(self) -> None:
         """Give back every connection."""
-        while self._readers:
-            self._readers.pop().close()
+        self._forget_readers()
         if self._writes_on is not None:
             self._writes_on.close()
             self._writes_on = None
@@ -145,11 +144,19 @@ class Database:
 
     def _written(self, broken: bool) -> None:
         if broken and self._writes_on is not None:
-            # A connection opened while the file could not be written stays read-only for as long as it lives.
+            # A connection opened while the file could not be written stays read-only for as long as it lives, and
+            # so does the memory that every connection of a process shares: as long as one of them is left.
             self._writes_on.invalidate()
             self._writes_on = None
+            self._forget_readers()
             self._engine.dispose()
         self._writer.release()
+
+    def _forget_readers(self) -> None:
+        kept, self._readers = self._readers, deque()
+        with suppress(IndexError):  # a reader of another thread may take the last one
+            while True:
+                kept.pop().close()
 
     @contextmanager
     def _read_postgresql(self) -> Iterator[Connection]:

@@ -56,17 +56,16 @@ class Sent(msgspec.Struct):
 
 
 def round_of(stage: Stage, count: int, number: int) -> Record:
-    """Send ``count`` requests or somewhat more, drawn by ``number``."""
+    """Send requests, drawn by ``number``, until ``count`` or somewhat more are answered."""
     return asyncio.run(_round(stage, count, random.Random(number)))
 
 
 async def _round(stage: Stage, count: int, chance: random.Random) -> Record:
-    record, sent = Record(), 0
+    record = Record()
     late: list[Sent] = []
-    while sent < count:
+    while record.sent < count:
         stage.renew()
         batch = [drawn(stage, chance) for _ in range(600)]
-        sent += sum(one.count for one in batch)
         late += await _spoken_by_many(stage, batch, record, _CONNECTIONS)
     for connections in (8, 1):
         late = await _spoken_by_many(stage, late[:200], Record(), connections)

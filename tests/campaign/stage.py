@@ -255,8 +255,8 @@ class Record:
 
     @property
     def sent(self) -> int:
-        """How many requests were answered."""
-        return sum(sum(counted.values()) for counted in self.statuses.values())
+        """How many requests were answered; a status of 0 stands for a connection that was cut off."""
+        return sum(counted.total() - counted[0] for counted in self.statuses.values())
 
     def note(self, route: str, answer: "Answer", said: str) -> None:
         """Count an answer; ``said`` tells the request in a failure."""

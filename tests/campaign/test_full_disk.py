@@ -151,7 +151,7 @@ def test_databases_on_a_read_only_disk_are_read_and_written_again_without_a_rest
         every_read(visitor, ids[6])
         read_only.writable(server.process.pid)
         # The connection that was opened meanwhile is found to be read-only, and given up, by one write more.
-        until(lambda: visitor.sign_in().is_success and visitor.create("again").is_success, "writes stay refused", 5)
+        until(lambda: visitor.sign_in().is_success and visitor.create("again").is_success, "writes stay refused")
         assert all(every_write(visitor, spare, ids).values())
         until(lambda: visitor.found(WORD) == whole(visitor), "the index does not come to hold what is kept")
         visitor.holds()
@@ -164,6 +164,7 @@ def test_databases_on_a_read_only_disk_are_read_and_written_again_without_a_rest
 @pytest.mark.campaign
 def test_contents_on_a_read_only_disk_are_read_and_taken_again_without_a_restart(tmp_path: Path) -> None:
     house = ServedHouse(tmp_path)
+    (house.data / "content" / "incoming").mkdir(mode=0o700, parents=True)
     disk = ReadOnlyFolder(house.data / "content")
     with house.served(within=disk.within) as server:
         disk.writable(server.process.pid)

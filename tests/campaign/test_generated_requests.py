@@ -6,6 +6,7 @@ server with an index agent and an extractor. Who calls is drawn for each request
 administrator, nobody, somebody with a broken token.
 """
 
+import os
 import random
 import time
 import zlib
@@ -27,10 +28,11 @@ from tests.conftest import Fresh
 from tests.properties.lengths import examples
 from tests.scenes import Loop
 
-BY_DOCUMENT = examples(600, 12_000)
+SHARE = float(os.environ.get("GENERATED_REQUESTS", "100000")) / 100_000
+BY_DOCUMENT = examples(600, int(12_000 * SHARE))
 """Requests by the document, on each database."""
 
-RAW = examples(1_500, 40_000)
+RAW = examples(1_500, int(40_000 * SHARE))
 """Requests written byte by byte, on each database."""
 
 _MANY = 10_000_000

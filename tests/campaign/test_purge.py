@@ -131,11 +131,12 @@ def test_a_million_dead_tokens_go_in_small_bites_while_work_goes_on(fresh: Fresh
         f"p99 {p99(idle):.2f} -> {p99(during):.2f} ms ({p99(during) / p99(idle):.1f}x, {len(during)} pairs)"
     )
     if database.dialect == "postgresql":
-        with database.engine.connect() as cx:
-            cx.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM grants, access_tokens")
+        for _ in range(2):  # what one empties, in an index, the next one gives to whoever wants room
+            with database.engine.connect() as cx:
+                cx.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql("VACUUM grants, access_tokens")
+            office.issue(now)
     fill(database, office, now - 10 * 86_400 * SECOND)
     again = sizes(database)
     print(f"{database.dialect}: {full >> 20} MiB when full, {again >> 20} MiB when filled again")
-    # PostgreSQL takes the pages of an index into use again one vacuum later.
     assert again < {"sqlite": 1.1, "postgresql": 1.6}[database.dialect] * full, "freed room is not used again"
     database.close()

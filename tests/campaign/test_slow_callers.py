@@ -36,7 +36,7 @@ def sent(how: str, visitor: Visitor, large: str, number: int) -> bytes:
     """Write what a stalled caller sends before he stops."""
     host = f"Host: localhost\r\nAuthorization: Bearer {visitor.access}\r\n"
     upload = f"POST {REPOSITORY}/objects?object-name=slow-{number} HTTP/1.1\r\n{host}Content-Type: text/plain\r\n"
-    form = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 60000\r\n\r\na="
+    form = "application/x-www-form-urlencoded"
     match how:
         case "head":
             return b"GET /dirws/login HTTP/1.1\r\nHost: localhost\r\nX-Slow: "

@@ -19,6 +19,7 @@ ASYNC_ROOMS = (
     "cli/",
     "directory/console/",
     "directory/endpoints/",
+    "front/",
     "repository/callers.py",
     "repository/endpoints/",
     "web/",

@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -52,11 +53,21 @@ def start(settings: Settings) -> None:
 
 
 class _Lines(structlog.WriteLogger):
-    """Writes lines to standard error, and knows the name it was asked for by."""
+    """Writes lines to standard error, and knows the name it was asked for by.
+
+    A line that finds no room is lost: what it tells of goes on, as with the lines that go by way of ``logging``.
+    """
 
     def __init__(self, name: str = "", *_more: object) -> None:
         super().__init__(sys.stderr)
         self.name = name
+
+    def msg(self, message: str) -> None:
+        """Write one line."""
+        with suppress(OSError):
+            super().msg(message)
+
+    log = debug = info = warn = warning = error = critical = fatal = failure = err = exception = msg
 
 
 def _as_json(line: dict[str, Any], **_options: object) -> str:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
@@ -107,8 +108,7 @@ class _Supervisor:
 
     def _fork(self, child: _Child) -> None:
         pipe_out, pipe_in = os.pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush()
         # A signal between the fork and the child's own handlers would be taken by the parent's.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
         parent = os.getpid()
@@ -228,6 +228,11 @@ def _live(role: Role, parent: int, pipe: int) -> int:
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else 1
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush()
     return 0 if stop.is_set() else 1
+
+
+def _flush() -> None:
+    for output in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # what is said of the work may be lost, the work goes on
+            output.flush()

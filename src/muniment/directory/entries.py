@@ -260,9 +260,13 @@ def client_credentials(cx: Connection, name: str) -> Credentials | None:
     return None if row is None else Credentials(_entry(row), *row[len(_FIELDS) :])
 
 
-def lock_credentials(cx: Connection, user_id: int) -> Credentials | None:
-    """Look up a user to decide a sign-in, keeping other decisions about him waiting until this one is committed."""
-    return _credentials(cx, _CREDENTIALS_LOCKED, {"entry": user_id})
+def lock_credentials(cx: Connection, user_id: int | None) -> Credentials | None:
+    """Look up a user to decide a sign-in, keeping other decisions about him waiting until this one is committed.
+
+    It reads one row whoever tries, as ``count_failures`` writes one.
+    """
+    found = _credentials(cx, _CREDENTIALS_LOCKED, {"entry": user_id})
+    return None if user_id is None else found
 
 
 def count_failures(cx: Connection, user_id: int | None, failures: int, paused_until: Instant, now: Instant) -> None:
@@ -478,10 +482,11 @@ _BY_ID = _select().where(_e.c.id == _ENTRY)
 _BY_NAME = _select().where(_IN_PARTITION, _e.c.kind == sa.bindparam("kind"))
 _CREDENTIALS_BY_NAME = _select(*_SIGN_IN).where(_IN_PARTITION, _e.c.kind == "user")
 _CLIENT = Prepared(_CREDENTIALS_BY_NAME)
-_CREDENTIALS_LOCKED = _select(*_SIGN_IN).where(_e.c.id == _ENTRY, _e.c.kind == "user").with_for_update(of=_e)
+_ENTRY_OR_FIRST = sa.func.coalesce(_ENTRY, sa.select(sa.func.min(_entries.alias().c.id)).scalar_subquery())
+_CREDENTIALS_LOCKED = _select(*_SIGN_IN).where(_e.c.id == _ENTRY_OR_FIRST).with_for_update(of=_e)
 _COUNT_FAILURES = (
     _entries.update()
-    .where(_entries.c.id == sa.func.coalesce(_ENTRY, sa.select(sa.func.min(_entries.alias().c.id)).scalar_subquery()))
+    .where(_entries.c.id == _ENTRY_OR_FIRST)
     .values(
         failures=sa.bindparam("new_failures"),
         paused_until=sa.bindparam("new_pause"),

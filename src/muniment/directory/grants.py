@@ -274,9 +274,8 @@ def _attempt(
 def _admitted(
     cx: Connection, options: DirectoryOptions, attempt: Attempt, password_ok: bool, now: Instant
 ) -> Entry | None:
-    user_id = _NOBODY if attempt.user_id is None else attempt.user_id
-    found = entries.lock_credentials(cx, user_id)
-    in_role = resources.admits(cx, attempt.resource_id, user_id)
+    found = entries.lock_credentials(cx, attempt.user_id)
+    in_role = resources.admits(cx, attempt.resource_id, _NOBODY if attempt.user_id is None else attempt.user_id)
     # The hash is compared again: the password may have been changed while the check waited.
     right = password_ok and found is not None and found.stored is not None and found.stored == attempt.stored
     paused = found is not None and _paused(options, found, now)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+import structlog
 
 from muniment.db import SECOND, Instant
 from muniment.repository.refusals import ContentDamaged
@@ -23,6 +24,8 @@ from muniment.web.refusals import NotStored
 
 PIECE = 262_144
 """Bytes that are read or written at one time."""
+
+log = structlog.get_logger("muniment.content")
 
 _REFUSED_BY_DISK = {
     errno.ENOSPC,
@@ -100,7 +103,7 @@ class ContentWriter:
     def _drop(self, file: BinaryIO) -> None:
         file.close()
         self._file = None
-        self._part.unlink(missing_ok=True)
+        _let_go(self._part)
 
 
 class ContentStore:
@@ -149,7 +152,7 @@ class ContentStore:
                 _sync(place)
         except BaseException:
             for each in kept:
-                (self._folder / "incoming" / each.key).unlink(missing_ok=True)
+                _let_go(self._folder / "incoming" / each.key)
                 self.remove(each.key)
             raise
         return kept
@@ -197,9 +200,12 @@ class ContentStore:
             return False
 
     def remove(self, key: str) -> None:
-        """Let content go; who is reading it reads on. Nothing happens when there is none."""
-        with suppress(FileNotFoundError, ValueError):
-            _place(self._folder, key).unlink()
+        """Let content go; who is reading it reads on. Nothing happens when there is none.
+
+        What the disk does not let go stays, named by nothing, until the next search for such content (``older_than``).
+        """
+        with suppress(ValueError):
+            _let_go(_place(self._folder, key))
 
     def older_than(self, before: Instant) -> Iterator[str]:
         """Name every content last written before the instant; parts of that age in ``incoming`` are removed."""
@@ -225,6 +231,15 @@ def _kept() -> Iterator[None]:
         if error.errno not in _REFUSED_BY_DISK:
             raise
         raise NotStored(f"The content cannot be kept: {os.strerror(error.errno).lower()}.") from error
+
+
+def _let_go(file: Path) -> None:
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno not in _REFUSED_BY_DISK:
+            raise
+        log.warning("a file cannot be removed", file=str(file), reason=os.strerror(error.errno).lower())
 
 
 def _place(folder: Path, key: str) -> Path:

@@ -5,14 +5,13 @@ from collections.abc import Iterable
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment.web.refusals import UnknownAddress
-
 
 class Addresses:
     """The table of addresses as an ASGI application.
 
     An address without an open part (``/dirws/login``) comes before those that have one (``/dirws/{rest:path}``); among
-    the latter the first that fits answers. Raises UnknownAddress where none does, as for the ``*`` of RFC 9110 9.3.7.
+    the latter the first that fits answers. The last one answers whatever is left, also what is no path, as ``*`` (RFC
+    9112, 3.2.4).
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:
@@ -34,4 +33,5 @@ class Addresses:
             if match is Match.FULL:
                 scope.update(found)
                 return route.app
-        raise UnknownAddress("There is nothing at this address.")
+        scope["path_params"] = {}
+        return self._open[-1].app
