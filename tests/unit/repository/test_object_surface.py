@@ -674,6 +674,8 @@ def test_types_are_shown_with_their_properties(site: Site) -> None:
 def test_the_state_of_the_text_is_shown(site: Site) -> None:
     object_id = site.make(object_name="a.txt")
     assert site("GET", f"/objects/{object_id}").json()["properties"]["r_index_status"] == "empty"
-    site("POST", f"/objects/{object_id}/contents", b"x", Content_Type="text/plain")
+    site("POST", f"/objects/{object_id}/contents", b"<p>x</p>", Content_Type="text/html")
     status = site("GET", f"/objects/{object_id}/index-status").json()
     assert (status["state"], status["attempts"]) == ("waiting", 0)
+    site("POST", f"/objects/{object_id}/contents", b"x", Content_Type="text/plain")
+    assert site("GET", f"/objects/{object_id}/index-status").json()["state"] == "done"
