@@ -1,10 +1,8 @@
 """The server: sockets bound, databases migrated, then workers, index agent and extraction, each its own process."""
 
-import ctypes
 import errno
 import os
 import socket
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from muniment import app
-from muniment.cli import listener, logs
+from muniment.cli import listener, logs, memory
 from muniment.cli.listener import Listeners
 from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, Failure
@@ -25,8 +23,6 @@ from muniment.repository.extraction import loop as extraction
 from muniment.web import certificates
 
 log = structlog.get_logger("muniment.serve")
-
-_M_ARENA_MAX = -8
 
 
 def run(
@@ -71,7 +67,7 @@ def agent_work(installation: Installation) -> Callable[[threading.Event, Callabl
     """Make the work of the index agent's process."""
 
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
-        _spare_memory()
+        memory.spare()
         database = Database(installation.database_url("repository"))
         ready()
         try:
@@ -93,7 +89,7 @@ def extraction_work(installation: Installation) -> Callable[[threading.Event, Ca
     """Make the work of the process that has texts extracted."""
 
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
-        _spare_memory()
+        memory.spare()
         os.nice(5)
         database = Database(installation.database_url("repository"))
         ready()
@@ -107,6 +103,7 @@ def extraction_work(installation: Installation) -> Callable[[threading.Event, Ca
 
 def _worker(installation: Installation, listeners: Listeners) -> Callable[[threading.Event, Callable[[], None]], None]:
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
+        memory.spare()
         built = app.build(installation.settings, installation.data)
         listener.serve(built, listeners, installation.settings.web, stop, ready)
 
@@ -158,11 +155,3 @@ def _bound(host: str, port: int, key: str, option: str) -> socket.socket:
 
 def _no_address(host: str) -> Failure:
     return Failure(f"web.host: {host!r} is no address of this machine. Name another with --host.", Exit.REFUSED)
-
-
-def _spare_memory() -> None:
-    # glibc gives each thread an arena of its own and never returns them: two are enough for a process of few threads.
-    if sys.platform == "linux":
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-        if mallopt is not None:
-            mallopt(_M_ARENA_MAX, 2)

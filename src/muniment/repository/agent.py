@@ -41,8 +41,8 @@ BATCH_CHANGES = 400
 log = structlog.get_logger("muniment.agent")
 
 _EVERY_KIND: tuple[Kind, ...] = get_args(Kind)
-_IDLE_SECONDS = 0.03
-_LOOK_FOR_REPOSITORIES_SECONDS = 1.0
+_POLL_SECONDS = 0.02
+_LOOK_SECONDS = 1.0
 _AFTER_AN_ERROR_SECONDS = 2.0
 _FAILURES_BEFORE_ONE_BY_ONE = 1
 _FAILURES_BEFORE_PASSING_OVER = 3
@@ -105,26 +105,30 @@ def run(
     with _alone(folder), ExitStack() as at_the_end:
         followed: dict[int, _Followed] = {}
         at_the_end.callback(_close, followed)
+        watch = database.watch()
+        at_the_end.callback(watch.close)
         look, chores = 0.0, time.monotonic() + _CHORES_SECONDS
+        moved = False
         while not stop.is_set():
-            moved = False
             try:
-                if time.monotonic() >= look:
-                    with database.read() as cx:
-                        for repository in repositories.every(cx):
-                            if repository.id not in followed:
-                                followed[repository.id] = _Followed(repository, folder, open_writer)
-                    look = time.monotonic() + _LOOK_FOR_REPOSITORIES_SECONDS
-                for each in followed.values():
-                    moved |= each.advance(database, clock)
+                # Now and then also without a commit: another generation may be the current one, or the disk have room.
+                looking = time.monotonic() >= look
+                if watch.moved() or moved or looking:
+                    if looking:
+                        _follow(database, followed, folder, open_writer)
+                        look = time.monotonic() + _LOOK_SECONDS
+                    moved = False
+                    for each in followed.values():
+                        moved |= each.advance(database, clock)
                 if time.monotonic() >= chores:
                     _chores(database, folder, store, clock)
                     chores = time.monotonic() + _CHORES_SECONDS
             except (Busy, sa.exc.DBAPIError, OSError) as error:
                 log.warning("agent waits for the database or the disk", reason=str(error)[:300])
+                moved, look = False, 0.0
                 stop.wait(_AFTER_AN_ERROR_SECONDS)
             if not moved:
-                stop.wait(_IDLE_SECONDS)
+                stop.wait(_POLL_SECONDS)
 
 
 def rebuild(
@@ -315,6 +319,13 @@ def _chores(database: Database, folder: Path, store: ContentStore | None, clock:
     if store is not None:
         with database.read() as cx:
             objects.sweep(cx, store, now - _ORPHAN_AGE)
+
+
+def _follow(database: Database, followed: dict[int, _Followed], folder: Path, open_writer: OpenWriter) -> None:
+    with database.read() as cx:
+        for repository in repositories.every(cx):
+            if repository.id not in followed:
+                followed[repository.id] = _Followed(repository, folder, open_writer)
 
 
 def _close(followed: Mapping[int, _Followed]) -> None:

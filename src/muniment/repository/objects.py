@@ -206,8 +206,11 @@ def replace_content(
     now: Instant,
     *,
     expected: int | None = None,
+    found: text.Found | None = None,
 ) -> tuple[StoredObject, StoredContent | None]:
     """Give the object other content; also returns the former one, to be removed once this is committed.
+
+    ``found`` is what the content says, None where that is to be read.
 
     Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (folders have none).
     """
@@ -216,7 +219,9 @@ def replace_content(
     check_may_hold_content(stored.id)
     columns = {**_content_columns(content), "media_type": media_type}
     changed = _written(cx, stored, principals, ["content"], now, **columns)
-    text.enqueue(cx, repository.id, stored.id, content.key, media_type, stored.name, now)
+    text.drop(cx, stored.id)
+    file = text.File(stored.id, content.key, media_type, stored.name, found)
+    text.enqueue_new(cx, repository.id, [file], now)
     return changed, stored.content
 
 

@@ -212,7 +212,7 @@ def test_an_object_that_kills_every_writer_is_passed_over(
 def test_the_agent_follows_repositories_made_meanwhile_and_runs_once(
     shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agent, "_LOOK_FOR_REPOSITORIES_SECONDS", 0.05)
+    monkeypatch.setattr(agent, "_LOOK_SECONDS", 0.05)
     first = shelf.add("pump")
     index = reader(tmp_path / "indexes", shelf)
     with pytest.raises(IndexUnavailable):

@@ -13,7 +13,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.types import Message
 
-from muniment.repository import acls, changes, object_types
+from muniment.repository import acls, changes, object_types, text
 from muniment.repository.callers import Callers
 from muniment.repository.content import PIECE, ContentWriter
 from muniment.repository.endpoints.half import RepositoryHalf
@@ -285,6 +285,29 @@ def test_raw_content_is_created_with_a_name_in_the_address(site: Site) -> None:
         site("POST", "/objects?object-name=x", b"x", Content_Type="text/plain", Content_Encoding="gzip").status_code
         == 415
     )
+
+
+def test_a_small_plain_text_is_kept_with_its_object_and_leaves_the_extractor_nothing(site: Site) -> None:
+    headers = {"Content_Type": "text/plain"}
+    alone = site("POST", "/objects?object-name=note.txt", b"A pump and a valve.", **headers)
+    object_id = alone.json()["properties"]["r_object_id"]
+    body = parts((META, b'{"properties": {"object_name": "b.txt"}}'), (BINARY + "Content-Type: text/plain\r\n", b"two"))
+    in_parts = site("POST", "/objects", body, Content_Type=FORM).json()["properties"]["r_object_id"]
+    markup = site("POST", "/objects?object-name=a.html", b"<p>pump</p>", Content_Type="text/html")
+    long = site("POST", "/objects?object-name=long.txt", b"pump " * PIECE, **headers)
+    left = [one.json()["properties"]["r_object_id"] for one in (markup, long)]
+    with site.shelf.database.read() as cx:
+        assert text.text_of(cx, [object_id, in_parts]) == {object_id: "A pump and a valve.", in_parts: "two"}
+        assert [status.state for status in text.statuses(cx, left).values()] == ["waiting", "waiting"]
+        start = changes.settled(cx, site.shelf.repository.id)
+    assert site("POST", f"/objects/{object_id}/contents", b"A gasket.", **headers).status_code == 201
+    with site.shelf.database.read() as cx:
+        assert text.text_of(cx, [object_id]) == {object_id: "A gasket."}
+        assert [one.kind for one in changes.after(cx, site.shelf.repository.id, start, 9)] == ["content"]
+    assert site("POST", f"/objects/{object_id}/contents", b"%PDF-1.7 ", **headers).status_code == 201
+    with site.shelf.database.read() as cx:
+        assert text.status(cx, object_id).state == "waiting"
+        assert text.text_of(cx, [object_id]) == {}
 
 
 def test_content_is_cut_off_at_the_cap_when_no_length_is_declared(site: Site) -> None:
@@ -651,6 +674,8 @@ def test_types_are_shown_with_their_properties(site: Site) -> None:
 def test_the_state_of_the_text_is_shown(site: Site) -> None:
     object_id = site.make(object_name="a.txt")
     assert site("GET", f"/objects/{object_id}").json()["properties"]["r_index_status"] == "empty"
-    site("POST", f"/objects/{object_id}/contents", b"x", Content_Type="text/plain")
+    site("POST", f"/objects/{object_id}/contents", b"<p>x</p>", Content_Type="text/html")
     status = site("GET", f"/objects/{object_id}/index-status").json()
     assert (status["state"], status["attempts"]) == ("waiting", 0)
+    site("POST", f"/objects/{object_id}/contents", b"x", Content_Type="text/plain")
+    assert site("GET", f"/objects/{object_id}/index-status").json()["state"] == "done"

@@ -108,11 +108,20 @@ async def replace(request: Request, half: RepositoryHalf) -> Response:
     object_id = representations.identifier(request)
     name = await half.desk.read(_may_replace, repository, principals, object_id)
     stated = given["format"] if "/" in given.get("format", "") else request.headers.get("content-type", "")
-    content = await uploads.raw_content(request, half)
+    received = await uploads.raw_content(request, half)
     kind = uploads.media_type_of(stated, name)
+    content, found = received.stored, await uploads.found_in(received, name, kind, half)
     try:
         stored, former = await half.desk.write(
-            objects.replace_content, repository, principals, object_id, content, kind, half.clock(), expected=expected
+            objects.replace_content,
+            repository,
+            principals,
+            object_id,
+            content,
+            kind,
+            half.clock(),
+            expected=expected,
+            found=found,
         )
     except (Refusal, Busy):
         await half.desk.off_loop(half.store.remove, content.key)
@@ -230,11 +239,18 @@ async def _pieces(half: RepositoryHalf, first: bytes, rest: Iterator[bytes]) -> 
     piece = first
     while piece:
         following = asyncio.create_task(half.desk.off_loop(next, rest, b""))
+        following.add_done_callback(_heeded)
         try:
             yield piece
             piece = await following
         finally:
             following.cancel()
+
+
+def _heeded(following: "asyncio.Task[bytes]") -> None:
+    # Whoever left has nobody to hear of it any more; asyncio would complain that nobody asked.
+    if not following.cancelled():
+        following.exception()
 
 
 ADDRESSES: tuple[Address, ...] = (

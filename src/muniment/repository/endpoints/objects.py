@@ -10,7 +10,7 @@ from starlette.responses import Response
 from muniment.db import Busy
 from muniment.repository import acls, creation, object_types, objects, text
 from muniment.repository.acls import Principals
-from muniment.repository.content import StoredContent
+from muniment.repository.creation import New
 from muniment.repository.endpoints import descriptions, representations, spelling, uploads
 from muniment.repository.endpoints.descriptions import Metadata
 from muniment.repository.endpoints.half import (
@@ -69,7 +69,7 @@ def creating(root: str, *, filed: bool) -> Answering:
 
     async def create(request: Request, half: RepositoryHalf) -> Response:
         repository, principals = await entered(request, half)
-        media_type = spelling.chosen(request, spelling.both(half.options.names))
+        answered = spelling.chosen(request, spelling.both(half.options.names))
         given = representations.parameters(request, _CREATE_PARAMETERS)
         folder_id = representations.identifier(request) if filed else None
         named = given.get("object-type")
@@ -78,15 +78,19 @@ def creating(root: str, *, filed: bool) -> Answering:
         await half.desk.read(_may_create, repository, principals, type_name or root, root, folder_id)
         upload = await _received(request, half, given.get("object-name"))
         said = _spoken(upload, type_name or ("document" if root == "sysobject" else root))
+        content, found = None, None
+        if upload.content is not None:
+            content = upload.content.stored
+            name, media_type = (str(said.properties.get(one, "")) for one in ("object_name", "a_content_type"))
+            found = await uploads.found_in(upload.content, name, media_type, half)
+        new = New(said.type, said.properties, folder_id, content, found)
         try:
-            shown = await half.desk.write(
-                _created, repository, principals, said, root, folder_id, upload.content, half.clock()
-            )
+            shown = await half.desk.write(_created, repository, principals, new, root, half.clock())
         except (Refusal, Busy):
-            if upload.content is not None:
-                await half.desk.off_loop(half.store.remove, upload.content.key)
+            if content is not None:
+                await half.desk.off_loop(half.store.remove, content.key)
             raise
-        return representations.object_answer(request, half, media_type, address(request, half, repository), shown, 201)
+        return representations.object_answer(request, half, answered, address(request, half, repository), shown, 201)
 
     return create
 
@@ -203,17 +207,15 @@ def _created(
     cx: Connection,
     repository: Repository,
     principals: Principals,
-    said: Metadata,
+    new: New,
     root: str,
-    folder_id: str | None,
-    content: StoredContent | None,
     now: int,
 ) -> Shown:
     catalogue = object_types.catalogue(cx, repository.id)
-    _check_root(catalogue, said.type, root)
-    if content is not None and catalogue.is_a(said.type, "folder"):
+    _check_root(catalogue, new.type, root)
+    if new.content is not None and catalogue.is_a(new.type, "folder"):
         raise WrongValue("A folder holds objects, not content.")
-    stored = creation.create(cx, repository, catalogue, principals, said.type, said.properties, folder_id, content, now)
+    stored = creation.create_all(cx, repository, catalogue, principals, [new], now)[0]
     return _shown(cx, stored, catalogue)
 
 

@@ -18,7 +18,9 @@ from muniment.repository.content import PIECE, StoredContent
 from muniment.repository.endpoints import descriptions
 from muniment.repository.endpoints.descriptions import Metadata
 from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.extraction import plain
 from muniment.repository.refusals import NotOfferedYet
+from muniment.repository.text import Found
 from muniment.web import bodies
 from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
 
@@ -30,15 +32,22 @@ _PLAIN = ("", "text/plain", "application/octet-stream")
 _types = mimetypes.MimeTypes(filenames=())
 
 
+class Received(msgspec.Struct, frozen=True):
+    """Content in the store; ``whole`` has its bytes where they came in one piece and are at hand, else nothing."""
+
+    stored: StoredContent
+    whole: bytes
+
+
 class Upload(msgspec.Struct, frozen=True):
     """A body received whole: its metadata, its content in the store, and the media type the body says it has."""
 
     metadata: Metadata
-    content: StoredContent | None
+    content: Received | None
     media_type: str
 
 
-async def raw_content(request: Request, half: RepositoryHalf) -> StoredContent:
+async def raw_content(request: Request, half: RepositoryHalf) -> Received:
     """Keep a body as it comes. Raises UnsupportedMediaType, TooLarge; then, as when it ends early, nothing is kept."""
     bodies.check_encoding(request)
     keeping = _Keeping(half)
@@ -65,6 +74,14 @@ async def multipart(request: Request, half: RepositoryHalf) -> Upload:
         raise
 
 
+async def found_in(content: Received, name: str, media_type: str, half: RepositoryHalf) -> Found | None:
+    """Say what a small plain text says, so that it is kept with its object; None for what the extractor is to read."""
+    if not content.whole:
+        return None
+    read = await half.desk.off_loop(plain.read, content.whole, name, media_type, half.options.extraction_characters)
+    return Found(read.text, read.note) if read else None
+
+
 def media_type_of(stated: str, name: str) -> str:
     """Say the media type of content: the stated one unless it says nothing, else what the name's ending suggests."""
     if stated.partition(";")[0].strip().lower() not in ("", "application/octet-stream"):
@@ -85,6 +102,7 @@ class _Keeping:
         self._writer = half.store.writer()
         self._arrived: list[bytes] = []
         self._size = 0
+        self._in_pieces = False
         self._writing: asyncio.Task[None] | None = None
 
     async def take(self, data: bytes) -> None:
@@ -95,9 +113,10 @@ class _Keeping:
             await self._written()
             write = self._half.desk.off_loop(self._writer.write, *self._arrived)
             self._writing = asyncio.create_task(write)
+            self._in_pieces = True
             self._arrived, self._size = [], 0
 
-    async def finish(self) -> StoredContent:
+    async def finish(self) -> Received:
         """Keep all that was taken."""
         await self._written()
         return await self._half.desk.off_loop(self._last)
@@ -108,9 +127,10 @@ class _Keeping:
             self._writing.cancel()
         self._writer.abort()
 
-    def _last(self) -> StoredContent:
-        self._writer.write(*self._arrived)
-        return self._writer.finish()
+    def _last(self) -> Received:
+        whole = b"" if self._in_pieces else b"".join(self._arrived)
+        self._writer.write(*([whole] if whole else self._arrived))
+        return Received(self._writer.finish(), whole)
 
     async def _written(self) -> None:
         writing, self._writing = self._writing, None

@@ -22,6 +22,7 @@ from muniment.repository.text import Job
 from muniment.web.refusals import Refusal
 
 _IDLE_SECONDS = 0.05
+_LOOK_SECONDS = 1.0
 _TROUBLE_SECONDS = 2.0
 _RENEWED: Instant = text.LEASE // 3
 
@@ -76,13 +77,17 @@ def _work(
     stop: threading.Event,
     clock: Callable[[], Instant],
 ) -> None:
-    with Reader(limits(options)) as reader:
+    with Reader(limits(options)) as reader, contextlib.closing(database.watch()) as watch:
+        job, look = None, 0.0
         while not stop.is_set():
             try:
-                job = _next_job(database, clock())
-                if job is None:
+                # Now and then also without a commit: a job falls due, or its lease ends, by the clock alone.
+                if not watch.moved() and job is None and time.monotonic() < look:
                     stop.wait(_IDLE_SECONDS)
-                else:
+                    continue
+                look = time.monotonic() + _LOOK_SECONDS
+                job = _next_job(database, clock())
+                if job is not None:
                     _handle(database, store, reader, job, stop, clock)
             except Busy:
                 stop.wait(_IDLE_SECONDS)

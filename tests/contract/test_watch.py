@@ -1,0 +1,58 @@
+"""Whoever watches a database is told of every commit, and of nothing while there is none."""
+
+import pytest
+
+from muniment.db import Database, Instant
+from muniment.repository import changes, repositories
+from muniment.repository.repositories import Repository
+
+
+@pytest.fixture
+def repository(repository_db: Database, now: Instant) -> Repository:
+    with repository_db.begin() as cx:
+        return repositories.add(cx, "demo", "11111111-1111-1111-1111-111111111111", "", now)
+
+
+def test_a_commit_is_told_once_it_can_be_read(repository_db: Database, repository: Repository) -> None:
+    watch = repository_db.watch()
+    try:
+        assert watch.moved(), "whoever begins to watch has seen nothing yet"
+        for _ in range(3):
+            while watch.moved():  # PostgreSQL's own chores commit too
+                pass
+            with repository_db.begin() as cx:
+                changes.note(cx, repository.id, "0900000100000001", "created", 0)
+            assert watch.moved()
+    finally:
+        watch.close()
+
+
+def test_nothing_is_told_of_readers_and_of_what_was_undone(repository_db: Database, repository: Repository) -> None:
+    if repository_db.dialect == "postgresql":
+        return  # it may tell of more than commits: a look in vain costs little
+    watch = repository_db.watch()
+    try:
+        watch.moved()
+        with repository_db.read() as cx:
+            changes.latest(cx, repository.id)
+        try:
+            with repository_db.begin() as cx:
+                changes.note(cx, repository.id, "0900000100000001", "created", 0)
+                raise ZeroDivisionError
+        except ZeroDivisionError:
+            pass
+        assert not watch.moved()
+    finally:
+        watch.close()
+
+
+def test_a_watch_goes_on_after_its_connection_was_lost(repository_db: Database, repository: Repository) -> None:
+    watch = repository_db.watch()
+    try:
+        watch.moved()
+        watch.close()
+        with repository_db.begin() as cx:
+            changes.note(cx, repository.id, "0900000100000001", "created", 0)
+        assert watch.moved()
+    finally:
+        watch.close()
