@@ -234,14 +234,18 @@ class Stage:
         for _ in range(2):
             self._object(Prop.DOCUMENT, "objects", "document")
         space = self.world.installation.settings.repository.names.vocab_namespace
-        answer = self.http.post(
-            f"{self._repository}/search?items-per-page=1&wait-for={self._values[Prop.POSITION]}",
-            content=f'<search xmlns="{space}"/>',
-            headers={**self._writer, "Content-Type": "application/xml", "Accept": "application/xml"},
-        )
-        found = re.search(r"link=([^&\"]+)", _ok(answer).text)
-        assert found, answer.text
-        self._values[Prop.LINK] = found[1]
+        deadline = time.monotonic() + 60
+        while True:  # that it waits for a position ends after a while, whether it was reached or not
+            answer = self.http.post(
+                f"{self._repository}/search?items-per-page=1&wait-for={self._values[Prop.POSITION]}",
+                content=f'<search xmlns="{space}"/>',
+                headers={**self._writer, "Content-Type": "application/xml", "Accept": "application/xml"},
+            )
+            found = re.search(r"link=([^&\"]+)", _ok(answer).text)
+            if found:
+                self._values[Prop.LINK] = found[1]
+                return
+            assert time.monotonic() < deadline, answer.text
 
 
 class Record:

@@ -93,7 +93,9 @@ def test_a_database_locked_by_another_process(tmp_path: Path, fresh: Fresh) -> N
         print(f"{len(reads)} reads while locked: p50 {reads[len(reads) // 2]:.3f} s, longest {reads[-1]:.3f} s")
         print(f"writes: {sorted((answer.status_code, round(took)) for answer, took in done)}")
         assert reads[-1] < 5, "a read waited for the writes"
-        assert {503} <= {answer.status_code for answer, _ in done} <= {503, 200, 201}
+        assert {answer.status_code for answer, _ in done} <= {503, 200, 201}
+        # Whose turn does not come within ten seconds is told so then; only those who wait for the lock itself wait on.
+        assert sum(answer.status_code == 503 for answer, _ in done) >= len(done) - 10, "a write waits twice"
         for answer, took in done:
             assert took < 2 * 10 + 5, "longer than a write may wait"
             if answer.status_code == 503:

@@ -16,7 +16,7 @@ from tests.campaign.readers import LONGEST, READERS, read_one
 from tests.campaign.stage import PATIENCE
 from tests.properties.lengths import examples
 
-GUIDED_SECONDS = 12
+GUIDED_SECONDS = 6
 """How long atheris works on one reader."""
 
 _MEMORY = 64 * 2**20

@@ -46,7 +46,7 @@ PARTS: tuple[list[str], ...] = (
 )
 """What a round kills before everything."""
 
-ROUNDS = int(os.environ.get("KILL_ROUNDS", "40"))
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "60"))
 """Of the campaign, on each database; with 167 each process is killed at least 200 times over both."""
 
 WRITERS = 3

@@ -1,5 +1,6 @@
 """Keep these bytes; give me those bytes; are they still what they were?"""
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator
@@ -177,3 +178,18 @@ def test_many_of_which_one_fails_leave_nothing(
 def test_stored_content_compares_by_value() -> None:
     kept = StoredContent("k", 1, b"d")
     assert msgspec.structs.replace(kept) == kept
+
+
+def test_what_a_read_only_disk_does_not_let_go_stays(store: ContentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = store.put([b"valve"])
+
+    def refused(_path: object, **_options: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as read_only:
+        read_only.setattr(os, "unlink", refused)
+        store.remove(kept.key)
+    assert b"".join(store.read(kept)) == b"valve"
+    store.remove(kept.key)
+    with pytest.raises(ContentDamaged):
+        store.open(kept.key)

@@ -1,5 +1,6 @@
 """The embedded index: what an answer looks like, what a commit is, what happens when something fails."""
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,9 @@ from muniment.repository.fulltext.index import Answer, Facet, Search, Statistics
 from muniment.repository.refusals import BadQuery, IndexUnavailable
 
 EVERYTHING = Visible(everything=True)
+
+SMALL_COMMITS = int(os.environ.get("SMALL_COMMITS", "1000"))
+"""To one index, in the campaign."""
 
 
 def key(at: int) -> str:
@@ -127,7 +131,12 @@ def test_what_may_be_browsed_or_is_owned_or_was_decided_is_scored_once(world: Wo
     assert browsed.score < whole.score
 
 
-def test_many_small_commits_leave_an_index_of_the_size_of_what_lives(world: World, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "commits", [160, pytest.param(SMALL_COMMITS, marks=[pytest.mark.campaign, pytest.mark.timeout(3000)])]
+)
+def test_many_small_commits_leave_an_index_of_the_size_of_what_lives(
+    world: World, tmp_path: Path, commits: int
+) -> None:
     """failures B15"""
 
     def size(folder: Path) -> int:
@@ -136,11 +145,11 @@ def test_many_small_commits_leave_an_index_of_the_size_of_what_lives(world: Worl
     def text(number: int) -> str:
         return " ".join(f"word{number}x{at}" for at in range(200))
 
-    for number in range(160):
+    for number in range(commits):
         world.hold(kept(number % 20, text(number)))
     world.writer.close()
     once = EmbeddedWriter(tmp_path / "once")
-    once.apply([kept(number % 20, text(number)) for number in range(140, 160)], (), Position(0, 1))
+    once.apply([kept(number % 20, text(number)) for number in range(commits - 20, commits)], (), Position(0, 1))
     once.close()
     assert size(world.folder) <= 2 * size(tmp_path / "once") + 50_000
 
