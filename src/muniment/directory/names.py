@@ -11,6 +11,7 @@ from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadName, InvalidScope
 
 MAX_LENGTH = 120
+MAX_LOCATION = 32_768
 
 _SCOPE = "resource:"
 _ESCAPED = frozenset('"+,;<>\\=')
@@ -103,6 +104,8 @@ def split_location(names: DirectoryNames, text: str) -> tuple[str | None, list[s
 
 def read_dn(text: str) -> list[tuple[str, str]]:
     """Read a distinguished name into (type in lower case, value) pairs, in its order (RFC 4514 3). Raises BadName."""
+    if len(text) > MAX_LOCATION:
+        raise BadName(f"A location may have at most {MAX_LOCATION} characters.")
     return [_read_rdn(part) for part in _split_unescaped(text)]
 
 

@@ -39,6 +39,7 @@ def answer(description: str = "") -> Access:
 
 
 def test_every_write_of_a_noun_renews_the_generation(office: Office, now: Instant) -> None:
+    """failures A11: what was remembered before a write is of a generation that is over."""
     names, alice, group, resource = office.names, office.alice, office.group, office.resource
     writes: tuple[Callable[[Connection], object], ...] = (
         lambda cx: entries.set_disabled(cx, alice, True, now),
@@ -95,6 +96,7 @@ def test_what_was_rolled_back_leaves_the_generation_alone(office: Office, now: I
 
 
 def test_an_answer_is_given_in_its_own_generation_only() -> None:
+    """failures A11: of one generation, user, client and resource."""
     memory = Memory()
     memory.keep(question(1), answer())
     assert memory.recall(question(1)) == answer()

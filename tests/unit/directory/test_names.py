@@ -69,6 +69,7 @@ def test_a_location_is_escaped_as_rfc_4514_says() -> None:
         "cn=jo,ou=Root,ou=People,dc=elsewhere",
         f"cn=\\FF,ou=Root,ou=People,{SUFFIX}",
         "cn=jo\\",
+        f"cn=jo,ou={'a' * names.MAX_LOCATION},ou=People,{SUFFIX}",
     ],
 )
 def test_what_is_no_location_is_refused(bad: str) -> None:

@@ -113,6 +113,7 @@ class _Keeping:
             await self._written()
             write = self._half.desk.off_loop(self._writer.write, *self._arrived)
             self._writing = asyncio.create_task(write)
+            self._writing.add_done_callback(_heeded)
             self._in_pieces = True
             self._arrived, self._size = [], 0
 
@@ -136,6 +137,12 @@ class _Keeping:
         writing, self._writing = self._writing, None
         if writing is not None:
             await writing
+
+
+def _heeded(writing: "asyncio.Task[None]") -> None:
+    # What failed after the upload was given up has nobody to hear of it; asyncio would complain that nobody asked.
+    if not writing.cancelled():
+        writing.exception()
 
 
 class _Receiving:
