@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 
-from muniment import db
+from muniment import db, schema
 
 _OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "shared_buffers=64MB")
 
@@ -217,7 +217,7 @@ def _migrate(url: str, halves: tuple[db.Half, ...]) -> None:
     database = db.Database(url)
     try:
         for half in halves:
-            db.migrate(database, half)
+            schema.migrate(database, half)
         if database.dialect == "sqlite":
             with database.engine.connect() as connection:
                 connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment.db import Busy, Database, Instant, check_schema
+from muniment.db import Busy, Database, Instant
 from muniment.directory import grants, system, tickets
 from muniment.directory.endpoints import routes as directory_routes
 from muniment.directory.endpoints import spelling as directory_spelling
@@ -36,6 +36,7 @@ from muniment.repository.fulltext.generations import Following
 from muniment.repository.fulltext.index import Index, IndexWriter
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
+from muniment.schema import check_schema
 from muniment.settings import Settings
 from muniment.web import certificates
 from muniment.web.addresses import Addresses

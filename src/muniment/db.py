@@ -1,4 +1,4 @@
-"""One database, SQLite by default and PostgreSQL for several nodes: transactions and migrations."""
+"""One database, SQLite by default and PostgreSQL for several nodes: snapshots and transactions."""
 
 import sqlite3
 import threading
@@ -8,10 +8,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import alembic.command
-import alembic.config
-import alembic.runtime.migration
-import alembic.script
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.dialects import sqlite
@@ -49,10 +45,6 @@ class Busy(Exception):
 
 class Unwritable(Busy):
     """The database takes no writes: its disk is full, cannot be written, or it is read-only. Nothing was changed."""
-
-
-class SchemaMismatch(Exception):
-    """The database's schema is not the one this release works with; the message says what to do."""
 
 
 class Database:
@@ -340,39 +332,6 @@ class Prepared:
         return self._compiled[dialect.name]
 
 
-def migrate(database: Database, half: Half) -> None:
-    """Bring the half's tables to this release's schema. Raises SchemaMismatch for a newer database."""
-    config = _alembic(half)
-    with database.engine.connect() as connection:
-        revision = _revision(connection, half)
-        script = alembic.script.ScriptDirectory.from_config(config)
-        if revision is not None and revision not in {known.revision for known in script.walk_revisions()}:
-            raise SchemaMismatch(
-                f"The {half} database is at schema {revision}, made by a newer release: "
-                "run that release, or restore a backup made before it."
-            )
-        config.attributes["connection"] = connection
-        alembic.command.upgrade(config, "head")
-        connection.commit()
-
-
-def check_schema(database: Database, half: Half) -> None:
-    """Raise SchemaMismatch unless the half's tables are at this release's schema."""
-    head = alembic.script.ScriptDirectory.from_config(_alembic(half)).get_current_head()
-    with database.engine.connect() as connection:
-        revision = _revision(connection, half)
-    if revision != head:
-        raise SchemaMismatch(
-            f"The {half} database is at schema {revision or 'none'}, this release works with {head}: "
-            "run 'muniment migrate' first."
-        )
-
-
-def version_table(half: Half) -> str:
-    """Name the table that holds the half's schema revision."""
-    return f"{half}_schema"
-
-
 def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
     engine = sa.create_engine(
         url,
@@ -478,18 +437,3 @@ _POSTGRESQL_TROUBLE = {
     "57P03": _GONE,
     "08": _GONE,
 }
-
-
-def _alembic(half: Half) -> alembic.config.Config:
-    config = alembic.config.Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / half / "migrations"))
-    config.set_main_option("path_separator", "os")
-    config.attributes["half"] = half
-    return config
-
-
-def _revision(connection: Connection, half: Half) -> str | None:
-    context = alembic.runtime.migration.MigrationContext.configure(
-        connection, opts={"version_table": version_table(half)}
-    )
-    return context.get_current_revision()

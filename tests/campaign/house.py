@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import httpx
 
-from muniment import app, db
+from muniment import app, db, schema
 from muniment.installation import Installation
 from muniment.web import certificates
 from tests.clock import Clock
@@ -36,7 +36,7 @@ class ServedHouse:
         self.urls = (directory_url, repository_url)
         for half, url in zip(get_args(db.Half), self.urls, strict=True):
             database = db.Database(url)
-            db.migrate(database, half)
+            schema.migrate(database, half)
             database.close()
         self.world = World(self.data, directory_url, repository_url, Clock(app.now()))
         self.world.close()

@@ -15,7 +15,7 @@ from python_multipart.multipart import parse_options_header
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 
-from muniment import db
+from muniment import db, schema
 from muniment.directory import grants, names, tokens
 from muniment.directory.endpoints import oauth
 from muniment.directory.endpoints import resources as activation
@@ -73,7 +73,7 @@ def _asked(name: str, value: bytes) -> Request:
 @cache
 def _directory() -> Connection:
     database = db.Database(f"sqlite:///{Path(tempfile.mkdtemp()) / 'directory.db'}")
-    db.migrate(database, "directory")
+    schema.migrate(database, "directory")
     with database.begin() as cx:
         grants.initialise(cx, NOON)
     return database.engine.connect()

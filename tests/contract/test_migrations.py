@@ -9,8 +9,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from muniment import db
-from muniment.db import Database, Half, SchemaMismatch
+from muniment import schema
+from muniment.db import Database, Half
+from muniment.schema import SchemaMismatch
 from tests.conftest import Fresh
 
 PATIENCE = 60
@@ -25,14 +26,14 @@ def _migrate_until_killed(url: str, half: Half, last: int) -> None:
         if next(left, None) is None:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    db.migrate(database, half)
+    schema.migrate(database, half)
 
 
 def _statements(url: str, half: Half) -> int:
     database = Database(url)
     sent: list[str] = []
     event.listen(database.engine, "after_cursor_execute", lambda _c, _k, statement, *_rest: sent.append(statement))
-    db.migrate(database, half)
+    schema.migrate(database, half)
     database.close()
     return len(sent)
 
@@ -55,8 +56,8 @@ def test_a_migration_killed_at_any_statement_is_finished_by_the_next(fresh: Fres
         child.join(PATIENCE)
         assert child.exitcode == -signal.SIGKILL, f"statement {last} of {count}"
         database = Database(url)
-        db.migrate(database, half)
-        db.check_schema(database, half)
+        schema.migrate(database, half)
+        schema.check_schema(database, half)
         assert _tables(database) == _tables(whole), f"killed after statement {last} of {count}"
         database.close()
     whole.close()
@@ -66,12 +67,12 @@ def test_a_migration_killed_at_any_statement_is_finished_by_the_next(fresh: Fres
 def test_a_newer_releases_database_is_refused_and_left_as_it_is(fresh: Fresh, half: Half) -> None:
     database = Database(fresh(half))
     with database.begin() as cx:
-        cx.exec_driver_sql(f"UPDATE {db.version_table(half)} SET version_num = '9999'")
+        cx.exec_driver_sql(f"UPDATE {schema.version_table(half)} SET version_num = '9999'")
         cx.exec_driver_sql("CREATE TABLE of_the_future (id INTEGER)")
     before = _tables(database)
     with pytest.raises(SchemaMismatch, match="made by a newer release: run that release, or restore a backup"):
-        db.migrate(database, half)
+        schema.migrate(database, half)
     with pytest.raises(SchemaMismatch, match="9999"):
-        db.check_schema(database, half)
+        schema.check_schema(database, half)
     assert _tables(database) == before
     database.close()

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from muniment import app, db
+from muniment import app, db, schema
 from muniment.db import Database
 from tests.clock import Clock
 from tests.scenes import World
@@ -80,7 +80,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
     halves: tuple[db.Half, ...] = ("directory", "repository")
     for half in halves:
         database = Database(f"sqlite:///{folder}/{half}.db")
-        db.migrate(database, half)
+        schema.migrate(database, half)
         database.close()
     world = World(folder, f"sqlite:///{folder}/directory.db", f"sqlite:///{folder}/repository.db", Clock(app.now()))
     world.close()

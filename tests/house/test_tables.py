@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
-from muniment import db
+from muniment import db, schema
 from muniment.db import Database, Half
 from tests.house.sources import Module, modules
 
@@ -73,7 +73,7 @@ def test_migrations_build_what_is_declared(half: Half, directory_db: Database, r
             opts={
                 "compare_type": True,
                 "compare_server_default": False,
-                "include_object": lambda _o, name, kind, _r, _c: kind != "table" or name != db.version_table(half),
+                "include_object": lambda _o, name, kind, _r, _c: kind != "table" or name != schema.version_table(half),
             },
         )
         difference = compare_metadata(context, declared)
@@ -90,7 +90,7 @@ def test_migrations_build_what_is_declared(half: Half, directory_db: Database, r
 def test_a_migrated_database_is_at_this_releases_schema(
     half: Half, directory_db: Database, repository_db: Database
 ) -> None:
-    db.check_schema(directory_db if half == "directory" else repository_db, half)
+    schema.check_schema(directory_db if half == "directory" else repository_db, half)
 
 
 def _import_all() -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from muniment import app, db, settings
+from muniment import app, schema, settings
 from muniment.cli.outcome import Exit, Failure
 from muniment.db import Database, Half, Instant
 from muniment.installation import Installation
@@ -67,7 +67,7 @@ class Opened:
         self.must_exist()
         database = Database(self.installation.database_url(half))
         try:
-            db.check_schema(database, half)
+            schema.check_schema(database, half)
             yield database
         finally:
             database.close()
@@ -77,7 +77,7 @@ class Opened:
         for half in self.settings.halves:
             database = Database(self.installation.database_url(half))
             try:
-                db.migrate(database, half)
+                schema.migrate(database, half)
             finally:
                 database.close()
 

@@ -6,9 +6,10 @@ from enum import IntEnum
 
 import sqlalchemy.exc
 
-from muniment.db import Busy, SchemaMismatch
+from muniment.db import Busy
 from muniment.directory.refusals import UnknownEntry, UnknownPartition, UnknownResource
 from muniment.repository.refusals import IndexUnavailable, UnknownAcl, UnknownRepository, UnknownType
+from muniment.schema import SchemaMismatch
 from muniment.web.certificates import CertificateProblem
 from muniment.web.refusals import Refusal
 

@@ -2,12 +2,12 @@
 
 from alembic import context
 
-from muniment import db
+from muniment import db, schema
 
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=db.directory_tables,
-    version_table=db.version_table("directory"),
+    version_table=schema.version_table("directory"),
     render_as_batch=True,
     transaction_per_migration=True,
 )
