@@ -1,4 +1,4 @@
-"""Is a database at this release's schema, and how does it get there? A history of migrations for each half (Alembic)."""
+"""Is a database at this release's schema, and how does it get there? One history of migrations a half (Alembic)."""
 
 from pathlib import Path
 
