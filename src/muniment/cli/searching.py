@@ -17,13 +17,15 @@ from muniment.cli import initial, said
 from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, Failure
 from muniment.cli.repository import administrator
+from muniment.db import SECOND, Instant
 from muniment.directory import names, resources
-from muniment.repository import feed, repositories
+from muniment.repository import changes, feed, repositories
 from muniment.repository.aql import keywords
 from muniment.repository.aql.tree import Fulltext, Limits, Query
 from muniment.repository.feed import Question
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
+_LATE: Instant = 5 * SECOND
 _Hit = tuple[str, str, str, str]
 
 
@@ -68,9 +70,10 @@ def _as_administrator(opened: Opened, words: str, named: str, limit: int) -> tup
             repository = repositories.named(cx, named)
         reader = app.reader(opened.installation, repository)
         try:
+            snapshot = reader.snapshot()
             page = feed.search(
                 database,
-                reader.snapshot(),
+                snapshot,
                 repository,
                 administrator(opened),
                 Question(Query(condition=Fulltext(asked)), 1, limit, include_total=True),
@@ -78,6 +81,13 @@ def _as_administrator(opened: Opened, words: str, named: str, limit: int) -> tup
             )
         finally:
             reader.close()
+        with database.read() as cx:
+            unseen = changes.after(cx, repository.id, snapshot.position, 1)
+    if unseen and opened.now - unseen[0].noted > _LATE:
+        said.errors.print(
+            "The index has not moved for a while, so changes are missing here: is 'muniment serve' or 'muniment agent' "
+            "running? 'muniment index status' says how far it is."
+        )
     return page.total or 0, [(hit.object_id, hit.title, f"{hit.score:.3f}", hit.summary) for hit in page.found]
 
 
