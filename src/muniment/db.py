@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -21,6 +22,8 @@ Instant = int
 SECOND: Instant = 1_000_000
 
 _KEPT_READERS = 8
+
+_LIVELY_SECONDS = 2.0
 
 _CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -172,6 +175,7 @@ class Watch:
         self._database = database
         self._connection: Connection | None = None
         self._seen: object = None
+        self._quiet_from = 0.0
 
     def moved(self) -> bool:
         """Say whether something may have been committed since the last call; the first says yes. Raises Busy."""
@@ -181,7 +185,17 @@ class Watch:
         except BaseException:
             self.close()
             raise
-        return before != self._seen
+        if before == self._seen:
+            return False
+        self._quiet_from = time.monotonic() + _LIVELY_SECONDS
+        return True
+
+    def wait(self, stop: threading.Event, shortest: float, longest: float) -> None:
+        """Wait until it is worth asking again: ``shortest`` seconds soon after a commit, else ``longest``.
+
+        To wake up costs more than to ask. It ends early when ``stop`` is set.
+        """
+        stop.wait(shortest if time.monotonic() < self._quiet_from else longest)
 
     def close(self) -> None:
         """Give its connection back; the next call of ``moved`` says yes."""

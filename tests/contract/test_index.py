@@ -1,5 +1,6 @@
 """What every index promises, however it came about: just built, opened again, rebuilt from its own documents."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -133,3 +134,20 @@ def test_a_change_and_a_new_property_are_found_at_once(subject: Subject) -> None
     assert subject.index.snapshot().position == Position(4, 1)
     assert before.position == POSITION
     assert len(list(before.documents())) == 3
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells which files a process holds")
+def test_a_writer_holds_no_file_that_was_merged_away(tmp_path: Path) -> None:
+    writer = opened_again(tmp_path).writer
+    for step in range(20):
+        writer.apply(documents(), (), Position(4, step))
+    deadline = time.monotonic() + 10
+    while (held := deleted(tmp_path)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    writer.close()
+    assert not held
+
+
+def deleted(folder: Path) -> list[str]:
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    return [line for line in lines if str(folder) in line and line.endswith("(deleted)")]

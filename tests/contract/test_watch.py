@@ -1,5 +1,8 @@
 """Whoever watches a database is told of every commit, and of nothing while there is none."""
 
+import threading
+import time
+
 import pytest
 
 from muniment.db import Database, Instant
@@ -56,3 +59,33 @@ def test_a_watch_goes_on_after_its_connection_was_lost(repository_db: Database, 
         assert watch.moved()
     finally:
         watch.close()
+
+
+def test_it_is_asked_less_often_when_nothing_has_been_committed_for_a_while(
+    repository_db: Database, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if repository_db.dialect == "postgresql":
+        return  # its own chores commit at any time
+    waited: list[float] = []
+    stop = threading.Event()
+    monkeypatch.setattr(stop, "wait", waited.append)
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    watch = repository_db.watch()
+    try:
+        watch.moved()
+        clock[0] += 60
+        watch.moved()
+        watch.wait(stop, 0.02, 0.05)
+        with repository_db.begin() as cx:
+            changes.note(cx, repository.id, "0900000100000001", "created", 0)
+        watch.moved()
+        watch.wait(stop, 0.02, 0.05)
+        clock[0] += 1
+        watch.moved()
+        watch.wait(stop, 0.02, 0.05)
+        clock[0] += 60
+        watch.wait(stop, 0.02, 0.05)
+    finally:
+        watch.close()
+    assert waited == [0.05, 0.02, 0.02, 0.05]

@@ -146,6 +146,8 @@ class _Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
         super().connection_lost(exc)
+        # uvicorn forgets it where the caller broke off: it would keep the connection's 256 KiB until its time.
+        self._unset_keepalive_if_required()
 
     def data_received(self, data: bytes) -> None:
         if not self._in_body:

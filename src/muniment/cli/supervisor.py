@@ -4,7 +4,6 @@ The supervisor itself stays single-threaded, so that what it has imported is sha
 """
 
 import ctypes
-import gc
 import os
 import select
 import signal
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from muniment.cli import memory
 from muniment.cli.outcome import as_failure
 
 log = structlog.get_logger("muniment.supervisor")
@@ -79,8 +79,7 @@ class _Supervisor:
         }
         wakeup_before = signal.set_wakeup_fd(self._wake_in, warn_on_full_buffer=False)
         try:
-            gc.collect()
-            gc.freeze()
+            memory.settle()
             while not self._stopping() and not self._failed:
                 self._start_due()
                 self._wait(self._next_due())

@@ -41,7 +41,7 @@ BATCH_CHANGES = 400
 log = structlog.get_logger("muniment.agent")
 
 _EVERY_KIND: tuple[Kind, ...] = get_args(Kind)
-_POLL_SECONDS = 0.02
+_POLL_SECONDS, _IDLE_POLL_SECONDS = 0.02, 0.05
 _LOOK_SECONDS = 1.0
 _AFTER_AN_ERROR_SECONDS = 2.0
 _FAILURES_BEFORE_ONE_BY_ONE = 1
@@ -128,7 +128,7 @@ def run(
                 moved, look = False, 0.0
                 stop.wait(_AFTER_AN_ERROR_SECONDS)
             if not moved:
-                stop.wait(_POLL_SECONDS)
+                watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
 
 
 def rebuild(

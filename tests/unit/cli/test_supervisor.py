@@ -125,3 +125,27 @@ def test_one_that_does_not_stop_in_time_is_stopped_by_force() -> None:
     assert code == 0
     assert "stopped by force" in printed
     assert time.monotonic() - began < 30
+
+
+def test_what_a_thread_has_freed_goes_back_to_the_system() -> None:
+    hashing = """
+        import ctypes, pathlib
+        def resident():
+            said = pathlib.Path("/proc/self/statm").read_text().split()
+            return int(said[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+        def hash():
+            for _ in range(3):
+                bytearray(b"x") * (19 << 20)
+        def work(stop, ready):
+            before = resident()
+            thread = threading.Thread(target=hash)
+            thread.start()
+            thread.join()
+            ctypes.CDLL(None).malloc_trim(0)
+            print("more by", resident() - before, "MiB", flush=True)
+            ready(); stop.wait()
+        roles = [Role('passwords', work)]
+        """
+    code, printed = supervised(hashing, stop_after=0)
+    assert code == 0
+    assert int(printed.partition("more by ")[2].split()[0]) < 5, printed

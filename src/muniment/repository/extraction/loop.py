@@ -21,7 +21,7 @@ from muniment.repository.options import RepositoryOptions
 from muniment.repository.text import Job
 from muniment.web.refusals import Refusal
 
-_IDLE_SECONDS = 0.05
+_POLL_SECONDS, _IDLE_POLL_SECONDS = 0.05, 0.2
 _LOOK_SECONDS = 1.0
 _TROUBLE_SECONDS = 2.0
 _RENEWED: Instant = text.LEASE // 3
@@ -83,14 +83,14 @@ def _work(
             try:
                 # Now and then also without a commit: a job falls due, or its lease ends, by the clock alone.
                 if not watch.moved() and job is None and time.monotonic() < look:
-                    stop.wait(_IDLE_SECONDS)
+                    watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
                     continue
                 look = time.monotonic() + _LOOK_SECONDS
                 job = _next_job(database, clock())
                 if job is not None:
                     _handle(database, store, reader, job, stop, clock)
             except Busy:
-                stop.wait(_IDLE_SECONDS)
+                stop.wait(_POLL_SECONDS)
             except Exception:  # noqa: BLE001 - what nobody foresaw must not end the queue: the file comes again
                 _log.exception("extraction.trouble")
                 reader.close()

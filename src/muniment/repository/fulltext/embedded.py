@@ -81,10 +81,11 @@ class EmbeddedWriter:
         self._schema = fields.schema()
         with failures.refused("the index could not be opened for writing"):
             _prepare(folder, self._schema, language)
-            self._index = _opened(folder, self._analyser)
-            self._writer: tantivy.IndexWriter | None = self._index.writer(_HEAP, 1)
+            # Not kept: what can be read of it now, merges will have replaced, and it would hold on to those files.
+            index = _opened(folder, self._analyser)
+            self._writer: tantivy.IndexWriter | None = index.writer(_HEAP, 1)
             self._begin()
-            self._position = fields.read_position(self._index.searcher(), self._schema)
+            self._position = fields.read_position(index.searcher(), self._schema)
 
     @property
     def position(self) -> Position:

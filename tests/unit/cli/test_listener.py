@@ -1,0 +1,73 @@
+"""The listeners of one worker, with callers who break off."""
+
+import gc
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from starlette.types import Receive, Scope, Send
+
+from muniment.cli import listener
+from muniment.cli.listener import Listeners
+from muniment.web import certificates
+from muniment.web.options import WebOptions
+
+CALLERS = 5
+RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER with no time: closing sends a reset instead of an end (socket(7))."""
+
+
+async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer every request alike."""
+    if scope["type"] == "lifespan":
+        while True:
+            what = (await receive())["type"]
+            await send({"type": f"{what}.complete"})
+            if what == "lifespan.shutdown":
+                return
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[int]:
+    """Serve plain HTTP in a thread, and say its port."""
+    made = certificates.ensure(folder / "tls", ["localhost"], time.time_ns() // 1000)
+    https, http = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
+    listeners = Listeners(https, http, str(made.cert_file), str(made.key_file))
+    stop, ready, interval = threading.Event(), threading.Event(), sys.getswitchinterval()
+    serving = threading.Thread(target=listener.serve, args=(answer, listeners, WebOptions(), stop, ready.set))
+    serving.start()
+    try:
+        assert ready.wait(20)
+        yield http.getsockname()[1]
+    finally:
+        stop.set()
+        serving.join(20)
+        sys.setswitchinterval(interval)
+        https.close()
+        http.close()
+
+
+def held() -> int:
+    """Count the connections that something still holds."""
+    gc.collect()
+    return sum(isinstance(each, listener._Protocol) for each in gc.get_objects())
+
+
+def test_nothing_is_kept_of_a_connection_that_its_caller_broke_off(tmp_path: Path) -> None:
+    with serving(tmp_path) as port:
+        for _ in range(CALLERS):
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as caller:
+                caller.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert caller.recv(1000).startswith(b"HTTP/1.1 200 ")
+                caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        deadline = time.monotonic() + 5
+        while held() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert held() == 0
