@@ -1,8 +1,11 @@
 """Whoever watches a database is told of every commit, and of nothing while there is none."""
 
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 
-from muniment.db import Database, Instant
+from muniment.db import Database, Instant, Unwritable
 from muniment.repository import changes, repositories
 from muniment.repository.repositories import Repository
 
@@ -56,3 +59,29 @@ def test_a_watch_goes_on_after_its_connection_was_lost(repository_db: Database, 
         assert watch.moved()
     finally:
         watch.close()
+
+
+def test_a_watch_keeps_no_file_open_that_was_found_unwritable(repository_db: Database, repository: Repository) -> None:
+    """Memory that SQLite shares stays read-only in a process for as long as one connection of the process is open."""
+    if repository_db.dialect == "postgresql":
+        return  # nothing is shared between its connections
+    file = repository_db.engine.url.database
+    assert file is not None
+    watch = repository_db.watch()
+    try:
+        watch.moved()
+        assert _open(file)
+        with pytest.raises(Unwritable), repository_db.begin():
+            raise Unwritable("as on a read-only disk")
+        assert not _open(file)
+        assert watch.moved()
+    finally:
+        watch.close()
+
+
+def _open(file: str) -> list[Path]:
+    found = []
+    for handle in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the one that lists them
+            found.append(handle.readlink())
+    return [path for path in found if str(path).startswith(file)]
