@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -66,6 +67,7 @@ class Database:
         )
         self._writer = threading.Lock()
         self._readers: deque[Connection] = deque()
+        self._watches: weakref.WeakSet[Watch] = weakref.WeakSet()
         self._writes_on: Connection | None = None
         self.busy_seconds = busy_seconds
         if self.dialect == "sqlite":
@@ -126,7 +128,9 @@ class Database:
 
     def watch(self) -> "Watch":
         """Begin to watch what is committed, whoever commits it."""
-        return Watch(self)
+        watch = Watch(self)
+        self._watches.add(watch)
+        return watch
 
     def close(self) -> None:
         """Give back every connection."""
@@ -148,6 +152,8 @@ class Database:
             self._writes_on.invalidate()
             self._writes_on = None
             self._forget_readers()
+            for watch in list(self._watches):
+                watch.close()
             self._engine.dispose()
         self._writer.release()
 
@@ -168,25 +174,28 @@ class Database:
 class Watch:
     """Says whether anything was committed since it was last asked, for a fraction of what a look at the tables costs.
 
-    It may say so without need; it never keeps silent about a commit. One thread asks. Close it before its database.
+    It may say so without need; it never keeps silent about a commit. One thread asks, any may close it; that comes
+    before closing its database.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connection: Connection | None = None
         self._seen: object = None
+        self._asking = threading.RLock()
         self._quiet_from = 0.0
 
     def moved(self) -> bool:
         """Say whether something may have been committed since the last call; the first says yes. Raises Busy."""
-        try:
-            with _named():
-                before, self._seen = self._seen, self._state()
-        except BaseException:
-            self.close()
-            raise
-        if before == self._seen:
-            return False
+        with self._asking:
+            try:
+                with _named():
+                    before, self._seen = self._seen, self._state()
+            except BaseException:
+                self.close()
+                raise
+            if before == self._seen:
+                return False
         self._quiet_from = time.monotonic() + _LIVELY_SECONDS
         return True
 
@@ -200,9 +209,10 @@ class Watch:
     def close(self) -> None:
         """Give its connection back; the next call of ``moved`` says yes."""
         # A counter begins anew with each connection: what another one said is no answer to what this one says.
-        connection, self._connection, self._seen = self._connection, None, None
-        if connection is not None:
-            connection.close()
+        with self._asking:
+            connection, self._connection, self._seen = self._connection, None, None
+            if connection is not None:
+                connection.close()
 
     def _state(self) -> object:
         engine, sql = self._database.engine, _STATE[self._database.dialect]

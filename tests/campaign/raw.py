@@ -19,6 +19,10 @@ _CONNECTIONS = 48
 _DEADLINES = 1.0
 """Seconds after which the stage's server gives up on a head, and on a body."""
 
+_AT_ONCE = 4096
+"""Bytes that the server has read before it answers; of a longer request the rest may meet a closed connection, and the
+answer is lost with it (RFC 9112 section 9.6)."""
+
 _ODD = (
     b"\x00", b"\xff", b"\xed\xa0\x80", b"%00", b"%ff", b"%", b"\r", b"\n", b"\r\n", b"\t", b" ", b";", b"\\ud800",
     "é".encode(), "\u202e".encode(), b"..", b"//", b"?", b"#", b"*", b"'", b'"', b"{", b"[", b"<", b"&", b"%2e%2e%2f",
@@ -87,16 +91,12 @@ async def _spoken_by_many(stage: Stage, batch: list[Sent], record: Record, conne
 
 async def _spoken(stage: Stage, sent: Sent, record: Record) -> float:
     """Say it over a connection of its own and note the answers; give the seconds that one of them took too long."""
+    opened = time.perf_counter()
     reader, writer = await asyncio.open_connection("127.0.0.1", stage.plain_port, limit=2**22)
-    began = time.perf_counter()
-    answers = 0
+    answers, overtaken = 0, False
+    began = opened
     try:
-        for at in range(sent.pieces):
-            size = -(-len(sent.data) // sent.pieces)
-            writer.write(sent.data[at * size : (at + 1) * size])
-            await writer.drain()
-            if at + 1 < sent.pieces:
-                await asyncio.sleep(0.005)
+        await _write(writer, sent)
         while answers < sent.count:
             began = time.perf_counter()
             async with asyncio.timeout(10):
@@ -107,17 +107,32 @@ async def _spoken(stage: Stage, sent: Sent, record: Record) -> float:
             record.note(sent.route, answer, repr(sent.data[:3000]))
             if answer.headers.get("connection") == "close":
                 break
-    except (ConnectionError, asyncio.IncompleteReadError):
+    except ConnectionError:
+        overtaken = sent.pieces > 1 or len(sent.data) > _AT_ONCE
+    except asyncio.IncompleteReadError:
         pass
     except TimeoutError:
         record.wrong.append(f"neither answered nor cut off: {sent.data[:3000]!r}")
     finally:
         writer.transport.abort()
     if answers < sent.count:
-        # Cut off, or told why (400, 408): the rest of the pipeline has no answer, and is not counted as asked.
+        # What had no answer is not counted as asked: what follows an answer that ends the connection or an upgrade, a
+        # head that never ends, and what was refused before the server had read it all. Other silence is a fault.
         record.statuses[sent.route][0] += 1
-        return max(0.0, time.perf_counter() - began - _DEADLINES)
+        ended = time.perf_counter()
+        if not answers and not overtaken and ended - opened < _DEADLINES:
+            record.wrong.append(f"cut off without an answer: {sent.data[:3000]!r}")
+        return max(0.0, ended - began - _DEADLINES)
     return record.seconds[-1] - (_DEADLINES if answer is not None and answer.status == 408 else 0)
+
+
+async def _write(writer: asyncio.StreamWriter, sent: Sent) -> None:
+    size = -(-len(sent.data) // sent.pieces)
+    for at in range(sent.pieces):
+        writer.write(sent.data[at * size : (at + 1) * size])
+        await writer.drain()
+        if at + 1 < sent.pieces:
+            await asyncio.sleep(0.005)
 
 
 async def _answer(reader: asyncio.StreamReader, sent: Sent, began: float) -> Answer | None:

@@ -259,7 +259,7 @@ class Record:
 
     @property
     def sent(self) -> int:
-        """How many requests were answered; a status of 0 stands for a connection that was cut off."""
+        """How many requests were answered. A status of 0 stands for what had no answer, and does not count."""
         return sum(counted.total() - counted[0] for counted in self.statuses.values())
 
     def note(self, route: str, answer: "Answer", said: str) -> None:
@@ -274,7 +274,8 @@ class Record:
     def __str__(self) -> str:
         every: Counter[int] = sum(self.statuses.values(), Counter())
         lines = [
-            f"{self.sent} requests; median {statistics.median(self.seconds) * 1000:.1f} ms; slowest {self.slowest}",
+            f"{self.sent} requests answered; median {statistics.median(self.seconds) * 1000:.1f} ms",
+            f"slowest {self.slowest[0] * 1000:.0f} ms: {self.slowest[1][:200]}",
             f"all: {dict(sorted(every.items()))}",
             *(f"{route}: {dict(sorted(counted.items()))}" for route, counted in sorted(self.statuses.items())),
         ]

@@ -2,10 +2,12 @@
 
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from muniment.db import Database, Instant
+from muniment.db import Database, Instant, Unwritable
 from muniment.repository import changes, repositories
 from muniment.repository.repositories import Repository
 
@@ -62,23 +64,22 @@ def test_a_watch_goes_on_after_its_connection_was_lost(repository_db: Database, 
 
 
 def test_it_is_asked_less_often_when_nothing_has_been_committed_for_a_while(
-    repository_db: Database, repository: Repository, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if repository_db.dialect == "postgresql":
-        return  # its own chores commit at any time
+    database = Database(f"sqlite:///{tmp_path}/watched.db")
     waited: list[float] = []
     stop = threading.Event()
     monkeypatch.setattr(stop, "wait", waited.append)
     clock = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    watch = repository_db.watch()
+    watch = database.watch()
     try:
         watch.moved()
         clock[0] += 60
         watch.moved()
         watch.wait(stop, 0.02, 0.05)
-        with repository_db.begin() as cx:
-            changes.note(cx, repository.id, "0900000100000001", "created", 0)
+        with database.begin() as cx:
+            cx.exec_driver_sql("CREATE TABLE anything (id INTEGER)")
         watch.moved()
         watch.wait(stop, 0.02, 0.05)
         clock[0] += 1
@@ -88,4 +89,30 @@ def test_it_is_asked_less_often_when_nothing_has_been_committed_for_a_while(
         watch.wait(stop, 0.02, 0.05)
     finally:
         watch.close()
+        database.close()
     assert waited == [0.05, 0.02, 0.02, 0.05]
+
+
+def test_a_watch_keeps_no_file_open_that_was_found_unwritable(tmp_path: Path) -> None:
+    """Memory that SQLite shares stays read-only in a process for as long as one connection of the process is open."""
+    file = tmp_path / "watched.db"
+    database = Database(f"sqlite:///{file}")
+    watch = database.watch()
+    try:
+        watch.moved()
+        assert _open(file)
+        with pytest.raises(Unwritable), database.begin():
+            raise Unwritable("as on a read-only disk")
+        assert not _open(file)
+        assert watch.moved()
+    finally:
+        watch.close()
+        database.close()
+
+
+def _open(file: Path) -> list[Path]:
+    found = []
+    for handle in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the one that lists them
+            found.append(handle.readlink())
+    return [path for path in found if str(path).startswith(str(file))]
