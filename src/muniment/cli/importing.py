@@ -154,8 +154,8 @@ class Import:
             if position != self._reached:
                 self._reached, self._reached_at = position, now
             with self._database.read() as cx:
-                behind = len(changes.after(cx, self._repository.id, position, _AHEAD + 1))
-            if behind <= _AHEAD:
+                behind = changes.are_more_than(cx, self._repository.id, position, _AHEAD)
+            if not behind:
                 self._reached_at = now
                 return
             if now - self._reached_at > _STANDING_SECONDS:

@@ -35,6 +35,8 @@ CHARACTERS = 8_000_000
 log = structlog.get_logger("muniment.agent")
 
 _TEXTS_AT_A_TIME = 25
+_SMALL_TEXTS = 256 * 1024
+"""Bytes of content up to which more than so many texts are read at a time; what is packed holds more than its bytes."""
 
 
 class Batch(msgspec.Struct):
@@ -51,9 +53,8 @@ def of_objects(cx: Connection, repository: Repository, object_ids: Sequence[str]
     """Make the documents of these objects, in this order; stops early once they hold much text."""
     catalogue = object_types.catalogue(cx, repository.id)
     made, characters = Batch(), 0
-    for start in range(0, len(object_ids), _TEXTS_AT_A_TIME):
-        some = object_ids[start : start + _TEXTS_AT_A_TIME]
-        rows = objects.rows(cx, repository.id, some)
+    rows = objects.rows(cx, repository.id, object_ids)
+    for some in _portions(object_ids, rows):
         characters += _add(cx, made, catalogue, some, rows)
         if characters > CHARACTERS:
             break
@@ -128,8 +129,9 @@ def unindexed_in(cx: Connection, repository_id: int) -> set[str]:
 def _add(
     cx: Connection, made: Batch, catalogue: Catalogue, object_ids: Sequence[str], rows: Mapping[str, StoredObject]
 ) -> int:
-    texts = text.text_of(cx, list(rows))
-    named = acls.names(cx, [row.acl_id for row in rows.values()])
+    present = [rows[object_id] for object_id in object_ids if object_id in rows]
+    texts = text.text_of(cx, [row.id for row in present])
+    named = acls.names(cx, {row.acl_id for row in present})
     for object_id in object_ids:
         made.done.add(object_id)
         row = rows.get(object_id)
@@ -145,14 +147,30 @@ def _add(
     return sum(len(each) for each in texts.values())
 
 
+def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> Iterator[list[str]]:
+    """Divide them so that the texts of one portion fit into memory: many small ones, or a few whatever they hold."""
+    portion: list[str] = []
+    held = 0
+    for object_id in object_ids:
+        content = rows[object_id].content if object_id in rows else None
+        size = content.size if content else 0
+        if len(portion) >= _TEXTS_AT_A_TIME and held + size > _SMALL_TEXTS:
+            yield portion
+            portion, held = [], 0
+        portion.append(object_id)
+        held += size
+    if portion:
+        yield portion
+
+
 def _page(cx: Connection, repository: Repository, after_seq: int) -> tuple[Batch, int | None]:
     stored = objects.every(cx, repository.id, after_seq, _TEXTS_AT_A_TIME * 8)
     made, characters, last = Batch(), 0, after_seq
     catalogue = object_types.catalogue(cx, repository.id)
-    for start in range(0, len(stored), _TEXTS_AT_A_TIME):
-        some = stored[start : start + _TEXTS_AT_A_TIME]
-        characters += _add(cx, made, catalogue, [row.id for row in some], {row.id: row for row in some})
-        last = some[-1].seq
+    rows = {row.id: row for row in stored}
+    for some in _portions(list(rows), rows):
+        characters += _add(cx, made, catalogue, some, rows)
+        last = rows[some[-1]].seq
         if characters > CHARACTERS:
             break
     made.excused = _excused(cx, made.done)

@@ -85,6 +85,12 @@ def after(cx: Connection, repository_id: int, position: Position, limit: int) ->
     return [Change(Position(row.transaction, row.sequence), row.object_id, row.kind, row.noted) for row in rows]
 
 
+def are_more_than(cx: Connection, repository_id: int, position: Position, count: int) -> bool:
+    """Say whether more than so many lines follow the position that no later commit can still precede."""
+    wanted = _after(repository_id, position) | {"passed_over": count}
+    return cx.execute(_ONE_FURTHER[cx.dialect.name], wanted).first() is not None
+
+
 def pending(
     cx: Connection, repository_id: int, position: Position, kinds: Collection[Kind]
 ) -> dict[str, frozenset[Kind]]:
@@ -152,6 +158,10 @@ def _next(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
 
 _NOTE = {dialect: _note(dialect) for dialect in ("sqlite", "postgresql")}
 _NEXT = {dialect: _next(dialect) for dialect in ("sqlite", "postgresql")}
+_ONE_FURTHER = {
+    dialect: wanted.with_only_columns(changes.c.sequence).limit(1).offset(sa.bindparam("passed_over"))
+    for dialect, wanted in _NEXT.items()
+}
 _PENDING = {
     dialect: _later(dialect).where(changes.c.kind.in_(sa.bindparam("kinds", expanding=True)))
     for dialect in ("sqlite", "postgresql")

@@ -136,23 +136,24 @@ class ContentStore:
         # One folder for all: it is brought to the disk once, not once for each.
         shared = uuid.uuid4().hex[:4]
         kept: list[StoredContent] = []
+        incoming = self._folder / "incoming"
         place = _place(self._folder, shared + uuid.uuid4().hex[4:]).parent
         try:
             with _kept():
                 for content in contents:
                     key = shared + uuid.uuid4().hex[4:]
                     kept.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))
-                    with open(self._folder / "incoming" / key, "xb", buffering=0) as part:
+                    with open(f"{incoming}/{key}", "xb", buffering=0) as part:
                         _write(part, content)
                 for each in kept:
-                    _sync(self._folder / "incoming" / each.key)
+                    _sync(f"{incoming}/{each.key}")
                 _make_folders(place, self._folder)
                 for each in kept:
-                    os.rename(self._folder / "incoming" / each.key, place / each.key)
+                    os.rename(f"{incoming}/{each.key}", f"{place}/{each.key}")
                 _sync(place)
         except BaseException:
             for each in kept:
-                _let_go(self._folder / "incoming" / each.key)
+                _let_go(incoming / each.key)
                 self.remove(each.key)
             raise
         return kept
@@ -262,7 +263,7 @@ def _write(file: BinaryIO, piece: bytes) -> None:
         left = left[file.write(left) or 0 :]
 
 
-def _sync(path: Path) -> None:
+def _sync(path: Path | str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

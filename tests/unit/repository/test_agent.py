@@ -2,15 +2,16 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import Connection
 
 from muniment.db import SECOND, Database, Instant
-from muniment.repository import agent, batches, changes, creation, links, objects, repositories
+from muniment.repository import agent, batches, changes, creation, links, objects, repositories, text
 from muniment.repository.changes import START, Position
 from muniment.repository.content import ContentStore
 from muniment.repository.fulltext import fields, generations
@@ -90,6 +91,7 @@ def test_a_batch_of_much_text_closes_early_without_losing_a_change(
 ) -> None:
     monkeypatch.setattr(batches, "CHARACTERS", 50)
     monkeypatch.setattr(batches, "_TEXTS_AT_A_TIME", 1)
+    monkeypatch.setattr(batches, "_SMALL_TEXTS", 0)
     made = [shelf.add("pump", "valve " * 10) for _ in range(4)]
     first = agent.catch_up(shelf.database, shelf.repository, shelf.writer, shelf.now)
     assert len(list(shelf.index.snapshot().documents())) == 1
@@ -97,6 +99,26 @@ def test_a_batch_of_much_text_closes_early_without_losing_a_change(
         assert first < changes.latest(cx, shelf.repository.id)
     shelf.catch_up()
     assert shelf.found(MARTA, "valve") == made
+    assert shelf.report().sound
+
+
+def test_large_texts_are_read_a_few_at_a_time_and_small_ones_many(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    text_of = text.text_of
+
+    def counted(cx: Connection, object_ids: Sequence[str]) -> dict[str, str]:
+        read.append(len(object_ids))
+        return text_of(cx, object_ids)
+
+    monkeypatch.setattr(text, "text_of", counted)
+    monkeypatch.setattr(batches, "_TEXTS_AT_A_TIME", 2)
+    monkeypatch.setattr(batches, "_SMALL_TEXTS", 100)
+    for words in [*["valve"] * 6, *["valve " * 10] * 5]:
+        shelf.add("pump", words)
+    shelf.catch_up()
+    assert sorted(read) == [2, 2, 7]
     assert shelf.report().sound
 
 

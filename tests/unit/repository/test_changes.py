@@ -20,6 +20,15 @@ def test_lines_are_read_in_order_and_in_batches(shelf: Shelf) -> None:
     assert [change.position for change in first + rest] == positions
 
 
+def test_it_is_told_whether_more_lines_than_so_many_follow(shelf: Shelf) -> None:
+    with shelf.database.begin() as cx:
+        positions = [changes.note(cx, shelf.repository.id, f"{n:016x}", "created", shelf.now) for n in range(5)]
+    with shelf.database.read() as cx:
+        for passed, position in enumerate([START, *positions]):
+            for count in range(7):
+                assert changes.are_more_than(cx, shelf.repository.id, position, count) == (5 - passed > count)
+
+
 def test_a_repository_has_its_own_log(shelf: Shelf) -> None:
     with shelf.database.begin() as cx:
         other = repositories.add(cx, "other", "r", "", shelf.now)

@@ -4,6 +4,7 @@ import codecs
 import contextlib
 import io
 import os
+import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from muniment.repository.extraction import plain
+from muniment.repository.extraction.characters import tidied
 from muniment.repository.extraction.findings import Extracted, Unreadable, Unsupported
 from muniment.repository.extraction.process import Reader, extract, limits
 from muniment.repository.options import RepositoryOptions
@@ -142,6 +144,15 @@ def test_text_is_cut_at_the_limit_and_says_so() -> None:
             found = read(reader, content, name)
             assert 999 <= len(found.text) <= 1000
             assert "1000 characters" in found.note
+
+
+def test_blanks_of_every_kind_are_folded() -> None:
+    every = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace() and chr(code) not in "\r\n"]
+    for blank in every:
+        assert tidied(f"a{blank}{blank} {blank}b".replace(blank, f"{blank} "), 100) == "a b", hex(ord(blank))
+        assert tidied(f"a {blank}\n{blank} b", 100) == "a\nb"
+        assert tidied(f"a {blank}\n{blank}\r\n {blank}\n b", 100) == "a\n\nb"
+    assert tidied(" \n a \n", 100) == "a"
 
 
 def test_characters_that_xml_forbids_are_dropped(reader: Reader) -> None:

@@ -153,22 +153,22 @@ def whole_number(value: int) -> int:
     return min(max(value, _LEAST), _MOST)
 
 
-def _by_kind(values: dict[str, tuple[Value, ...]]) -> dict[str, dict[str, list[str] | list[int]]]:
-    strings: dict[str, list[str] | list[int]] = {}
-    written: dict[str, list[str] | list[int]] = {}
-    whole: dict[str, list[str] | list[int]] = {}
-    doubles: dict[str, list[str] | list[int]] = {}
-    truths: dict[str, list[str] | list[int]] = {}
+def _by_kind(values: dict[str, tuple[Value, ...]]) -> dict[str, dict[str, list[str | int]]]:
+    kinds: dict[str, dict[str, list[str | int]]] = {}
+
+    def add(kind: str, name: str, value: str | int) -> None:
+        kinds.setdefault(kind, {}).setdefault(name, []).append(value)
+
     for name, several in values.items():
-        if found := [value for value in several if isinstance(value, str)]:
-            strings[name] = [MARKER + fold(value) for value in found]
-            written[name] = [MARKER + value[:1000] for value in found]
-        if found_truths := [int(value) for value in several if isinstance(value, bool)]:
-            truths[name] = found_truths
-        numbers = [value for value in several if isinstance(value, int) and not isinstance(value, bool)]
-        if numbers:
-            whole[name] = [whole_number(value) for value in numbers]
-        if found_doubles := [sortable(value) for value in several if isinstance(value, float)]:
-            doubles[name] = found_doubles
-    kinds = {"s": strings, "v": written, "i": whole, "f": doubles, "b": truths}
-    return {kind: named for kind, named in kinds.items() if named}
+        for value in several:
+            match value:
+                case str():
+                    add("s", name, MARKER + fold(value))
+                    add("v", name, MARKER + value[:1000])
+                case bool():
+                    add("b", name, int(value))
+                case int():
+                    add("i", name, whole_number(value))
+                case float():
+                    add("f", name, sortable(value))
+    return kinds
