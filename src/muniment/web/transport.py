@@ -4,8 +4,8 @@ import asyncio
 import hashlib
 import ipaddress
 import re
-import secrets
 import time
+import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -255,7 +255,7 @@ def _request_id(headers: dict[bytes, bytes]) -> str:
     given = headers.get(b"x-request-id")
     if given is not None and _REQUEST_ID.fullmatch(given):
         return given.decode()
-    return secrets.token_hex(16)
+    return str(uuid.uuid4())
 
 
 def _listed(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[str]:

@@ -102,7 +102,7 @@ def test_a_request_id_is_kept_where_it_is_one() -> None:
 @pytest.mark.parametrize("given", ["", "two words", "x" * 41, "line\u0085break", "<b>"])
 def test_a_request_id_that_is_none_is_replaced(given: str) -> None:
     made = _ask(headers={"X-Request-ID": given}).headers["x-request-id"]
-    assert re.fullmatch("[0-9a-f]{32}", made)
+    assert re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", made)
 
 
 # The access log
