@@ -17,7 +17,7 @@ _PIECE = 1024 * 1024
 
 
 class File(NamedTuple):
-    """A file of the tree. A small one comes with its bytes, a larger one open, one passed over as unchanged with neither.
+    """A file of the tree. A small one comes with its bytes, a larger one open, an unchanged one with neither.
 
     ``path`` is relative to the folder, ``modified`` in nanoseconds since 1970.
     """
