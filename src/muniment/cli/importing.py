@@ -4,11 +4,8 @@ Small new files go in batches: their bytes are on the disk before the one transa
 what plain texts among them say is kept with them. A larger file, and one that replaces another, goes alone.
 """
 
-import hashlib
-import math
 import mimetypes
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -19,6 +16,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment import app
+from muniment.cli.file_tree import File, FileTree, printable
 from muniment.cli.opened import Opened
 from muniment.db import Busy, Database
 from muniment.repository import changes, creation, imports, metadata, object_types, objects
@@ -33,8 +31,6 @@ from muniment.repository.repositories import Repository
 from muniment.repository.text import Found
 from muniment.web.refusals import Refusal
 
-_PIECE = 1024 * 1024
-_SMALL = plain.LARGEST
 _BATCH_FILES = 100
 _BATCH_BYTES = 4 * 1024 * 1024
 _AHEAD = 400
@@ -60,18 +56,6 @@ class Report(msgspec.Struct):
     def files(self) -> int:
         """Files that are in the repository now."""
         return self.made + self.replaced + self.unchanged
-
-
-class _File(NamedTuple):
-    """A file of the folder: a small one with its bytes, a larger one open, an unchanged one with neither."""
-
-    path: str
-    folder_id: str
-    size: int
-    modified: int
-    known: Imported | None = None
-    content: bytes | None = None
-    handle: int = -1
 
 
 class _Done(NamedTuple):
@@ -103,19 +87,15 @@ class Import:
         self._opened = opened
         self._database = database
         self._repository = repository
-        self._folder = folder.resolve()
-        self._source = str(self._folder)
+        folder = folder.resolve()
+        self._source = str(folder)
         self._principals = principals
-        self._cabinet = cabinet or self._folder.name or "root"
+        self._cabinet = cabinet or folder.name or "root"
         self._acl = acl
         self._acl_for = acl_for
-        self._accept = accept
         self._type_name = type_name
-        self._limit = math.inf if limit is None else limit
-        self._limit_bytes = math.inf if limit_bytes is None else limit_bytes
         self._checksums = checksums
         self._store = ContentStore(opened.installation.content)
-        self._largest = opened.settings.repository.max_content_bytes
         self._characters = opened.settings.repository.extraction_characters
         self.report = Report()
         with database.read() as cx:
@@ -125,6 +105,17 @@ class Import:
         self._known = {path: one for path, one in known.items() if one.object_id in alive}
         self._index = app.reader(opened.installation, repository)
         self._reached, self._reached_at = changes.START, time.monotonic()
+        self._ids: dict[str, str] = {}
+        self._tree = FileTree(
+            folder,
+            enter=self._enter,
+            accept=accept,
+            unchanged=self._is_unchanged,
+            failed=self._fail,
+            largest=opened.settings.repository.max_content_bytes,
+            limit=limit,
+            limit_bytes=limit_bytes,
+        )
 
     def run(self, threads: int, progress: Callable[[], None] = lambda: None) -> Report:
         """Import what is new and replace what has changed, ``threads`` batches of files at one time."""
@@ -141,6 +132,7 @@ class Import:
                 finished, _ = wait(under_way)
                 self._count(finished, progress)
                 self._index.close()
+        self.report.links = self._tree.links
         return self.report
 
     def _keep_step(self) -> None:
@@ -174,13 +166,13 @@ class Import:
                 case "unchanged":
                     self.report.unchanged += 1
                 case reason:
-                    self.report.failed.append((_printable(done.path), reason))
+                    self._fail(done.path, reason)
             progress()
 
-    def _batches(self) -> Iterator[list[_File]]:
-        batch: list[_File] = []
+    def _batches(self) -> Iterator[list[File]]:
+        batch: list[File] = []
         size = 0
-        for file in self._files():
+        for file in self._tree.files():
             batch.append(file)
             size += len(file.content or b"")
             if file.handle >= 0 or len(batch) >= _BATCH_FILES or size >= _BATCH_BYTES:
@@ -189,75 +181,27 @@ class Import:
         if batch:
             yield batch
 
-    def _files(self) -> Iterator[_File]:
-        ids: dict[str, str] = {"": self._container("", self._cabinet, None)}
-        seen, seen_bytes = 0, 0
-        for root, folders, names, handle in os.fwalk(self._folder, follow_symlinks=False):
-            here = os.path.relpath(root, self._folder)
-            here = "" if here == "." else here
-            if here not in ids:
-                folders.clear()
-                continue
-            self._containers(here, folders, handle, ids)
-            folders[:] = sorted(name for name in folders if os.path.join(here, name) in ids)
-            for name in sorted(names):
-                if not self._accept(os.path.join(here, name)):
-                    continue
-                file = self._opened_file(os.path.join(here, name), name, ids[here], handle)
-                if file is None:
-                    continue
-                seen, seen_bytes = seen + 1, seen_bytes + file.size
-                if seen > self._limit or seen_bytes > self._limit_bytes:
-                    if file.handle >= 0:
-                        os.close(file.handle)
-                    return
-                yield file
-
-    def _containers(self, here: str, folders: list[str], handle: int, ids: dict[str, str]) -> None:
-        for name in sorted(folders):
-            if stat.S_ISLNK(os.lstat(name, dir_fd=handle).st_mode):
-                self.report.links += 1
-                continue
-            path = os.path.join(here, name)
-            try:
-                ids[path] = self._container(path, name, ids[here])
-            except Refusal as refusal:
-                self.report.failed.append((_printable(path), refusal.sentence))
-
-    def _opened_file(self, path: str, name: str, folder_id: str, handle: int) -> _File | None:
+    def _enter(self, path: str) -> bool:
+        above, name = os.path.split(path)
+        if not path:
+            self._ids[path] = self._container(path, self._cabinet, None)
+            return True
         try:
-            if stat.S_ISLNK(os.lstat(name, dir_fd=handle).st_mode):
-                self.report.links += 1
-                return None
-            # Without blocking: a named pipe would wait for a writer for ever.
-            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=handle)
-        except OSError as error:
-            self.report.failed.append((_printable(path), f"cannot be read: {error.strerror}"))
-            return None
-        try:
-            return self._looked_at(path, folder_id, file)
-        except OSError as error:
-            os.close(file)
-            self.report.failed.append((_printable(path), f"cannot be read: {error.strerror}"))
-            return None
+            self._ids[path] = self._container(path, name, self._ids[above])
+        except Refusal as refusal:
+            self._fail(path, refusal.sentence)
+            return False
+        return True
 
-    def _looked_at(self, path: str, folder_id: str, handle: int) -> _File | None:
-        about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > self._largest:
-            os.close(handle)
-            reason = "not a regular file" if not stat.S_ISREG(about.st_mode) else "larger than max_content_bytes allows"
-            self.report.failed.append((_printable(path), reason))
-            return None
-        known = self._known.get(imports.key(path))
-        file = _File(path, folder_id, about.st_size, about.st_mtime_ns, known)
-        if known is not None and not self._checksums and (known.size, known.modified) == (file.size, file.modified):
-            os.close(handle)
-            return file
-        content = b"".join(_pieces(handle, _SMALL + 1)) if file.size <= _SMALL else None
-        if content is None or len(content) > _SMALL:
-            return file._replace(handle=handle)
-        os.close(handle)
-        return file._replace(content=content)
+    def _is_unchanged(self, file: File) -> bool:
+        known = self._former(file)
+        return known is not None and not self._checksums and (known.size, known.modified) == (file.size, file.modified)
+
+    def _former(self, file: File) -> Imported | None:
+        return self._known.get(imports.key(file.path))
+
+    def _fail(self, path: str, reason: str) -> None:
+        self.report.failed.append((printable(path), reason))
 
     def _container(self, path: str, name: str, parent: str | None) -> str:
         known = self._known.get(imports.key(path))
@@ -281,12 +225,12 @@ class Import:
             imports.keep(cx, self._repository.id, self._source, {path: Imported(made.id)})
         return made.id
 
-    def _import(self, batch: list[_File]) -> list[_Done]:
-        new = [file for file in batch if file.content is not None and file.known is None]
-        alone = [file for file in batch if file.content is None or file.known is not None]
+    def _import(self, batch: list[File]) -> list[_Done]:
+        new = [file for file in batch if file.content is not None and self._former(file) is None]
+        alone = [file for file in batch if file.content is None or self._former(file) is not None]
         return [self._import_one(file) for file in alone] + self._make_all(new)
 
-    def _make_all(self, files: list[_File]) -> list[_Done]:
+    def _make_all(self, files: list[File]) -> list[_Done]:
         """Make the objects of small new files in one transaction; where one cannot be made, the others still are."""
         if not files:
             return []
@@ -301,29 +245,28 @@ class Import:
         half = len(files) // 2
         return self._make_all(files[:half]) + self._make_all(files[half:])
 
-    def _import_one(self, file: _File) -> _Done:
+    def _import_one(self, file: File) -> _Done:
         try:
-            if file.handle < 0:
-                return self._imported(file)
-            with os.fdopen(file.handle, "rb", buffering=0):
-                return self._imported(file)
+            return self._imported(file)
         except (Refusal, Busy, OSError) as error:
             return _Done(file.path, _reason(error), "")
+        finally:
+            file.close()
 
-    def _imported(self, file: _File) -> _Done:
-        known = file.known
+    def _imported(self, file: File) -> _Done:
+        known = self._former(file)
         if known is not None and file.handle < 0 and file.content is None:
             return _Done(file.path, "unchanged", known.object_id)
-        if known is not None and known.size == file.size and _digest(file) == known.digest:
+        if known is not None and known.size == file.size and file.digest() == known.digest:
             with self._database.begin() as cx:
                 self._keep(cx, {file.path: Imported(known.object_id, file.size, file.modified, known.digest)})
             return _Done(file.path, "unchanged", known.object_id)
-        content = self._store.put(_content(file))
+        content = self._store.put(file.pieces())
         if known is None:
             return self._make([file], [content])[0]
         return self._replace(file, known.object_id, content)
 
-    def _make(self, files: list[_File], contents: list[StoredContent]) -> list[_Done]:
+    def _make(self, files: list[File], contents: list[StoredContent]) -> list[_Done]:
         wanted = [self._new(file, content) for file, content in zip(files, contents, strict=True)]
         try:
             with self._database.begin() as cx:
@@ -337,17 +280,17 @@ class Import:
             raise
         return [_Done(file.path, "made", one.id) for file, one in zip(files, made, strict=True)]
 
-    def _new(self, file: _File, content: StoredContent) -> New:
+    def _new(self, file: File, content: StoredContent) -> New:
         name, media_type = os.path.basename(file.path), _media_type(file.path)
         given = {"object_name": _object_name(name), "a_content_type": media_type}
         acl = self._acl_for(file.path)
         if acl is not None:
             given["acl_name"] = acl
-        read = plain.read(file.content or b"", _printable(name), media_type, self._characters)
+        read = plain.read(file.content or b"", printable(name), media_type, self._characters)
         found = Found(read.text, read.note) if read else None
-        return New(self._type_name, given, file.folder_id, content, found)
+        return New(self._type_name, given, self._ids[os.path.dirname(file.path)], content, found)
 
-    def _replace(self, file: _File, object_id: str, content: StoredContent) -> _Done:
+    def _replace(self, file: File, object_id: str, content: StoredContent) -> _Done:
         try:
             with self._database.begin() as cx:
                 _, former = objects.replace_content(
@@ -365,22 +308,8 @@ class Import:
         imports.keep(cx, self._repository.id, self._source, became)
 
 
-def _became(file: _File, object_id: str, content: StoredContent | None) -> Imported:
+def _became(file: File, object_id: str, content: StoredContent | None) -> Imported:
     return Imported(object_id, file.size, file.modified, content.sha256.hex() if content else "")
-
-
-def _content(file: _File) -> Iterator[bytes]:
-    if file.content is not None:
-        return iter([file.content])
-    os.lseek(file.handle, 0, os.SEEK_SET)
-    return _pieces(file.handle)
-
-
-def _pieces(handle: int, most: int | None = None) -> Iterator[bytes]:
-    left = _PIECE if most is None else most
-    while left > 0 and (piece := os.read(handle, min(left, _PIECE))):
-        yield piece
-        left -= len(piece) if most is not None else 0
 
 
 def _reason(error: Refusal | Busy | OSError) -> str:
@@ -389,15 +318,8 @@ def _reason(error: Refusal | Busy | OSError) -> str:
     return error.sentence if isinstance(error, Refusal) else str(error)
 
 
-def _digest(file: _File) -> str:
-    digest = hashlib.sha256()
-    for piece in _content(file):
-        digest.update(piece)
-    return digest.hexdigest()
-
-
 def _media_type(path: str) -> str:
-    guessed, packed = mimetypes.guess_type(_printable(path), strict=False)
+    guessed, packed = mimetypes.guess_type(printable(path), strict=False)
     if packed == "gzip":
         return "application/gzip"
     if packed:
@@ -406,8 +328,4 @@ def _media_type(path: str) -> str:
 
 
 def _object_name(name: str) -> str:
-    return _printable(name)[: metadata.MAX_NAME]
-
-
-def _printable(path: str) -> str:
-    return os.fsencode(path).decode("utf-8", "replace")
+    return printable(name)[: metadata.MAX_NAME]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from muniment import app
-from muniment.cli import commands, importing
+from muniment.cli import commands, file_tree, importing
 from muniment.db import Database
 from muniment.repository import changes, imports, object_types, objects, repositories, text
 from muniment.repository.acls import Principals
@@ -201,7 +201,7 @@ def test_a_file_that_cannot_be_kept_stops_no_other(place: Place) -> None:
 
 
 def test_a_file_larger_than_a_batch_goes_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "_SMALL", 10)
+    monkeypatch.setattr(file_tree, "SMALL", 10)
     place.write("large.txt", "x" * 11)
     place.write("small.txt", "y" * 10)
     assert "2 imported" in place.load()
