@@ -96,6 +96,7 @@ def test_a_database_locked_by_another_process(tmp_path: Path, fresh: Fresh) -> N
         assert {answer.status_code for answer, _ in done} <= {503, 200, 201}
         # Whose turn does not come within ten seconds is told so then; only those who wait for the lock itself wait on.
         assert sum(answer.status_code == 503 for answer, _ in done) >= len(done) - 10, "a write waits twice"
+        assert min(took for answer, took in done if answer.status_code == 503) < LOCKED - 2, "ten seconds are longer"
         for answer, took in done:
             assert took < 2 * 10 + 5, "longer than a write may wait"
             if answer.status_code == 503:

@@ -28,3 +28,9 @@ def test_every_known_failure_has_a_test_that_names_it_or_a_reason() -> None:
         for name in named:
             assert name in tests, f"{failure}: there is no {name}"
             assert re.search(rf"failures {failure}\b", tests[name]), f"{name} does not name failures {failure}"
+
+
+def test_every_test_that_the_campaigns_page_names_exists() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "campaign.md").read_text("utf-8")))
+    assert len(named) > 50
+    assert not named - _tests().keys()

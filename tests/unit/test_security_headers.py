@@ -38,6 +38,8 @@ def faults(answer: httpx.Response, prefix: str) -> list[str]:
         "referrer policy": headers.get("referrer-policy") == "same-origin",
         "HSTS": "max-age=31536000" in headers.get("strict-transport-security", ""),
         "CSP": POLICY.search(policy) and not re.search("script-src|unsafe", policy),
+        "no frames, also for browsers that read no CSP": headers.get("x-frame-options") == "DENY"
+        or not headers.get("content-type", "").startswith("text/html"),
         "silence about what it runs on": not {"server", "x-powered-by"} & set(headers),
         "long life of static files": not (static and answer.status_code == 200) or "immutable" in caches,
         "short life of the directory's answers": static or not path.startswith(prefix) or "no-store" in caches,

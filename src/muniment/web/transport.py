@@ -43,6 +43,7 @@ _PAGE_POLICY: _Pairs = (
             b"base-uri 'none'; frame-ancestors 'none'"
         ),
     ),
+    (b"x-frame-options", b"DENY"),
 )
 _DATA_POLICY: _Pairs = ((_POLICY, b"default-src 'none'; frame-ancestors 'none'"),)
 

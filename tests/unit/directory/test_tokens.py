@@ -64,6 +64,14 @@ def test_neither_a_token_nor_its_bytes_are_kept(office: Office, now: Instant) ->
                 assert issued.access_token.encode() not in kept
 
 
+def test_a_purge_takes_no_more_at_a_time_than_it_is_told(office: Office, now: Instant) -> None:
+    """failures A25"""
+    for _ in range(3):
+        office.revoke(office.issue(now).access_token, now)
+    with office.db.begin() as cx:
+        assert [tokens.purge(cx, now + 1, 2) for _ in range(3)] == [2, 1, 0]
+
+
 def test_purging_forgets_the_dead_and_keeps_the_living(office: Office, now: Instant) -> None:
     dead, living = office.issue(now), office.issue(now)
     office.revoke(dead.access_token, now)

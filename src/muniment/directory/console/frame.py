@@ -83,7 +83,7 @@ def draw(
         **values,
     )
     policy = _POLICY.format(style=f"'sha256-{_STYLE_HASH}'" if alone else "'self'")
-    headers = {"Content-Security-Policy": policy, "Cache-Control": "no-store", "X-Frame-Options": "DENY"}
+    headers = {"Content-Security-Policy": policy, "Cache-Control": "no-store"}
     return Response(text, status, headers, media_type="text/html")
 
 
