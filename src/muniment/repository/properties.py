@@ -132,7 +132,7 @@ def _read(kind: PropertyKind, given: Given) -> Value | None:
 def _integer(given: Given) -> int | None:
     read: int | None = None
     if isinstance(given, str):
-        read = int(given) if _WHOLE.fullmatch(given.strip()) else None
+        read = int(given.strip()) if _WHOLE.fullmatch(given.strip()) else None
     elif isinstance(given, float):
         read = int(given) if given.is_integer() else None
     elif isinstance(given, int) and not isinstance(given, bool):
@@ -146,7 +146,7 @@ def _double(given: Given) -> float | None:
     if isinstance(given, str) and not _NUMBER.fullmatch(given.strip()):
         return None
     try:
-        read = float(given)
+        read = float(given.strip() if isinstance(given, str) else given)
     except OverflowError:
         return None
     return read if math.isfinite(read) else None

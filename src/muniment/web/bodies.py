@@ -120,7 +120,7 @@ def form_value(part: bytes, what: str) -> str:
 
 def _check_declared(request: Request, limit: int) -> None:
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit:
+    if declared.isascii() and declared.isdecimal() and (len(declared) > 18 or int(declared) > limit):
         raise TooLarge(f"The body is larger than {limit} bytes.")
 
 

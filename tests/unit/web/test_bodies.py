@@ -127,16 +127,22 @@ def test_a_body_may_be_as_large_as_the_limit_and_no_larger() -> None:
         _read(bodies.raw, b"x" * 11, {}, 10)
 
 
-def test_a_body_declared_too_large_is_refused_before_it_is_read() -> None:
+@pytest.mark.parametrize("declared", [b"11", b"9" * 5000])
+def test_a_body_declared_too_large_is_refused_before_it_is_read(declared: bytes) -> None:
     async def never() -> Message:
         raise AssertionError("The body was read.")
 
     async def run() -> None:
-        scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"content-length", b"11")]}
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"content-length", declared)]}
         await bodies.raw(Request(scope, never), 10)
 
     with pytest.raises(TooLarge):
         asyncio.run(run())
+
+
+@pytest.mark.parametrize("declared", ["\u00b2", "-1", "", "many"])
+def test_a_length_that_is_no_number_says_nothing(declared: str) -> None:
+    assert _read(bodies.raw, b"x" * 10, {"content-length": declared}, 10) == b"x" * 10
 
 
 @pytest.mark.parametrize(
