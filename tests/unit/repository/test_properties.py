@@ -3,8 +3,7 @@
 import pytest
 
 from muniment.repository import properties
-from muniment.repository.object_types import PropertyDefinition
-from muniment.repository.properties import PropertyKind, Value
+from muniment.repository.properties import PropertyDefinition, PropertyKind, Value
 from muniment.repository.refusals import WrongValue
 
 
