@@ -229,7 +229,7 @@ def permissions(
 def granted(cx: Connection, repository_id: int, principals: Principals, at_least: Permission) -> dict[int, Permission]:
     """Say how much each ACL lets the caller do with objects he does not own, if it is this much: one statement."""
     wanted = {"accessors": sorted(principals.accessors()), "least": int(at_least)}
-    found = cx.execute(_GRANTED, wanted)
+    found = cx.execute(_GRANTED, wanted).all()
     return {acl_id: _PERMISSIONS[most] for acl_id, most, within in found if within == repository_id}
 
 

@@ -23,9 +23,7 @@ links = sa.Table(
 )
 
 
-_KEPT = sa.select(links.c.expires).where(
-    links.c.digest == sa.bindparam("digest"), links.c.expires >= sa.bindparam("until", type_=sa.BigInteger)
-)
+_KEPT = sa.select(links.c.expires).where(links.c.digest == sa.bindparam("digest"))
 
 
 def name(repository_id: int, caller: str, document: bytes) -> str:
@@ -33,10 +31,9 @@ def name(repository_id: int, caller: str, document: bytes) -> str:
     return _digest(repository_id, caller, document)[:16].hex()
 
 
-def kept(cx: Connection, repository_id: int, caller: str, document: bytes, until: Instant) -> bool:
-    """Say whether the link is kept at least until then, so that no write is needed."""
-    digest = bytes.fromhex(name(repository_id, caller, document))
-    return cx.execute(_KEPT, {"digest": digest, "until": until}).first() is not None
+def kept_until(cx: Connection, link: str) -> Instant:
+    """Say until when the link is kept, so that no write is needed; 0 when it is not."""
+    return cx.execute(_KEPT, {"digest": bytes.fromhex(link)}).scalar() or 0
 
 
 def keep(cx: Connection, repository_id: int, caller: str, document: bytes, seconds: int, now: Instant) -> str:

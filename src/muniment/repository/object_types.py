@@ -175,7 +175,7 @@ class Catalogue:
 
 def catalogue(cx: Connection, repository_id: int) -> Catalogue:
     """Read a repository's types."""
-    return _catalogue(*(_Row(*row) for row in cx.execute(_ROWS, {"repository": repository_id})))
+    return _catalogue(*(_Row(*row) for row in cx.execute(_ROWS, {"repository": repository_id}).all()))
 
 
 @lru_cache(maxsize=32)

@@ -367,4 +367,4 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
         thread.join(30)
     assert (own / "2").exists()
     with shelf.database.read() as cx:
-        assert not links.kept(cx, shelf.repository.id, MARTA.id, b"{}", 0)
+        assert not links.kept_until(cx, links.name(shelf.repository.id, MARTA.id, b"{}"))

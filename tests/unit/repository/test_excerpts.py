@@ -97,3 +97,13 @@ def test_a_sentence_without_blanks_is_shown_as_it_was_written(leaf: Term | Phras
     assert found is not None
     assert "2024年に報告書を公開した。" in found
     assert BREAK not in found
+
+
+@pytest.mark.parametrize("at", range(490, 530))
+def test_a_piece_begins_anywhere_in_a_word(at: int) -> None:
+    """Texts are folded piece by piece; a word over the seam is found, and its end is not taken for a word."""
+    before = "x" * 3 + " " * (at - 3)
+    found = excerpt(f"{before}pumping {FILLER}", Term("pump"))
+    assert found is not None
+    assert "pumping" in found
+    assert excerpt(f"{before}unpumped {FILLER}", Term("pump")) is None

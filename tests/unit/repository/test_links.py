@@ -42,7 +42,7 @@ def test_the_same_search_has_the_same_link_and_lives_on(
     later = now + HOUR * SECOND // 2
     with repository_db.begin() as cx:
         first = links.keep(cx, repository_id, "marta@staff", b"<q/>", HOUR, now)
-        assert links.kept(cx, repository_id, "marta@staff", b"<q/>", later)
+        assert links.kept_until(cx, first) == now + HOUR * SECOND
         assert links.keep(cx, repository_id, "marta@staff", b"<q/>", HOUR, later) == first
         assert links.follow(cx, repository_id, first, "marta@staff", now + HOUR * SECOND) == b"<q/>"
         assert links.keep(cx, repository_id, "boris@staff", b"<q/>", HOUR, now) != first
@@ -56,4 +56,4 @@ def test_a_link_ends_with_its_time_and_is_purged(repository_db: Database, reposi
         with pytest.raises(UnknownLink):
             links.follow(cx, repository_id, link, "marta@staff", now + HOUR * SECOND)
         assert links.purge(cx, now + HOUR * SECOND) == 1
-        assert not links.kept(cx, repository_id, "marta@staff", b"<q/>", now)
+        assert not links.kept_until(cx, links.name(repository_id, "marta@staff", b"<q/>"))

@@ -41,7 +41,8 @@ POSITION = "Muniment-Position"
 class RepositoryHalf:
     """The repository as its endpoints see it; ``indexes`` opens a repository's index, ``clock`` says the time.
 
-    ``searching`` is held by each search while it works off the loop.
+    ``searching`` is held by each search while it works off the loop. ``repositories`` are those asked for so far, by
+    name: what a row of theirs says never changes. ``links`` says until when those that this process named are kept.
     """
 
     desk: Desk
@@ -51,6 +52,8 @@ class RepositoryHalf:
     indexes: Callable[[Repository], Index]
     clock: Callable[[], Instant]
     searching: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SEARCHES))
+    repositories: dict[str, Repository] = field(default_factory=dict)
+    links: dict[str, Instant] = field(default_factory=dict)
 
 
 Answering: TypeAlias = Callable[[Request, RepositoryHalf], Awaitable[Response]]
@@ -79,7 +82,10 @@ async def entered(request: Request, half: RepositoryHalf) -> tuple[Repository, P
 
     Raises UnknownRepository, NotSignedIn, DirectoryUnavailable.
     """
-    repository = await half.desk.read(repositories.named, request.path_params["repository"])
+    name = request.path_params["repository"]
+    repository = half.repositories.get(name)
+    if repository is None:
+        repository = half.repositories[name] = await half.desk.read(repositories.named, name)
     return repository, await half.callers.identify(request.headers.get("authorization"), repository)
 
 

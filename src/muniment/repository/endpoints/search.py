@@ -41,6 +41,7 @@ _NOT_YET = (
 )
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
+_LINKS_REMEMBERED = 10_000
 
 _query_encoder = msgspec.json.Encoder()
 _query_decoder = msgspec.json.Decoder(Query)
@@ -136,11 +137,19 @@ def _query(
 
 def _keep(half: RepositoryHalf, repository: Repository, principals: Principals, document: bytes) -> str:
     caller, now, seconds = accessor_key(principals.id), half.clock(), half.options.link_seconds
+    link, until = links.name(repository.id, caller, document), now + seconds * SECOND // 2
+    if half.links.get(link, now) >= until:
+        return link
     with half.desk.database.read() as cx:
-        if links.kept(cx, repository.id, caller, document, now + seconds * SECOND // 2):
-            return links.name(repository.id, caller, document)
-    with half.desk.database.begin() as cx:
-        return links.keep(cx, repository.id, caller, document, seconds, now)
+        kept = links.kept_until(cx, link)
+    if kept < until:
+        with half.desk.database.begin() as cx:
+            links.keep(cx, repository.id, caller, document, seconds, now)
+        kept = now + seconds * SECOND
+    if len(half.links) >= _LINKS_REMEMBERED:
+        half.links.clear()
+    half.links[link] = kept
+    return link
 
 
 def _feed(page: FeedPage, repeated: Mapping[str, str], here: str, half: RepositoryHalf) -> atom.Feed:

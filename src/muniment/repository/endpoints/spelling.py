@@ -6,6 +6,7 @@ settings; within they are our neutral ones.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from urllib.parse import quote
 
 import msgspec
@@ -36,7 +37,8 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 _ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
 )
-_SUFFIX = re.compile(r"/[0-9A-Fa-f]{16}\.(json|xml)")
+_SUFFIX = re.compile(r"/[0-9A-Fa-f]{16}\.(json|xml)\Z")
+_LONGEST_ACCEPT = 4000
 _QUALITY = re.compile(r"(0(\.[0-9]{0,3})?|1(\.0{0,3})?)")
 
 
@@ -81,17 +83,14 @@ def chosen(request: Request, offered: Sequence[str]) -> str:
 
     A path that ends in an id and ``.json`` or ``.xml`` has chosen already. Raises NotAcceptable.
     """
-    suffix = _SUFFIX.search(request.url.path[-22:])
-    if suffix and request.url.path.endswith(suffix[0]):
+    suffix = _SUFFIX.search(request.scope["path"][-22:])
+    if suffix:
         kinds = [kind for kind in offered if kind.endswith(suffix[1])]
         if kinds:
             return kinds[0]
     accept = ",".join(request.headers.getlist("accept")).strip()
-    if not accept:
-        return offered[0]
-    ranges = [_range(written) for written in accept[:4000].split(",")]
-    best = max(offered, key=lambda kind: _liked(kind, ranges))
-    if _liked(best, ranges) <= 0:
+    best = _best(accept[:_LONGEST_ACCEPT], tuple(offered)) if accept else offered[0]
+    if best is None:
         raise NotAcceptable(f"This address answers in {', '.join(offered)}.")
     return best
 
@@ -184,6 +183,14 @@ def _element(
 
 def _escaped(text: str) -> str:
     return _FORBIDDEN.sub("", text).translate(_ESCAPES)
+
+
+@lru_cache(maxsize=100)
+def _best(accept: str, offered: tuple[str, ...]) -> str | None:
+    """Choose what the header likes best; None when it likes nothing of it."""
+    ranges = [_range(written) for written in accept.split(",")]
+    best = max(offered, key=lambda kind: _liked(kind, ranges))
+    return best if _liked(best, ranges) > 0 else None
 
 
 def _range(written: str) -> tuple[str, float]:

@@ -105,6 +105,8 @@ class EmbeddedSnapshot:
         while len(ranked) == asked <= REACH and ranked[end - 1][0] == ranked[-1][0]:
             asked = min(_FURTHER * asked, REACH + 1)
             ranked = list(self._searcher.search(query, asked, count=False).hits)
+        if end < len(ranked) <= REACH:
+            ranked = [hit for hit in ranked if hit[0] >= ranked[end - 1][0]]
         return self._ties_ordered(ranked)[offset:end], _count(found)
 
     def _ties_ordered(self, ranked: list[Ranked]) -> list[Ranked]:

@@ -14,8 +14,8 @@ LENGTH = 200
 """Characters of an excerpt, about."""
 
 _BEFORE = 60
+_FIRST_PIECE = 512
 _PIECE = 65_536
-_OVERLAP = 1024
 _TRIES = 2000
 _SPLIT_WHOLE = 200_000
 _MORE = "…"
@@ -37,8 +37,10 @@ class Finder:
 
     def _first(self, text: str, several: Sequence["_Wanted"]) -> int | None:
         tries = _TRIES
-        for begin in range(0, len(text), _PIECE):
-            flat = self._analyser.flattened(text[begin : begin + _PIECE + _OVERLAP])
+        overlap = max(len(wanted.beginning) for wanted in several)
+        begin, end = 0, _FIRST_PIECE
+        while begin < len(text):
+            flat = self._analyser.flattened(text[begin : end + overlap])
             found = []
             for wanted in several:
                 at, tries = self._in_piece(wanted, text, begin, flat, tries)
@@ -48,12 +50,13 @@ class Finder:
                 return min(found)
             if tries <= 0:
                 break
+            begin, end = end, end + _PIECE
         return self._by_splitting(text[:_SPLIT_WHOLE], several)
 
     def _in_piece(self, wanted: "_Wanted", text: str, begin: int, flat: str, tries: int) -> tuple[int | None, int]:
         at = flat.find(wanted.beginning)
         while at >= 0 and tries > 0:
-            if at == 0 or not flat[at - 1].isalnum():
+            if begin + at == 0 or not text[begin + at - 1].isalnum():
                 tries -= 1
                 if self._stands(wanted, text, begin + at):
                     return begin + at, tries
@@ -93,7 +96,9 @@ def cut(text: str, at: int) -> str:
     elif at > 4 * _BEFORE:
         before = _MORE + before
     room = LENGTH - len(before)
-    after = " ".join(text[at : at + 4 * LENGTH].split())
+    after = " ".join(text[at : at + room + _BEFORE].split())
+    if len(after) <= room:
+        after = " ".join(text[at : at + 4 * LENGTH].split())
     if len(after) > room:
         after = after[:room]
         after = after[: after.rfind(" ")] + _MORE if " " in after else after + _MORE
