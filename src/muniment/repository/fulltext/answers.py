@@ -130,6 +130,7 @@ class EmbeddedSnapshot:
         content, metadata = ([compiler.leaf(leaf, where) for leaf in wanted] for where in (True, False))
         marks = self._marks(compiler, keys, [*content, *metadata])
         finder = excerpts.Finder(self._analyser, wanted)
+        spellings = [(leaf, spelled(leaf)) for leaf in wanted]
         hits = []
         for (score, address), key, document in zip(found, keys, stored, strict=True):
             matched, readable = marks[_place(address)], visible.may_read(fields.read_kept(document))
@@ -139,7 +140,7 @@ class EmbeddedSnapshot:
             excerpt = finder.excerpt(text, said) if text and said else None
             if excerpt is None and named:
                 excerpt = _metadata_excerpt(finder, fields.read_source(document), named)
-            terms = dict.fromkeys(spelled(leaf) for leaf in wanted if leaf in said or leaf in named)
+            terms = dict.fromkeys([spelling for leaf, spelling in spellings if leaf in said or leaf in named])
             hits.append(Hit(key, float(score), excerpts.beginning(text) if excerpt is None else excerpt, tuple(terms)))
         return tuple(hits)
 
