@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import httpx
-
 from bench import load, ours, page, repository_rows
 from bench.load import Request, bearer
 from bench.ours import FORM, Site
@@ -238,16 +236,12 @@ def _mixed(site: Site, count: int) -> None:
     token = signed_in["access_token"]
     accept = ("Accept", "application/xml")
     refresh = f"grant_type=refresh_token&client_id={ours.CLIENT}&refresh_token={signed_in['refresh_token']}"
-    reads = [
-        Request("GET", f"{site.repository}/{path}", "", (bearer(token), accept)) for path in ("objects", "cabinets")
-    ]
-    reads = [one for one in reads if _success(site, one)]
     requests = [
         *(site.tokeninfo(token) for _ in range(4)),
         Request("POST", site.login, refresh, (FORM,)),
         *(site.search(token, [word]) for word in _WORDS[:3]),
         *(site.keywords(token, word) for word in _WORDS[3:]),
-        *reads,
+        Request("GET", f"{site.repository}/cabinets", "", (bearer(token), accept)),
         Request("GET", _object(site), "", (bearer(token), accept)),
         Request(
             "POST",
@@ -257,14 +251,6 @@ def _mixed(site: Site, count: int) -> None:
         ),
     ]
     load.send(requests, [], [site.program], count)
-
-
-def _success(site: Site, request: Request) -> bool:
-    try:
-        site.ask(request)
-    except httpx.HTTPStatusError:
-        return False
-    return True
 
 
 def _object(site: Site) -> str:

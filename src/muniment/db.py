@@ -26,6 +26,10 @@ _KEPT_READERS = 8
 
 _LIVELY_SECONDS = 2.0
 
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.0005, 0.005
+_SHORT_WAITS = 0.05
+"""Seconds between two tries to begin a write transaction, and how long the short ones go on."""
+
 _CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -108,15 +112,15 @@ class Database:
 
     def writing(self, *, wait: bool = True) -> "Writing":
         """Open SQLite's write transaction. Raises as ``begin`` does, without ``wait`` Busy at once."""
+        patience = time.monotonic() + (self.busy_seconds if wait else 0)
         if not self._writer.acquire(timeout=self.busy_seconds if wait else 0):
             raise Busy("The database is busy with other writes.")
         try:
             with _named():
                 if self._writes_on is None:
                     self._writes_on = _kept(self._engine, muniment_write=True)
-                driver = _driver(self._writes_on)
-                driver.execute(f"PRAGMA busy_timeout = {int(self.busy_seconds * 1000) if wait else 0}")
-                _on_driver(self._writes_on, "BEGIN IMMEDIATE")
+                    _driver(self._writes_on).execute("PRAGMA busy_timeout = 0")
+                _begin_writing(self._writes_on, patience)
         except BaseException as error:
             self._written(broken=isinstance(error, Unwritable))
             raise
@@ -396,6 +400,25 @@ def _kept(engine: Engine, **options: Any) -> Connection:
     connection = connection.execution_options(muniment_driver=driver, **options)
     connection.begin()
     return connection
+
+
+def _begin_writing(connection: Connection, patience: float) -> None:
+    """Open SQLite's write transaction as soon as no other process has one open.
+
+    SQLite's own way to wait sleeps longer each time, up to 100 ms: beside a process that writes all the time, another's
+    writes would hardly ever find the moment between two of its transactions.
+    """
+    began = time.monotonic()
+    while True:
+        try:
+            _on_driver(connection, "BEGIN IMMEDIATE")
+        except DBAPIError as error:
+            now = time.monotonic()
+            if now > patience or _trouble(error) is not _BUSY:
+                raise
+            time.sleep(_SHORTEST_WAIT if now - began < _SHORT_WAITS else _LONGEST_WAIT)
+        else:
+            return
 
 
 def _on_driver(connection: Connection, sql: str, values: Mapping[str, Any] | None = None) -> Any:

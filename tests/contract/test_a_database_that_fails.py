@@ -1,5 +1,7 @@
 """A database that is full, read-only, locked or gone is told from a bug, by name, and used again once it is well."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -76,6 +78,33 @@ def test_a_locked_database_is_busy_after_the_time_allowed_and_is_read_meanwhile(
             assert cx.exec_driver_sql("SELECT count(*) FROM changes").scalar() == 0
     with database.begin() as cx:
         cx.exec_driver_sql("DELETE FROM repositories")
+    database.close()
+
+
+def test_a_write_that_waits_begins_as_soon_as_the_other_ends(fresh: Fresh) -> None:
+    """Else a process that writes all the time keeps another's writes waiting: SQLite's own wait looks every 100 ms."""
+    url = fresh("repository")
+    database = Database(url)
+    late = 0.0
+    for _ in range(10):
+        released = threading.Event()
+        ended: list[float] = []
+
+        def hold(released: threading.Event = released, ended: list[float] = ended) -> None:
+            with held(url):
+                released.set()
+                time.sleep(0.35)
+            ended.append(time.monotonic())
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        assert released.wait(10)
+        with database.begin() as cx:
+            cx.exec_driver_sql("DELETE FROM repositories")
+            began = time.monotonic()
+        holder.join()
+        late += max(0.0, began - ended[0])
+    assert late < 0.4
     database.close()
 
 
