@@ -23,7 +23,7 @@ REACH = 2_000
 Ranked: TypeAlias = tuple[float, DocAddress]
 """A hit as the engine names it, with its score."""
 
-_BESIDE = 50
+_BESIDE = 200
 """Hits asked for beyond a page, to see whether it ends among equals, and who they all are."""
 
 _FURTHER = 4
