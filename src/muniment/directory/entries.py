@@ -188,8 +188,7 @@ def administration(cx: Connection) -> Entry:
 
 def administrators(cx: Connection) -> Entry:
     """Give the group of administrators. Raises UnknownPartition before initialisation."""
-    wanted = _named(("group",), ADMINISTRATORS).where(_e.c.partition_id == administration(cx).id)
-    return _entry(cx.execute(wanted).one())
+    return _entry(cx.execute(_named(_members(administration(cx)), ADMINISTRATORS)).one())
 
 
 def find_user(cx: Connection, names: DirectoryNames, user_id: str) -> Entry:
@@ -225,8 +224,8 @@ def find_location(cx: Connection, names: DirectoryNames, location: str) -> Entry
     entry = unit_at(cx, partition, units[::-1])
     if name is None:
         return entry
-    found = _first(cx, _named(("user", "group"), name).where(_e.c.parent_id == entry.id))
-    if found is None:
+    found = _first(cx, _named(_members(partition), name))
+    if found is None or found.parent_id != entry.id:
         raise UnknownEntry(f"There is no entry {location[:200]!r}.")
     return found
 
@@ -235,7 +234,7 @@ def unit_at(cx: Connection, partition: Entry, path: Sequence[str]) -> Entry:
     """Find a unit by its names, from the outermost below the root inwards (none: the root). Raises UnknownEntry."""
     unit = _root(cx, partition)
     for name in path:
-        found = _first(cx, _named(("unit",), name).where(_e.c.parent_id == unit.id))
+        found = _first(cx, _named(_units(unit), name))
         if found is None:
             raise UnknownEntry(f"There is no unit {name[:100]!r} in {unit.name[:100]!r}.")
         unit = found
@@ -321,7 +320,8 @@ def delete(cx: Connection, entry: Entry) -> None:
 
 def partitions(cx: Connection) -> list[Entry]:
     """List the partitions, in the order they were made."""
-    return [_entry(row) for row in cx.execute(_select().where(_e.c.kind == "partition").order_by(_e.c.id))]
+    # By their space: asked for their kind, SQLite reads every entry there is.
+    return [_entry(row) for row in cx.execute(_select().where(_e.c.space == "").order_by(_e.c.id))]
 
 
 def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", limit: int | None = 1000) -> list[Entry]:
@@ -388,12 +388,22 @@ def _found(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> 
     return found
 
 
-def _named(kinds: Sequence[Kind], name: str) -> sa.Select[Any]:
-    return _select().where(_e.c.kind.in_(kinds), _e.c.name_key == spelling.key(name))
+def _members(partition: Entry) -> str:
+    """The space in which the names of a partition's users and groups are unique."""
+    return f"members {partition.id}"
+
+
+def _units(unit: Entry) -> str:
+    """The space in which the names of the units in a unit, or of a partition's root, are unique."""
+    return f"units {unit.id}"
+
+
+def _named(space: str, name: str) -> sa.Select[Any]:
+    return _select().where(_e.c.space == space, _e.c.name_key == spelling.key(name))
 
 
 def _built_in(cx: Connection, built_in: str) -> Entry:
-    found = _first(cx, _select().where(_e.c.space == "", _e.c.name_key == f"@{built_in}"))
+    found = _first(cx, _named("", f"@{built_in}"))
     if found is None:
         raise UnknownPartition("The directory has not been initialised.")
     return found
@@ -430,9 +440,8 @@ def _shown_partition(names: DirectoryNames, name: str, built_in: str | None) -> 
 
 def _add_partition(cx: Connection, name: str, description: str, now: Instant, built_in: str | None) -> Entry:
     partition = _insert(cx, now, kind="partition", space="", name=name, description=description, built_in=built_in)
-    space = f"units {partition.id}"
     inside = {"partition_id": partition.id, "parent_id": partition.id}
-    _insert(cx, now, kind="unit", space=space, name="Root", built_in=_ROOT, **inside)
+    _insert(cx, now, kind="unit", space=_units(partition), name="Root", built_in=_ROOT, **inside)
     return partition
 
 
@@ -440,7 +449,7 @@ def _add(cx: Connection, kind: Kind, parent: Entry, name: str, now: Instant, **v
     partition, unit = _partition_of(cx, parent), _unit_of(cx, parent)
     if partition.built_in == CLIENTS and (kind == "unit" or unit.built_in != _ROOT):
         raise BadName("The clients' partition has its root location only: clients lie there (given 2.1).")
-    space = f"units {unit.id}" if kind == "unit" else f"members {partition.id}"
+    space = _units(unit) if kind == "unit" else _members(partition)
     units = (unit.name, *unit.units) if unit.built_in != _ROOT else ()
     inside = {"partition_id": partition.id, "parent_id": unit.id, "units": msgspec.json.encode(units).decode()}
     return _insert(cx, now, kind=kind, space=space, name=name, **inside, **values)

@@ -1,0 +1,70 @@
+"""How SQLite looks up who is there: by a key, however many users there are."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from muniment.db import Database, Instant
+from muniment.directory import entries, memberships, resources
+from tests.unit.directory.office import Office
+
+QUESTIONS: dict[str, Callable[[Any, Office], object]] = {
+    "partitions": lambda cx, _: entries.partitions(cx),
+    "a partition": lambda cx, office: entries.find_partition(cx, office.names, "People"),
+    "the clients": lambda cx, _: entries.clients(cx),
+    "the administrators": lambda cx, _: entries.administrators(cx),
+    "a user": lambda cx, office: entries.find_user(cx, office.names, "alice@People"),
+    "a group": lambda cx, office: entries.find_group(cx, office.names, "staff@People"),
+    "a user's location": lambda cx, office: entries.find_location(
+        cx, office.names, entries.location(office.names, office.alice)
+    ),
+    "a unit": lambda cx, office: entries.unit_at(cx, office.partition, ["Sales", "North"]),
+    "a page of users": lambda cx, office: entries.listing(cx, office.partition, "user", after="alice", limit=20),
+    "an entry": lambda cx, office: entries.by_id(cx, office.alice.id),
+    "a sign-in": lambda cx, office: entries.credentials(cx, office.names, "alice@People"),
+    "a decision of a sign-in": lambda cx, office: entries.lock_credentials(cx, office.alice.id),
+    "a decision about nobody": lambda cx, _: entries.lock_credentials(cx, None),
+    "a group's members": lambda cx, office: memberships.members(cx, office.group),
+    "a user's groups": lambda cx, office: memberships.groups_of(cx, office.alice.id),
+    "a role": lambda cx, office: resources.role_members(cx, office.resource),
+    "who is in a role": lambda cx, office: resources.admits(cx, office.resource.id, office.alice.id),
+}
+
+
+@pytest.fixture
+def office(directory_db: Database, now: Instant) -> Office:
+    made = Office(directory_db, now)
+    with made.db.begin() as cx:
+        sales = entries.add_unit(cx, made.partition, "Sales", now)
+        entries.add_unit(cx, sales, "North", now)
+    return made
+
+
+@pytest.mark.parametrize("what", QUESTIONS)
+def test_each_is_looked_up_by_its_key(office: Office, what: str) -> None:
+    """By their parent or their kind alone, all users of a partition would be read."""
+    if office.db.dialect != "sqlite":
+        return  # PostgreSQL plans by the rows there are.
+    asked: list[tuple[str, Any]] = []
+
+    def note(_cx: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
+        asked.append((statement, parameters))
+
+    sa.event.listen(office.db.engine, "before_cursor_execute", note)
+    try:
+        with office.db.read() as cx:
+            QUESTIONS[what](cx, office)
+    finally:
+        sa.event.remove(office.db.engine, "before_cursor_execute", note)
+    assert asked
+    with office.db.read() as cx:
+        for statement, parameters in asked:
+            steps = [row[3] for row in cx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+            for step in steps:
+                entries_read = step.startswith("SCAN") and step.split()[1] in ("entries", "e", "p")
+                # A partition has one child, its root unit.
+                children_read = "ix_entries_parent_id (" in step and "e.built_in = " not in statement
+                assert not entries_read, (statement, steps)
+                assert not children_read, (statement, steps)
