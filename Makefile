@@ -41,7 +41,7 @@ test: .venv/ready-to-test ## Run the tests; ARGS goes to pytest
 campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties
 	@exec $(BIN)/python -m pytest -n 2 -m campaign --hypothesis-profile campaign --timeout 3000 $(ARGS)
 
-bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search", "--growth"
+bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search"
 	@exec $(BIN)/python -m bench $(ARGS)
 
 coverage: .venv/ready-to-test ## Run the tests and print which lines of ours they never reach

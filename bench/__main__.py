@@ -34,19 +34,17 @@ GROUPS: tuple[tuple[tuple[str, ...], Measure], ...] = (
 """The rows in the order of the page; rows of one group share the servers they start."""
 
 ROWS = tuple(row for rows, _ in GROUPS for row in rows)
-SMALL = tuple(row for row in ROWS if row != "growth")
 
 
 def main() -> int:
     """Run the chosen rows one after the other, and keep their figures."""
     reading = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     reading.add_argument("--only", nargs="+", choices=ROWS, metavar="ROW", help=f"some of: {', '.join(ROWS)}")
-    reading.add_argument("--growth", action="store_true", help="the million-object row too, about half an hour more")
     reading.add_argument("--quick", action="store_true", help="little of everything: to see it work; keeps no figures")
     reading.add_argument("--rounds", type=int, default=3, help="rounds of each side, interleaved; the median counts")
     reading.add_argument("--seconds", type=float, default=5, help="length of a round")
     asked = reading.parse_args()
-    chosen = set(asked.only or (ROWS if asked.growth else SMALL))
+    chosen = set(asked.only or ROWS)
     # A run that is told to stop ends what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     print(wrk_version())
