@@ -188,7 +188,7 @@ def administration(cx: Connection) -> Entry:
 
 def administrators(cx: Connection) -> Entry:
     """Give the group of administrators. Raises UnknownPartition before initialisation."""
-    return _entry(cx.execute(_named(_members(administration(cx)), ADMINISTRATORS)).one())
+    return _entry(cx.execute(_named(_space("members", administration(cx)), ADMINISTRATORS)).one())
 
 
 def find_user(cx: Connection, names: DirectoryNames, user_id: str) -> Entry:
@@ -224,7 +224,7 @@ def find_location(cx: Connection, names: DirectoryNames, location: str) -> Entry
     entry = unit_at(cx, partition, units[::-1])
     if name is None:
         return entry
-    found = _first(cx, _named(_members(partition), name))
+    found = _first(cx, _named(_space("members", partition), name))
     if found is None or found.parent_id != entry.id:
         raise UnknownEntry(f"There is no entry {location[:200]!r}.")
     return found
@@ -234,7 +234,7 @@ def unit_at(cx: Connection, partition: Entry, path: Sequence[str]) -> Entry:
     """Find a unit by its names, from the outermost below the root inwards (none: the root). Raises UnknownEntry."""
     unit = _root(cx, partition)
     for name in path:
-        found = _first(cx, _named(_units(unit), name))
+        found = _first(cx, _named(_space("units", unit), name))
         if found is None:
             raise UnknownEntry(f"There is no unit {name[:100]!r} in {unit.name[:100]!r}.")
         unit = found
@@ -388,14 +388,9 @@ def _found(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> 
     return found
 
 
-def _members(partition: Entry) -> str:
-    """The space in which the names of a partition's users and groups are unique."""
-    return f"members {partition.id}"
-
-
-def _units(unit: Entry) -> str:
-    """The space in which the names of the units in a unit, or of a partition's root, are unique."""
-    return f"units {unit.id}"
+def _space(what: Literal["members", "units"], of: Entry) -> str:
+    """Where names are unique: those of a partition's users and groups, its members, and those of a unit's units."""
+    return f"{what} {of.id}"
 
 
 def _named(space: str, name: str) -> sa.Select[Any]:
@@ -441,7 +436,7 @@ def _shown_partition(names: DirectoryNames, name: str, built_in: str | None) -> 
 def _add_partition(cx: Connection, name: str, description: str, now: Instant, built_in: str | None) -> Entry:
     partition = _insert(cx, now, kind="partition", space="", name=name, description=description, built_in=built_in)
     inside = {"partition_id": partition.id, "parent_id": partition.id}
-    _insert(cx, now, kind="unit", space=_units(partition), name="Root", built_in=_ROOT, **inside)
+    _insert(cx, now, kind="unit", space=_space("units", partition), name="Root", built_in=_ROOT, **inside)
     return partition
 
 
@@ -449,7 +444,7 @@ def _add(cx: Connection, kind: Kind, parent: Entry, name: str, now: Instant, **v
     partition, unit = _partition_of(cx, parent), _unit_of(cx, parent)
     if partition.built_in == CLIENTS and (kind == "unit" or unit.built_in != _ROOT):
         raise BadName("The clients' partition has its root location only: clients lie there (given 2.1).")
-    space = _units(unit) if kind == "unit" else _members(partition)
+    space = _space("units", unit) if kind == "unit" else _space("members", partition)
     units = (unit.name, *unit.units) if unit.built_in != _ROOT else ()
     inside = {"partition_id": partition.id, "parent_id": unit.id, "units": msgspec.json.encode(units).decode()}
     return _insert(cx, now, kind=kind, space=space, name=name, **inside, **values)
