@@ -73,6 +73,8 @@ def test_it_serves_both_halves_over_tls_and_links_everything(running: Server) ->
             assert f'href="{running.base}{linked}"' in page.text
         assert http.get("/docs/settings.md").text.startswith("# Settings")
         assert http.get("/style.css").headers["content-type"].startswith("text/css")
+        # On a new data folder the agent makes the index meanwhile.
+        assert until(lambda: http.get("/health/ready").status_code == 200)
         ready = http.get("/health/ready").json()
         assert ready["status"] == "ready"
         assert set(ready["indexes"]) == {"main"}
