@@ -110,17 +110,21 @@ class Database:
             raise
         writing.commit()
 
-    def writing(self, *, wait: bool = True) -> "Writing":
-        """Open SQLite's write transaction. Raises as ``begin`` does, without ``wait`` Busy at once."""
-        patience = time.monotonic() + (self.busy_seconds if wait else 0)
-        if not self._writer.acquire(timeout=self.busy_seconds if wait else 0):
+    def writing(self, *, until: float | None = None) -> "Writing":
+        """Open SQLite's write transaction. Raises as ``begin`` does.
+
+        ``until`` is the moment (``time.monotonic``) up to which others' writes are waited for; one that has passed
+        means not at all.
+        """
+        until = time.monotonic() + self.busy_seconds if until is None else until
+        if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
             raise Busy("The database is busy with other writes.")
         try:
             with _named():
                 if self._writes_on is None:
                     self._writes_on = _kept(self._engine, muniment_write=True)
                     _driver(self._writes_on).execute("PRAGMA busy_timeout = 0")
-                _begin_writing(self._writes_on, patience)
+                _begin_writing(self._writes_on, until)
         except BaseException as error:
             self._written(broken=isinstance(error, Unwritable))
             raise
@@ -402,7 +406,7 @@ def _kept(engine: Engine, **options: Any) -> Connection:
     return connection
 
 
-def _begin_writing(connection: Connection, patience: float) -> None:
+def _begin_writing(connection: Connection, until: float) -> None:
     """Open SQLite's write transaction as soon as no other process has one open.
 
     SQLite's own way to wait sleeps longer each time, up to 100 ms: beside a process that writes all the time, another's
@@ -414,7 +418,7 @@ def _begin_writing(connection: Connection, patience: float) -> None:
             _on_driver(connection, "BEGIN IMMEDIATE")
         except DBAPIError as error:
             now = time.monotonic()
-            if now > patience or _trouble(error) is not _BUSY:
+            if now > until or _trouble(error) is not _BUSY:
                 raise
             time.sleep(_SHORTEST_WAIT if now - began < _SHORT_WAITS else _LONGEST_WAIT)
         else:

@@ -87,19 +87,28 @@ class Desk:
             group = [waiting for waiting in group if waiting not in late]
             if not group:
                 continue
+            until, writing = min(waiting.patience for waiting in group), None
             try:
-                outcomes = await self._written([waiting.decision for waiting in group])
+                writing = await self._begun(until)
+                outcomes = await self._written(writing, [waiting.decision for waiting in group])
             except Exception as error:  # noqa: BLE001 - whoever waits for an answer gets it
+                if writing is None and type(error) is Busy and time.monotonic() > until:
+                    # Who has waited long enough is told so next; the others wait on, as long as each may.
+                    self._waiting.extendleft(reversed(group))
+                    continue
                 outcomes = [Outcome(None, error)] * len(group)
             for waiting, outcome in zip(group, outcomes, strict=True):
                 waiting.settle(outcome)
 
-    async def _written(self, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
-        in_pool = partial(asyncio.get_running_loop().run_in_executor, self._writers)
+    async def _begun(self, until: float) -> Writing:
         try:
-            writing = self.database.writing(wait=False)
+            return self.database.writing(until=0)
         except Busy:
-            writing = await in_pool(self.database.writing)
+            wait = partial(self.database.writing, until=until)
+            return await asyncio.get_running_loop().run_in_executor(self._writers, wait)
+
+    async def _written(self, writing: Writing, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
+        in_pool = partial(asyncio.get_running_loop().run_in_executor, self._writers)
         if not self._inline:
             return await in_pool(_kept, writing, decisions)
         outcomes = _decided(writing, decisions)

@@ -68,7 +68,16 @@ def test_the_best_liked_media_type_is_chosen(accept: str | None, chosen: str) ->
 
 
 @pytest.mark.parametrize(
-    "accept", ["text/html", "application/json;q=0", "image/*", "application/xml;q=high", ";", "a/b/c"]
+    "accept",
+    [
+        "text/html",
+        "application/json;q=0",
+        "image/*",
+        "application/xml;q=high",
+        "application/xml;q=\x1f0.5",
+        ";",
+        "a/b/c",
+    ],
 )
 def test_what_cannot_be_met_is_refused(accept: str) -> None:
     with pytest.raises(NotAcceptable):

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -164,6 +165,31 @@ def test_while_another_process_writes_it_waits_and_then_says_busy(desk: Desk) ->
     other.close()
     assert together(desk, 2, 4) == [2, 4]
     assert kept(desk) == [1, 2, 4]
+
+
+def test_each_waits_for_another_process_as_long_as_a_write_may_and_no_longer(desk: Desk) -> None:
+    """Who comes while others wait is not told with them, and does not wait a second time."""
+
+    async def timed(number: int, after: float) -> tuple[type, float]:
+        await asyncio.sleep(after)
+        began = time.monotonic()
+        try:
+            await desk.write(add, number)
+        except Busy as busy:
+            return type(busy), time.monotonic() - began
+        return int, time.monotonic() - began
+
+    async def ask() -> list[tuple[type, float]]:
+        return await asyncio.gather(*(timed(number, 0.01 * number) for number in (2, 4, 5)))
+
+    other = Database(str(desk.database.engine.url))
+    with other.begin() as cx:
+        add(cx, 1)
+        for answer, took in asyncio.run(ask()):
+            assert answer is Busy
+            assert 0.3 <= took < 0.5
+    other.close()
+    assert kept(desk) == [1]
 
 
 def test_a_short_wait_for_another_process_is_no_refusal(desk: Desk) -> None:

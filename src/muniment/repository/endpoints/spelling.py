@@ -198,7 +198,8 @@ def _range(written: str) -> tuple[str, float]:
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip() == "q":
-            return kind, float(value) if _QUALITY.fullmatch(value.strip()) else 0.0
+            value = value.strip(" \t")
+            return kind, float(value) if _QUALITY.fullmatch(value) else 0.0
     return kind, 1.0
 
 
