@@ -18,8 +18,9 @@ from typing import get_args
 
 import pytest
 
-from muniment import db, schema
+from muniment.db import Half
 from tests.campaign.stage import Prop, Stage
+from tests.servers import Sqlite
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -99,9 +100,10 @@ def trap() -> Iterator[tuple[str, list[str]]]:
 @pytest.mark.campaign
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("who", STARTS)
-def test_a_scanner_finds_nothing_in_the_pages(tmp_path: Path, who: str) -> None:
+def test_a_scanner_finds_nothing_in_the_pages(tmp_path: Path, sqlite: Sqlite, who: str) -> None:
     program, report = scanner(), tmp_path / "report.json"
-    with served(tmp_path) as stage, trap() as (endpoint, asked):
+    urls = [sqlite.fresh(half) for half in get_args(Half)]
+    with Stage(tmp_path, *urls) as stage, trap() as (endpoint, asked):
         base = stage.server.base
         options = ["--url", f"{base}/", "--scope", "domain", "--module", MODULES, "--level", "2", "--no-bugreport"]
         options += ["--format", "json", "--output", str(report), "--flush-session", "--endpoint", endpoint]
@@ -133,18 +135,6 @@ def test_a_scanner_finds_nothing_in_the_pages(tmp_path: Path, who: str) -> None:
         if who == "administrator":
             page = stage.http.get(CONSOLE, headers={"Cookie": stage.cookies["console"]})
             assert page.status_code == 200, "the scan was signed out on the way"
-
-
-@contextmanager
-def served(root: Path) -> Iterator[Stage]:
-    urls = []
-    for half in get_args(db.Half):
-        database = db.Database(f"sqlite:///{root / half}.db")
-        schema.migrate(database, half)
-        database.close()
-        urls.append(f"sqlite:///{root / half}.db")
-    with Stage(root, *urls) as stage:
-        yield stage
 
 
 def asked_for(stage: Stage) -> Counter[str]:

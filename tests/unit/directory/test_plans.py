@@ -1,16 +1,16 @@
 """How SQLite looks up who is there: by a key, however many users there are."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from muniment.db import Database, Instant
 from muniment.directory import entries, memberships, resources
+from tests.plans import steps
 from tests.unit.directory.office import Office
 
-QUESTIONS: dict[str, Callable[[Any, Office], object]] = {
+QUESTIONS: dict[str, Callable[[Connection, Office], object]] = {
     "partitions": lambda cx, _: entries.partitions(cx),
     "a partition": lambda cx, office: entries.find_partition(cx, office.names, "People"),
     "the clients": lambda cx, _: entries.clients(cx),
@@ -47,24 +47,12 @@ def test_each_is_looked_up_by_its_key(office: Office, what: str) -> None:
     """By their parent or their kind alone, all users of a partition would be read."""
     if office.db.dialect != "sqlite":
         return  # PostgreSQL plans by the rows there are.
-    asked: list[tuple[str, Any]] = []
-
-    def note(_cx: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
-        asked.append((statement, parameters))
-
-    sa.event.listen(office.db.engine, "before_cursor_execute", note)
-    try:
-        with office.db.read() as cx:
-            QUESTIONS[what](cx, office)
-    finally:
-        sa.event.remove(office.db.engine, "before_cursor_execute", note)
-    assert asked
-    with office.db.read() as cx:
-        for statement, parameters in asked:
-            steps = [row[3] for row in cx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
-            for step in steps:
-                entries_read = step.startswith("SCAN") and step.split()[1] in ("entries", "e", "p")
-                # A partition has one child, its root unit.
-                children_read = "ix_entries_parent_id (" in step and "e.built_in = " not in statement
-                assert not entries_read, (statement, steps)
-                assert not children_read, (statement, steps)
+    plans = steps(office.db, lambda cx: QUESTIONS[what](cx, office))
+    assert plans
+    for statement, looked_up in plans:
+        for step in looked_up:
+            entries_read = step.startswith("SCAN") and step.split()[1] in ("entries", "e", "p")
+            # A partition has one child, its root unit.
+            children_read = "ix_entries_parent_id (" in step and "e.built_in = " not in statement
+            assert not entries_read, (statement, looked_up)
+            assert not children_read, (statement, looked_up)

@@ -5,7 +5,6 @@ from functools import partial
 
 import msgspec
 import pytest
-import sqlalchemy as sa
 
 from muniment.repository import changes, creation, object_types, objects, repositories, text
 from muniment.repository.acls import Permission, Principals
@@ -24,6 +23,7 @@ from muniment.repository.refusals import (
     WrongValue,
 )
 from muniment.repository.text import Found
+from tests.plans import steps
 from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
 
 
@@ -383,18 +383,8 @@ def test_objects_and_texts_are_looked_up_however_many_there_are(shelf: Shelf) ->
         return  # It chooses by what it has counted.
     kept = shelf.store.put([b"12345"])
     ids = [shelf.create({"object_name": "x"}, content=kept).id, *(f"{number:016x}" for number in range(24))]
-    plans: list[str] = []
-
-    def explain(connection: sa.Connection, _cursor: object, statement: str, values: object, *_rest: object) -> None:
-        if not statement.startswith("EXPLAIN"):
-            rows = connection.exec_driver_sql("EXPLAIN QUERY PLAN " + statement, values)  # type: ignore[arg-type]
-            plans.extend(row.detail for row in rows)
-
-    with shelf.database.read() as cx:
-        sa.event.listen(cx, "before_cursor_execute", explain)
-        objects.rows(cx, shelf.repository.id, ids)
-        text.text_of(cx, ids)
-    assert [plan.partition("(")[2] for plan in plans] == ["id=?)", "object_id=?)"]
+    plans = steps(shelf.database, lambda cx: (objects.rows(cx, shelf.repository.id, ids), text.text_of(cx, ids)))
+    assert [step.partition("(")[2] for _, looked_up in plans for step in looked_up] == ["id=?)", "object_id=?)"]
 
 
 def test_many_are_made_as_one_is(shelf: Shelf) -> None:

@@ -1,16 +1,13 @@
 """How SQLite looks up what a search and the index agent ask for: by a key, however many rows there are."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import Database
 from muniment.repository import acls, changes, objects, text
 from muniment.repository.acls import Permission, Principals
+from tests.plans import steps
 from tests.unit.repository.shelf import Shelf
 
 IDS = [f"09000001{number:08x}" for number in range(25)]
@@ -29,28 +26,7 @@ NARROWEST = {"objects": "(id=?)", "texts": "(object_id=?)", "ACLs": "(accessor=?
 def test_each_is_looked_up_by_its_key(shelf: Shelf, what: str) -> None:
     if shelf.database.dialect != "sqlite":
         return  # PostgreSQL plans by the rows there are.
-    with _statements(shelf.database) as asked, shelf.database.read() as cx:
-        QUESTIONS[what](cx)
-    with shelf.database.read() as cx:
-        plans = [
-            " ".join(row[3] for row in cx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters))
-            for statement, parameters in asked
-        ]
+    plans = [" ".join(looked_up) for _, looked_up in steps(shelf.database, QUESTIONS[what])]
     assert len(plans) == 1
     assert NARROWEST[what] in plans[0], plans[0]
     assert "SCAN" not in plans[0]
-
-
-@contextmanager
-def _statements(database: Database) -> Iterator[list[tuple[str, Any]]]:
-    asked: list[tuple[str, Any]] = []
-
-    def note(_cx: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
-        if statement.startswith("SELECT"):
-            asked.append((statement, parameters))
-
-    sa.event.listen(database.engine, "before_cursor_execute", note)
-    try:
-        yield asked
-    finally:
-        sa.event.remove(database.engine, "before_cursor_execute", note)
