@@ -182,10 +182,10 @@ class Import:
             yield batch
 
     def _enter(self, path: str) -> bool:
-        above, name = os.path.split(path)
         if not path:
             self._ids[path] = self._container(path, self._cabinet, None)
             return True
+        above, name = os.path.split(path)
         try:
             self._ids[path] = self._container(path, name, self._ids[above])
         except Refusal as refusal:
@@ -194,17 +194,17 @@ class Import:
         return True
 
     def _is_unchanged(self, file: File) -> bool:
-        known = self._former(file)
+        known = self._former(file.path)
         return known is not None and not self._checksums and (known.size, known.modified) == (file.size, file.modified)
 
-    def _former(self, file: File) -> Imported | None:
-        return self._known.get(imports.key(file.path))
+    def _former(self, path: str) -> Imported | None:
+        return self._known.get(imports.key(path))
 
     def _fail(self, path: str, reason: str) -> None:
         self.report.failed.append((printable(path), reason))
 
     def _container(self, path: str, name: str, parent: str | None) -> str:
-        known = self._known.get(imports.key(path))
+        known = self._former(path)
         if known is not None:
             return known.object_id
         given: dict[str, str] = {"object_name": _object_name(name)}
@@ -226,8 +226,10 @@ class Import:
         return made.id
 
     def _import(self, batch: list[File]) -> list[_Done]:
-        new = [file for file in batch if file.content is not None and self._former(file) is None]
-        alone = [file for file in batch if file.content is None or self._former(file) is not None]
+        new: list[File] = []
+        alone: list[File] = []
+        for file in batch:
+            (alone if file.content is None or self._former(file.path) else new).append(file)
         return [self._import_one(file) for file in alone] + self._make_all(new)
 
     def _make_all(self, files: list[File]) -> list[_Done]:
@@ -254,7 +256,7 @@ class Import:
             file.close()
 
     def _imported(self, file: File) -> _Done:
-        known = self._former(file)
+        known = self._former(file.path)
         if known is not None and file.handle < 0 and file.content is None:
             return _Done(file.path, "unchanged", known.object_id)
         if known is not None and known.size == file.size and file.digest() == known.digest:

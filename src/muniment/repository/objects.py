@@ -294,7 +294,7 @@ def rows(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, 
     wanted = sorted(set(ids))
     for begin in range(0, len(wanted), 500):
         some = cx.execute(_BY_IDS, {"ids": wanted[begin : begin + 500]}).all()
-        found.update((row.id, _stored(row)) for row in some if row.repository_id == repository_id)
+        found.update((one.id, one) for one in map(_stored, some) if one.repository_id == repository_id)
     return found
 
 

@@ -65,7 +65,9 @@ def one(definition: PropertyDefinition, given: Given) -> Value:
     """Read one value of the property; texts are read as its kind spells it. Raises WrongValue."""
     if isinstance(given, str):
         _check_text(definition.name, given)
-    read = _read(definition.kind, given)
+    # Blanks as Python's texts know them: its numbers know fewer.
+    bare = given.strip() if isinstance(given, str) and definition.kind != "string" else given
+    read = _read(definition.kind, bare)
     if read is None:
         raise WrongValue(f"The property {definition.name!r} takes {_WANTED[definition.kind]}, not {_shown(given)}.")
     return read
@@ -120,19 +122,19 @@ def _read(kind: PropertyKind, given: Given) -> Value | None:
         case "double":
             return _double(given)
         case "boolean":
-            read = _BOOLEANS.get(given.strip().lower()) if isinstance(given, str) else given
+            read = _BOOLEANS.get(given.lower()) if isinstance(given, str) else given
             return read if isinstance(read, bool) else None
     if not isinstance(given, str):
         return None
     if kind == "id":
-        return given.strip().lower() if _ID.fullmatch(given.strip().lower()) else None
+        return given.lower() if _ID.fullmatch(given.lower()) else None
     return given if kind == "string" else _date(given)
 
 
 def _integer(given: Given) -> int | None:
     read: int | None = None
     if isinstance(given, str):
-        read = int(given.strip()) if _WHOLE.fullmatch(given.strip()) else None
+        read = int(given) if _WHOLE.fullmatch(given) else None
     elif isinstance(given, float):
         read = int(given) if given.is_integer() else None
     elif isinstance(given, int) and not isinstance(given, bool):
@@ -143,10 +145,10 @@ def _integer(given: Given) -> int | None:
 def _double(given: Given) -> float | None:
     if isinstance(given, bool) or not isinstance(given, str | int | float):
         return None
-    if isinstance(given, str) and not _NUMBER.fullmatch(given.strip()):
+    if isinstance(given, str) and not _NUMBER.fullmatch(given):
         return None
     try:
-        read = float(given.strip() if isinstance(given, str) else given)
+        read = float(given)
     except OverflowError:
         return None
     return read if math.isfinite(read) else None
