@@ -21,9 +21,9 @@ from muniment.cli import initial
 from muniment.cli.opened import Opened
 from muniment.directory import entries, memberships, resources
 from muniment.repository import acls, agent, creation, object_types, objects, repositories, text
-from muniment.repository.acls import Permission, Principals
 from muniment.repository.content import ContentStore
 from muniment.repository.object_types import Catalogue
+from muniment.repository.principals import Permission, Principals
 from muniment.repository.repositories import Repository
 
 PARTITION, CLIENT, PERSON = "people", "bench-client", "ana"

@@ -8,12 +8,12 @@ from hypothesis import settings
 
 from muniment.db import Database, Half, Instant
 from tests.clock import NOON, Clock
-from tests.properties.lengths import CAMPAIGN
+from tests.properties.lengths import CAMPAIGN, SHARE
 from tests.scenes import NAMES, Loop, Site, World
 from tests.servers import NoPostgres, Postgres, Sqlite, running_postgres
 
 # make campaign asks for it; what takes long by the example says in its own place how many it takes.
-settings.register_profile("campaign", max_examples=5000, deadline=None)
+settings.register_profile("campaign", max_examples=int(5000 * SHARE), deadline=None)
 
 _LONGER = tuple(Path(__file__).parent / folder for folder in ("properties", "campaign"))
 """What ``make test`` runs for a moment, and the campaign for long."""

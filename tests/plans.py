@@ -1,4 +1,4 @@
-"""How SQLite means to look up what is asked: the steps of its plans."""
+"""How the database means to look up what is asked: the steps of its plans."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +9,55 @@ from sqlalchemy.engine import Connection
 from muniment.db import Database
 
 
-def steps(database: Database, question: Callable[[Connection], object]) -> list[tuple[str, list[str]]]:
-    """Ask the question in a snapshot, and give each statement that it sends with the steps of its plan."""
+def steps(
+    database: Database, question: Callable[[Connection], object], *, writes: bool = False
+) -> list[tuple[str, list[str]]]:
+    """Ask the question in a snapshot, or in a transaction that writes, and give each statement that it sends with the
+    steps of its plan."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(_cx: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
+        sent.append((statement, parameters))
+
+    sa.event.listen(database.engine, "before_cursor_execute", note)
+    try:
+        with database.begin() if writes else database.read() as cx:
+            question(cx)
+    finally:
+        sa.event.remove(database.engine, "before_cursor_execute", note)
+    explain, column = ("EXPLAIN QUERY PLAN", 3) if database.dialect == "sqlite" else ("EXPLAIN", 0)
+    with database.begin() as cx:  # PostgreSQL plans a lock only where it may write
+        return [
+            (statement, [row[column] for row in cx.exec_driver_sql(f"{explain} {statement}", parameters)])
+            for statement, parameters in sent
+        ]
+
+
+def work(database: Database, question: Callable[[Connection], object]) -> int:
+    """Ask the question in a snapshot, and count what the database does for it.
+
+    On SQLite these are the steps of its machine, on PostgreSQL the rows that the nodes of the plans give or throw away.
+    """
+    if database.dialect == "postgresql":
+        return sum(_rows(plan) for plan in _analysed(database, question))
+    count = 0
+
+    def step() -> int:
+        nonlocal count
+        count += 1
+        return 0
+
+    with database.read() as cx:
+        driver = cx.get_execution_options()["muniment_driver"]
+        driver.set_progress_handler(step, 1)
+        try:
+            question(cx)
+        finally:
+            driver.set_progress_handler(None, 1)
+    return count
+
+
+def _analysed(database: Database, question: Callable[[Connection], object]) -> list[dict[str, Any]]:
     sent: list[tuple[str, Any]] = []
 
     def note(_cx: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
@@ -22,8 +69,14 @@ def steps(database: Database, question: Callable[[Connection], object]) -> list[
             question(cx)
     finally:
         sa.event.remove(database.engine, "before_cursor_execute", note)
-    with database.read() as cx:
-        return [
-            (statement, [row[3] for row in cx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)])
-            for statement, parameters in sent
+    with database.begin() as cx:
+        explain = "EXPLAIN (ANALYZE, FORMAT JSON)"
+        answers = [
+            cx.exec_driver_sql(f"{explain} {statement}", parameters).scalar_one() for statement, parameters in sent
         ]
+    return [answer[0]["Plan"] for answer in answers]
+
+
+def _rows(node: dict[str, Any]) -> int:
+    own = node["Actual Rows"] + sum(count for name, count in node.items() if name.startswith("Rows Removed"))
+    return int(own * node["Actual Loops"]) + sum(_rows(below) for below in node.get("Plans", ()))

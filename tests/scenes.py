@@ -145,9 +145,9 @@ class World:
         chosen = settings.read(file, {}, (*_QUICK, *self._databases, *overrides), file_must_exist=bool(file))
         return Installation(self.folder, chosen)
 
-    def person(self, *groups: str, member: bool = True) -> Person:
-        """Make a user of partition demo; with ``member``, in the access role by himself."""
-        name, password = f"person-{next(self.numbers)}", secrets.token_urlsafe(12)
+    def person(self, *groups: str, member: bool = True, name: str = "") -> Person:
+        """Make a user of partition demo; with ``member``, in the access role by themselves."""
+        name, password = name or f"person-{next(self.numbers)}", secrets.token_urlsafe(12)
         with self.directory_db.begin() as cx:
             partition = entries.find_partition(cx, self.names, self.partition)
             made = entries.add_user(cx, partition, name, self.clock(), password_hash=self._hashed(password))
@@ -156,6 +156,18 @@ class World:
             if member:
                 resources.add_to_role(cx, resources.by_id(cx, self.resource_id), made)
         return Person(f"{name}@{self.partition}", password)
+
+    def group(self, name: str, *members: Person) -> None:
+        """Make a group of partition demo."""
+        with self.directory_db.begin() as cx:
+            made = entries.add_group(cx, entries.find_partition(cx, self.names, self.partition), name, self.clock())
+            for member in members:
+                memberships.add_member(cx, made, entries.find_user(cx, self.names, member.id))
+
+    def remove_group(self, name: str) -> None:
+        """Delete a group of partition demo."""
+        with self.directory_db.begin() as cx:
+            entries.delete(cx, entries.find_group(cx, self.names, f"{name}@{self.partition}"))
 
     def resource(self, *, activated: bool = False, word: str = "Resource") -> resources.Resource:
         """Register a protected API that admits nobody yet."""
@@ -268,9 +280,9 @@ class Site:
 
     base = "https://muniment.test"
 
-    def __init__(self, world: World, names: str, loop: Loop) -> None:
+    def __init__(self, world: World, names: str, loop: Loop, *overrides: str) -> None:
         self.world = world
-        self.installation = world.settled(names)
+        self.installation = world.settled(names, *overrides)
         self.kind = names
         self.directory_names: DirectoryNames = self.installation.settings.directory.names
         self.names: RepositoryNames = self.installation.settings.repository.names
@@ -342,9 +354,11 @@ class Site:
     def administrator(self) -> str:
         """Give an access token of the administrator for the administration resource."""
         admin = self.world.admin(self.directory_names)
-        if admin.id not in self._tokens:
-            self._tokens[admin.id] = self.ask_token(admin, scope=self.administration_scope).json()["access_token"]
-        return self._tokens[admin.id]
+        if self.administration_scope not in self._tokens:
+            self._tokens[self.administration_scope] = self.ask_token(admin, scope=self.administration_scope).json()[
+                "access_token"
+            ]
+        return self._tokens[self.administration_scope]
 
     @property
     def administration_scope(self) -> str:
@@ -359,6 +373,10 @@ class Site:
         if who.id not in self._tokens:
             self._tokens[who.id] = self.issue(who)["access_token"]
         return {"Authorization": f"Bearer {self._tokens[who.id]}"}
+
+    def forget(self, person: Person) -> None:
+        """Forget the token of whoever bore the person's name before."""
+        self._tokens.pop(person.id, None)
 
     def create(
         self,

@@ -27,7 +27,8 @@ class NoPostgres(Exception):
 class Postgres:
     """A running PostgreSQL; every database in it is made from a template that was migrated once."""
 
-    def __init__(self, port: int, pid: int) -> None:
+    def __init__(self, port: int, pid: int, binaries: Path) -> None:
+        self.binaries = binaries
         self.port = port
         self.pid = pid
         self._templates: dict[tuple[db.Half, ...], str] = {}
@@ -96,12 +97,13 @@ def running_postgres(options: Sequence[str] = _OPTIONS) -> Iterator[Postgres]:
         process = None
         try:
             port = free_port()
-            process = _start(folder, port, options)
+            binaries = _binaries(folder)
+            process = _start(folder, binaries, port, options)
             if not _ready(process, port):
                 if attempt == 1:
                     continue
                 raise NoPostgres(f"PostgreSQL did not start: {(folder / 'log').read_text()[-2000:]}")
-            yield Postgres(port, process.pid)
+            yield Postgres(port, process.pid, binaries)
             return
         finally:
             if process is not None:
@@ -117,7 +119,7 @@ def free_port() -> int:
         return port
 
 
-def _start(folder: Path, port: int, options: Sequence[str]) -> "subprocess.Popen[bytes]":
+def _start(folder: Path, binaries: Path, port: int, options: Sequence[str]) -> "subprocess.Popen[bytes]":
     as_whom: list[str] = []
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         user = _other_user()
@@ -127,7 +129,6 @@ def _start(folder: Path, port: int, options: Sequence[str]) -> "subprocess.Popen
     begin = ["setpriv", *as_whom, "--pdeathsig", "INT"] if shutil.which("setpriv") else []
     if as_whom and not begin:
         raise NoPostgres("As root, setpriv (util-linux) is needed to start PostgreSQL as another user.")
-    binaries = _binaries(folder)
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(folder)}
     made = subprocess.run(
         [

@@ -4,15 +4,16 @@ import uuid
 from pathlib import Path
 
 from muniment.db import Database, Instant
-from muniment.repository import acls, agent, creation, feed, object_types, objects, repositories, text
-from muniment.repository.acls import Permission, Principals
+from muniment.repository import acl_names, acls, agent, creation, feed, object_types, objects, repositories, text
 from muniment.repository.aql import keywords
 from muniment.repository.aql.tree import Expression, Fulltext, Limits, Query
 from muniment.repository.content import StoredContent
 from muniment.repository.feed import FeedPage, Question
 from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
 from muniment.repository.objects import StoredObject
+from muniment.repository.principals import Permission, Principals
 from muniment.repository.properties import Given
+from muniment.repository.refusals import UnknownAcl
 
 MARTA = Principals("marta@staff", frozenset({"editors@staff"}))
 BORIS = Principals("boris@staff")
@@ -68,7 +69,10 @@ class Shelf:
             assert text.finish(cx, job, said, self.now)
 
     def change(self, object_id: str, **given: Given) -> StoredObject:
-        """Change properties as the administrator."""
+        """Change properties as the administrator; an ACL is a built-in one, or Marta's."""
+        name = str(given.get("acl_name", acls.PUBLIC))
+        if name not in (acls.PRIVATE, acls.PUBLIC) and not acl_names.is_id(name):
+            given["acl_name"] = acl_names.write(MARTA.id, name)
         with self.database.begin() as cx:
             return objects.change(cx, self.repository, self.catalogue, ADMINISTRATOR, object_id, given, self.now)
 
@@ -78,14 +82,15 @@ class Shelf:
             objects.delete(cx, self.repository, ADMINISTRATOR, object_id, self.now)
 
     def acl(self, name: str, **entries: Permission) -> None:
-        """Make an ACL, or replace the entries of the one there is."""
+        """Make an ACL of Marta's, or replace the entries of the one there is."""
         spelled = {key.replace("_at_", "@"): permission for key, permission in entries.items()}
         with self.database.begin() as cx:
-            known = {acl.name: acl for acl in acls.every(cx, self.repository.id, ADMINISTRATOR)}
-            if name in known:
-                acls.change(cx, known[name], ADMINISTRATOR, spelled, self.now)
-            else:
+            try:
+                known = acls.named(cx, self.repository.id, name, MARTA)
+            except UnknownAcl:
                 acls.add(cx, self.repository.id, name, MARTA, spelled, self.now)
+            else:
+                acls.change(cx, known, ADMINISTRATOR, spelled, self.now)
 
     def page(self, caller: Principals, asked: str | Expression, items: int = 100, number: int = 1) -> FeedPage:
         """Search as a caller, by keywords or by an expression."""

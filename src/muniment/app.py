@@ -2,13 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import msgspec
 import structlog
-from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -17,16 +16,19 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from muniment.db import Busy, Database, Instant
-from muniment.directory import grants, system, tickets
+from muniment.directory import grants, identities, system, tickets, tokens
 from muniment.directory.endpoints import routes as directory_routes
 from muniment.directory.endpoints import spelling as directory_spelling
 from muniment.directory.half import Directory
 from muniment.directory.passwords import Gate
 from muniment.directory.refusals import AccessEnded, DeadToken, UnknownResource, UnparseableToken, WrongResource
+from muniment.directory.tokens import SweepPlace
+from muniment.events import Recorder
 from muniment.front import health, pages
 from muniment.front.halves import Halves
 from muniment.installation import Installation
-from muniment.repository.callers import Callers, Verify
+from muniment.repository.bearers import Identify
+from muniment.repository.callers import ATTRIBUTES, Ask, Attributes, Callers
 from muniment.repository.content import ContentStore
 from muniment.repository.endpoints import routes as repository_routes
 from muniment.repository.endpoints import spelling as repository_spelling
@@ -43,12 +45,14 @@ from muniment.web.addresses import Addresses
 from muniment.web.answers import Said
 from muniment.web.decisions import Desk
 from muniment.web.transport import Transport
+from muniment.web.witness import Witness, tell_counts
 
 log = structlog.get_logger("muniment.app")
 
 _PURGE_SECONDS = 30
-_PURGE_ROWS = 50
-_PURGE_PAUSE = 0.05
+_PURGE_ROWS = 200
+_PURGE_REST = 6.0
+"""How many rows one transaction of the purge removes, and how many times as long as it took the purge then rests."""
 _DAY_SECONDS = 86_400
 
 
@@ -65,10 +69,13 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
     """
     halves = Halves(Installation(data, settings), clock, reader)
 
+    recorder = Recorder(halves.installation.events, halves.installation.counts)
+
     @asynccontextmanager
     async def lifespan(application: Starlette) -> AsyncIterator[None]:
         async with AsyncExitStack() as closing:
-            application.state.addresses = Addresses(await _open(halves, closing))
+            _meanwhile(tell_counts(recorder, clock), closing)
+            application.state.addresses = Witness(Addresses(await _open(halves, closing)), recorder, clock)
             yield
 
     opened = Starlette(lifespan=lifespan)
@@ -138,7 +145,7 @@ def _open_repository(halves: Halves, closing: AsyncExitStack) -> RepositoryHalf:
     installation = halves.installation
     options = installation.settings.repository
     database = Database(installation.database_url("repository"))
-    desk = Desk(database)
+    desk = Desk(database, question_seconds=options.question_seconds)
     closing.callback(desk.close)
     check_schema(database, "repository")
     closing.callback(halves.close_indexes)
@@ -150,22 +157,40 @@ def _open_repository(halves: Halves, closing: AsyncExitStack) -> RepositoryHalf:
 def _callers(halves: Halves) -> Callers:
     settings = halves.installation.settings
     names, options = settings.directory.names, settings.repository
-    member_of = names.attributes.get("memberOf", "memberOf")
+    attributes = Attributes(*(names.attributes.get(ours, ours) for ours in ATTRIBUTES))
     if options.tokeninfo_url or halves.directory is None:
         return Callers.over_http(
-            options.tokeninfo_url, options.tokeninfo_ca_file, options.administrators, names.dn_suffix, member_of
+            options.tokeninfo_url, options.tokeninfo_ca_file, options.administrators, names.dn_suffix, attributes
         )
-    return Callers.in_process(in_process(halves.directory), options.administrators, names.dn_suffix, member_of)
+    desk = halves.directory.desk
+    off_loop = None if desk.database.dialect == "sqlite" else desk.off_loop
+    return Callers.in_process(
+        in_process(halves.directory),
+        options.administrators,
+        names.dn_suffix,
+        attributes,
+        off_loop,
+        bearing(desk.database, settings),
+    )
 
 
-def in_process(directory: Directory) -> Verify:
-    """Make tokeninfo of the directory in this process the way callers are verified: no socket, the same document."""
+def bearing(directory: Database, settings: Settings) -> Identify:
+    """Make what asks the directory's database who bears a name now."""
 
-    async def verify(token: str, resource_id: str) -> bytes:
+    def identify(ids: Collection[str]) -> Mapping[str, str]:
+        with directory.read() as cx:
+            return identities.of(cx, settings.directory.names, ids)
+
+    return identify
+
+
+def in_process(directory: Directory) -> Ask:
+    """Make tokeninfo of the directory in this process the way callers are known: no socket, the same document."""
+
+    def ask(token: str, resource_id: str) -> bytes:
         try:
-            info = await directory.desk.read(
-                grants.tokeninfo, directory.options, directory.memory, token, resource_id, directory.clock()
-            )
+            with directory.desk.database.read() as cx:
+                info = grants.tokeninfo(cx, directory.options, directory.memory, token, resource_id, directory.clock())
         except DeadToken as refusal:
             raise NotSignedIn("The token has expired or was revoked.") from refusal
         except (UnparseableToken, WrongResource, AccessEnded) as refusal:
@@ -176,7 +201,7 @@ def in_process(directory: Directory) -> Verify:
             ) from refusal
         return msgspec.json.encode(info)
 
-    return verify
+    return ask
 
 
 def _shape(settings: Settings) -> Callable[[Request, Said, str], Response]:
@@ -198,18 +223,29 @@ def _shape(settings: Settings) -> Callable[[Request, Said, str], Response]:
 
 
 async def _purge(directory: Directory) -> None:
-    """Drop what has expired, a few rows at a time, so that no table grows without bound and no write waits long."""
+    """Drop what is over, a few rows at a time, so that no table grows without bound and nobody waits long.
+
+    It works off the loop: SQLite's work on rows then delays nobody who does not write.
+    """
+    swept = tokens.SWEEP_START
     while True:
         await asyncio.sleep(_PURGE_SECONDS)
         try:
-            while await directory.desk.write(_purge_some, directory.clock()) >= _PURGE_ROWS:
-                await asyncio.sleep(_PURGE_PAUSE)
+            removed = _PURGE_ROWS
+            while removed >= _PURGE_ROWS:
+                began = time.monotonic()
+                removed, swept = await directory.desk.off_loop(
+                    _purge_some, directory.desk.database, swept, directory.clock()
+                )
+                await asyncio.sleep(_PURGE_REST * (time.monotonic() - began))
         except (Busy, SQLAlchemyError) as error:
             log.warning("purge put off", reason=type(error).__name__)
 
 
-def _purge_some(cx: Connection, at: Instant) -> int:
-    return max(grants.forget(cx, at, _PURGE_ROWS), tickets.purge(cx, at, _PURGE_ROWS))
+def _purge_some(database: Database, swept: SweepPlace, at: Instant) -> tuple[int, SweepPlace]:
+    with database.begin() as cx:
+        removed, swept = grants.forget(cx, swept, at, _PURGE_ROWS)
+        return max(removed, tickets.purge(cx, at, _PURGE_ROWS)), swept
 
 
 async def _watch_certificate(halves: Halves) -> None:

@@ -6,7 +6,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -14,7 +14,9 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
+
+from muniment.troubles import Trouble, trouble
 
 Half = Literal["directory", "repository"]
 Instant = int
@@ -29,6 +31,11 @@ _LIVELY_SECONDS = 2.0
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.0005, 0.005
 _SHORT_WAITS = 0.05
 """Seconds between two tries to begin a write transaction, and how long the short ones go on."""
+
+_PAGES_AT_A_TIME = 1024
+
+_STEPS_BETWEEN_LOOKS = 20_000
+"""How many steps SQLite takes between two looks at the clock, where a time is set: about half a millisecond."""
 
 _CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -130,9 +137,15 @@ class Database:
             raise
         return Writing(self._writes_on, self._written)
 
-    def read(self) -> AbstractContextManager[Connection]:
-        """Open a read-only snapshot: every statement in the block sees the same state."""
-        return _Snapshot(self._engine, self._readers) if self.dialect == "sqlite" else self._read_postgresql()
+    def read(self, *, within: float | None = None) -> AbstractContextManager[Connection]:
+        """Open a read-only snapshot: every statement in the block sees the same state.
+
+        ``within`` is how many seconds it may take: on SQLite all that is asked in the block together, on PostgreSQL
+        each statement. A statement that takes longer is stopped. Raises Busy.
+        """
+        if self.dialect == "sqlite":
+            return _Snapshot(self._engine, self._readers, within)
+        return self._read_postgresql(within)
 
     def watch(self) -> "Watch":
         """Begin to watch what is committed, whoever commits it."""
@@ -172,10 +185,12 @@ class Database:
                 kept.pop().close()
 
     @contextmanager
-    def _read_postgresql(self) -> Iterator[Connection]:
+    def _read_postgresql(self, within: float | None) -> Iterator[Connection]:
         with _named(), self._engine.connect() as connection:
             connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
+                if within is not None:
+                    connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, int(within * 1000))}")
                 yield connection
 
 
@@ -241,9 +256,10 @@ class _Snapshot:
     """A snapshot of SQLite on a connection kept from one read to the next: SQLAlchemy's taking one out of the pool, and
     putting it back, costs more than a look-up."""
 
-    def __init__(self, engine: Engine, kept: deque[Connection]) -> None:
+    def __init__(self, engine: Engine, kept: deque[Connection], within: float | None) -> None:
         self._engine = engine
         self._kept = kept
+        self._within = within
 
     def __enter__(self) -> Connection:
         try:
@@ -253,10 +269,15 @@ class _Snapshot:
                 self._connection = _kept(self._engine)
         self._driver = _driver(self._connection)
         self._driver.execute("BEGIN")
+        if self._within is not None:
+            until = time.monotonic() + self._within
+            self._driver.set_progress_handler(lambda: time.monotonic() > until, _STEPS_BETWEEN_LOOKS)
         return self._connection
 
     def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         failed = isinstance(error, DBAPIError)
+        if self._within is not None:
+            self._driver.set_progress_handler(None, 0)
         self._driver.rollback()
         if failed or len(self._kept) >= _KEPT_READERS:
             self._connection.close()
@@ -364,6 +385,21 @@ class Prepared:
         return self._compiled[dialect.name]
 
 
+def copy_sqlite(connection: Connection, file: Path) -> None:
+    """Copy what a read sees of SQLite into a file, page by page, while others write (SQLite's online backup).
+
+    The read must have begun: its snapshot is what is copied.
+    """
+    source = _driver(connection)
+    with _named(), closing(sqlite3.connect(file)) as target:
+        try:
+            source.backup(target, pages=_PAGES_AT_A_TIME)
+            # A copy is one file; who opens it chooses its journal again.
+            target.execute("PRAGMA journal_mode=DELETE")
+        except sqlite3.Error as error:
+            raise DBAPIError.instance("backup", None, error, sqlite3.Error, hide_parameters=True) from error
+
+
 def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
     engine = sa.create_engine(
         url,
@@ -418,7 +454,7 @@ def _begin_writing(connection: Connection, until: float) -> None:
             _on_driver(connection, "BEGIN IMMEDIATE")
         except DBAPIError as error:
             now = time.monotonic()
-            if now > until or _trouble(error) is not _BUSY:
+            if now > until or trouble(error) != "busy":
                 raise
             time.sleep(_SHORTEST_WAIT if now - began < _SHORT_WAITS else _LONGEST_WAIT)
         else:
@@ -443,48 +479,20 @@ def _named() -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        trouble = _trouble(error)
-        if trouble is None:
+        kind = trouble(error)
+        if kind is None:
             raise
-        raise type(trouble)(*trouble.args) from error
+        refusal, sentence = _SAID_OF[kind]
+        raise refusal(sentence) from error
     except sa.exc.TimeoutError as error:
         raise Busy("Every connection to the database is in use.") from error
 
 
-def _trouble(error: DBAPIError) -> Busy | None:
-    if isinstance(error.orig, sqlite3.Error):
-        return _SQLITE_TROUBLE.get(error.orig.sqlite_errorcode & 0xFF)  # the low byte is the primary code
-    state = getattr(error.orig, "sqlstate", None)
-    if state is not None:
-        return _POSTGRESQL_TROUBLE.get(state) or _POSTGRESQL_TROUBLE.get(state[:2])
-    return _GONE if isinstance(error, OperationalError) else None
-
-
-_BUSY = Busy("The database is busy with other writes.")
-_GONE = Busy("The database cannot be reached at the moment.")
-_FULL = Unwritable("The database cannot be written: its disk is full.")
-_READ_ONLY = Unwritable("The database cannot be written: it is read-only.")
-_BROKEN = Unwritable("The database cannot be written: its disk reports an error.")
-
-_SQLITE_TROUBLE = {
-    sqlite3.SQLITE_BUSY: _BUSY,
-    sqlite3.SQLITE_LOCKED: _BUSY,
-    sqlite3.SQLITE_FULL: _FULL,
-    sqlite3.SQLITE_READONLY: _READ_ONLY,
-    sqlite3.SQLITE_IOERR: _BROKEN,
-    sqlite3.SQLITE_CANTOPEN: _GONE,
-}
-# Appendix A of PostgreSQL's manual; two characters are a whole class.
-_POSTGRESQL_TROUBLE = {
-    "40P01": _BUSY,
-    "55P03": _BUSY,
-    "57014": _BUSY,
-    "53100": _FULL,
-    "25006": _READ_ONLY,
-    "58030": _BROKEN,
-    "53300": _GONE,
-    "57P01": _GONE,
-    "57P02": _GONE,
-    "57P03": _GONE,
-    "08": _GONE,
+_SAID_OF: Mapping[Trouble, tuple[type[Busy], str]] = {
+    "busy": (Busy, "The database is busy with other writes."),
+    "long": (Busy, "This takes the database longer than one request may take."),
+    "gone": (Busy, "The database cannot be reached at the moment."),
+    "full": (Unwritable, "The database cannot be written: its disk is full."),
+    "read-only": (Unwritable, "The database cannot be written: it is read-only."),
+    "broken": (Unwritable, "The database cannot be written: its disk reports an error."),
 }

@@ -9,6 +9,9 @@ from muniment.db import Half
 from muniment.settings import Settings
 from muniment.web.transport import base_address
 
+UNFINISHED_RESTORE = "restore.unfinished"
+"""The file in a data folder that says that the folder holds a part of a backup only."""
+
 
 class Installation(msgspec.Struct, frozen=True):
     """One data folder with the settings that hold for it: where everything lies."""
@@ -50,6 +53,16 @@ class Installation(msgspec.Struct, frozen=True):
     def gate(self) -> Path:
         """The folder of the slots that bound password checks over all processes."""
         return self.data / "gate"
+
+    @property
+    def events(self) -> Path:
+        """The file of security events."""
+        return self.data / "events.log"
+
+    @property
+    def counts(self) -> Path:
+        """The file in which a server's processes count refused sign-ins."""
+        return self.data / "events.counts"
 
     @property
     def lock(self) -> Path:

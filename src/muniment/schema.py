@@ -1,6 +1,9 @@
 """Is a database at this release's schema, and how does it get there? One history of migrations a half (Alembic)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import alembic.command
 import alembic.config
@@ -18,12 +21,11 @@ class SchemaMismatch(Exception):
 def migrate(database: Database, half: Half) -> None:
     """Bring the half's tables to this release's schema. Raises SchemaMismatch for a newer database."""
     config = _alembic(half)
-    with database.engine.connect() as connection:
-        revision = _revision(connection, half)
-        script = alembic.script.ScriptDirectory.from_config(config)
-        if revision is not None and revision not in {known.revision for known in script.walk_revisions()}:
+    with database.engine.connect() as connection, _unreferenced(connection):
+        at = revision(connection, half)
+        if at is not None and not knows(half, at):
             raise SchemaMismatch(
-                f"The {half} database is at schema {revision}, made by a newer release: "
+                f"The {half} database is at schema {at}, made by a newer release: "
                 "run that release, or restore a backup made before it."
             )
         config.attributes["connection"] = connection
@@ -35,17 +37,46 @@ def check_schema(database: Database, half: Half) -> None:
     """Raise SchemaMismatch unless the half's tables are at this release's schema."""
     head = alembic.script.ScriptDirectory.from_config(_alembic(half)).get_current_head()
     with database.engine.connect() as connection:
-        revision = _revision(connection, half)
-    if revision != head:
+        at = revision(connection, half)
+    if at != head:
         raise SchemaMismatch(
-            f"The {half} database is at schema {revision or 'none'}, this release works with {head}: "
+            f"The {half} database is at schema {at or 'none'}, this release works with {head}: "
             "run 'muniment migrate' first."
         )
+
+
+def revision(connection: Connection, half: Half) -> str | None:
+    """Say which revision the half's tables are at; None where there are none."""
+    context = alembic.runtime.migration.MigrationContext.configure(
+        connection, opts={"version_table": version_table(half)}
+    )
+    return context.get_current_revision()
+
+
+def knows(half: Half, revision: str) -> bool:
+    """Say whether a revision is one of this release's, or of one before it."""
+    script = alembic.script.ScriptDirectory.from_config(_alembic(half))
+    return revision in {known.revision for known in script.walk_revisions()}
 
 
 def version_table(half: Half) -> str:
     """Name the table that holds the half's schema revision."""
     return f"{half}_schema"
+
+
+@contextmanager
+def _unreferenced(connection: Connection) -> Iterator[None]:
+    """Let a table of SQLite be made anew while others refer to it, which no transaction can begin to allow."""
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    driver.execute("PRAGMA foreign_keys=OFF")
+    try:
+        yield
+    finally:
+        driver.rollback()
+        driver.execute("PRAGMA foreign_keys=ON")
 
 
 def _alembic(half: Half) -> alembic.config.Config:
@@ -54,10 +85,3 @@ def _alembic(half: Half) -> alembic.config.Config:
     config.set_main_option("path_separator", "os")
     config.attributes["half"] = half
     return config
-
-
-def _revision(connection: Connection, half: Half) -> str | None:
-    context = alembic.runtime.migration.MigrationContext.configure(
-        connection, opts={"version_table": version_table(half)}
-    )
-    return context.get_current_revision()

@@ -76,9 +76,9 @@ _PATHS: Mapping[str, Json] = {
     "resource_id": {"enum": [Prop.RESOURCE, Prop.IDLE_RESOURCE, "x"]},
     "page": {"enum": ["settings.md", "decisions/0001-the-stack.md", "../pyproject.toml"]},
     "rest": {"type": "string"},
+    "acl": {"enum": [Prop.ACL, "public", "private", "nobody's", "4500000000000001"]},
 }
 _NAMES: Mapping[str, Json] = {
-    "acls": {"enum": [Prop.ACL, "public", "private", "nobody's"]},
     "types": {"enum": ["document", "cabinet", "spaceship"]},
     "static": {"enum": ["style.css", "icon.svg", "x.css"]},
 }
@@ -330,8 +330,8 @@ def _takes() -> Iterable[tuple[str, Json]]:
     yield f"PUT {one}/permission-set", named
     yield f"GET {below}/acls", {"query": _PAGING}
     yield f"POST {below}/acls", named
-    yield f"GET {below}/acls/{{name}}", {}
-    yield f"POST {below}/acls/{{name}}", named
-    yield f"DELETE {below}/acls/{{name}}", {"query": ("force",)}
+    yield f"GET {below}/acls/{{acl}}", {}
+    yield f"POST {below}/acls/{{acl}}", named
+    yield f"DELETE {below}/acls/{{acl}}", {"query": ("force",)}
     yield f"GET {below}/types", {"query": _PAGING}
     yield f"GET {below}/types/{{name}}", {}

@@ -200,7 +200,7 @@ class Stage:
         self.http.cookies.clear()
         page = _ok(self.http.get("/dirws/login"))
         self._values[Prop.CSRF] = _marked(page)
-        self.cookies["login"] = f"muniment_ticket_form={page.cookies['muniment_ticket_form']}"
+        self.cookies["login"] = f"__Host-muniment_ticket_form={page.cookies['__Host-muniment_ticket_form']}"
 
     def _console(self) -> None:
         self._sign_in_page()
@@ -208,7 +208,7 @@ class Stage:
         form = {"csrf": self._values[Prop.CSRF], "RFA": "", "username": admin.id, "password": admin.password}
         signed_in = self.http.post("/dirws/login", data=form)
         assert signed_in.status_code == 303, signed_in.text
-        self.cookies["console"] = f"muniment_ticket={signed_in.cookies['muniment_ticket']}"
+        self.cookies["console"] = f"__Host-muniment_ticket={signed_in.cookies['__Host-muniment_ticket']}"
         self._values[Prop.TICKET_CSRF] = _marked(_ok(self.http.get("/dirws/console/system-attributes")))
         self.http.cookies.clear()
 
@@ -291,6 +291,9 @@ class Answer:
 
     def fault(self) -> str:
         """Say what is wrong with it; nothing when nothing is."""
+        without_body = not self.body and self.headers.get("content-length", "0") != "0"  # as to HEAD
+        if self.status == 501 and (without_body or b"Transfer-Encoding" in self.body):
+            return ""
         if self.status >= 500 and not (self.status == 503 and self.headers.get("retry-after", "").isdigit()):
             return f"{self.status} {self.body[:300]!r}"
         if self._ours and self.headers.get("x-content-type-options") != "nosniff":

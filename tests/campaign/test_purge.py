@@ -3,14 +3,17 @@
 import statistics
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from muniment import app
 from muniment.db import SECOND, Database, Instant
-from muniment.directory import grants
+from muniment.directory import grants, tokens
+from tests.campaign.house import PATIENCE, ServedHouse, until
 from tests.conftest import Fresh
+from tests.e2e.processes import Server
 from tests.unit.directory.office import Office
 
 DEAD = 1_000_000
@@ -25,7 +28,7 @@ _DIGEST = {"sqlite": "randomblob(32)", "postgresql": "sha256(convert_to(:salt ||
 
 
 def fill(database: Database, office: Office, dead: Instant) -> None:
-    """Make a million grants that died long ago, each with an access token."""
+    """Make a million grants that ended long ago, each with an access token."""
     numbers, digest = _FILL[database.dialect], _DIGEST[database.dialect]
     salt = {} if database.dialect == "sqlite" else {"salt": "refresh"}
     with database.begin() as cx:
@@ -108,25 +111,25 @@ def test_a_million_dead_tokens_go_in_small_bites_while_work_goes_on(fresh: Fresh
     for _ in range(PACED):
         bite = time.perf_counter()
         with database.begin() as cx:
-            assert grants.forget(cx, now, app._PURGE_ROWS) == app._PURGE_ROWS
+            assert tokens.purge(cx, now, app._PURGE_ROWS) == app._PURGE_ROWS
         longest = max(longest, time.perf_counter() - bite)
-        time.sleep(app._PURGE_PAUSE)
+        time.sleep(app._PURGE_REST * (time.perf_counter() - bite))
     stop.set()
     worker.join()
-    left = DEAD - PACED * app._PURGE_ROWS
+    left = 2 * DEAD - PACED * app._PURGE_ROWS
     while left > 0:
         with database.begin() as cx:
-            gone = grants.forget(cx, now, LARGER)
+            gone = tokens.purge(cx, now, LARGER)
         assert gone == min(left, LARGER)
         left -= gone
     with database.begin() as cx:
-        assert grants.forget(cx, now, LARGER) == 0
+        assert grants.forget(cx, tokens.SWEEP_START, now, LARGER) == (0, tokens.SWEEP_START)
     assert rows(database) <= empty + len(idle) + len(during) + 10
     office.info(living.access_token, now)
     assert len(during) > PACED / 10, "work went on between the bites"
     assert max(during) < 5000, "nobody waits as long as for a whole purge"
     print(
-        f"{database.dialect}: bites of {app._PURGE_ROWS} grants of {DEAD}, the longest {longest * 1000:.0f} ms; "
+        f"{database.dialect}: bites of {app._PURGE_ROWS} rows of {2 * DEAD}, the longest {longest * 1000:.0f} ms; "
         f"verify and refresh p50 {statistics.median(idle):.2f} -> {statistics.median(during):.2f} ms, "
         f"p99 {p99(idle):.2f} -> {p99(during):.2f} ms ({p99(during) / p99(idle):.1f}x, {len(during)} pairs)"
     )
@@ -140,3 +143,74 @@ def test_a_million_dead_tokens_go_in_small_bites_while_work_goes_on(fresh: Fresh
     print(f"{database.dialect}: {full >> 20} MiB when full, {again >> 20} MiB when filled again")
     assert again < {"sqlite": 1.1, "postgresql": 1.6}[database.dialect] * full, "freed room is not used again"
     database.close()
+
+
+def one_grant(database: Database, dead: Instant) -> None:
+    """Make a grant that ended long ago, with a million access tokens."""
+    numbers, digest = _FILL[database.dialect], _DIGEST[database.dialect]
+    salt = {} if database.dialect == "sqlite" else {"salt": "one"}
+    with database.begin() as cx:
+        cx.execute(
+            sa.text(
+                "INSERT INTO grants (id, user_id, client_id, resource_id, refresh_digest, refresh_expires, created)"
+                " VALUES (900000, 1, 1, 'r', :refresh, :dead_at, :dead_at)"
+            ),
+            {"refresh": b"of the grant", "dead_at": dead},
+        )
+        cx.execute(
+            sa.text(
+                f"{numbers} INSERT INTO access_tokens (digest, id, grant_id, issued, expires)"
+                f" SELECT {digest}, 'id-' || i, 900000, :dead_at, :dead_at - i FROM n"
+            ),
+            {"dead": DEAD, "dead_at": dead, **salt},
+        )
+
+
+def health(server: Server, seconds: float) -> list[float]:
+    """Ask for /health/live without pause, and say how long each answer took, in milliseconds."""
+    took, until_then = list[float](), time.perf_counter() + seconds
+    with server.client() as http:
+        while time.perf_counter() < until_then:
+            began = time.perf_counter()
+            assert http.get("/health/live").status_code == 200
+            took.append((time.perf_counter() - began) * 1000)
+    return took
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(600)
+def test_a_grant_of_a_million_tokens_is_purged_and_health_answers_as_ever(
+    tmp_path: Path, fresh: Fresh, now: Instant
+) -> None:
+    """failures A25, failures C3: through a real server; p99 of /health/live is printed beside 1.5 times its idle value.
+
+    What is asserted: every answer is 200, rows go while they are asked for, and no transaction takes more of them than
+    its bound.
+    """
+    house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
+    database = Database(house.urls[0])
+    one_grant(database, app.now() - 10 * 86_400 * SECOND)
+    with house.served() as server:
+        health(server, 2)
+        idle = health(server, 15)
+        assert tokens_of(database) == DEAD, "the purge has not begun"
+        until(lambda: tokens_of(database) < DEAD, "the purge begins", PATIENCE)
+        before, began = tokens_of(database), time.perf_counter()
+        during = health(server, 20)
+        removed, took = before - tokens_of(database), time.perf_counter() - began
+        assert removed >= 50 * app._PURGE_ROWS
+    with database.begin() as cx:
+        assert tokens.purge(cx, app.now(), app._PURGE_ROWS) == app._PURGE_ROWS
+    print(
+        f"{database.dialect}: {removed} rows of one grant in {took:.0f} s, {app._PURGE_ROWS} at a time; /health/live "
+        f"p50 {statistics.median(idle):.2f} -> {statistics.median(during):.2f} ms, "
+        f"p99 {p99(idle):.2f} -> {p99(during):.2f} ms: {p99(during) / p99(idle):.2f}x (bound 1.5x), "
+        f"longest {max(idle):.0f} -> {max(during):.0f} ms"
+    )
+    database.close()
+
+
+def tokens_of(database: Database) -> int:
+    """Count the access tokens of that grant."""
+    with database.read() as cx:
+        return int(cx.exec_driver_sql("SELECT count(*) FROM access_tokens WHERE grant_id = 900000").scalar() or 0)

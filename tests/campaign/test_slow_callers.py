@@ -19,6 +19,9 @@ from tests.e2e.processes import Server
 
 CALLERS = 100
 ROUNDS = 100
+MANY = ("--set", "repository.max_downloads=200", "--set", "repository.max_uploads=200")
+"""One caller sends all of them here: their own caps would refuse most."""
+
 ENOUGH = 12 << 20
 """Bytes of an answer that no socket's buffers hold."""
 
@@ -83,7 +86,15 @@ def p99(values: list[float]) -> float:
 @pytest.mark.parametrize("how", ["head", "body", "form", "reader"])
 def test_a_hundred_stalled_callers_leave_service_to_the_others(tmp_path: Path, how: str) -> None:
     house = ServedHouse(tmp_path)
-    with house.served("--set", "web.header_seconds=600", "--set", "web.body_pause_seconds=600") as server:
+    patient = (
+        "--set",
+        "web.header_seconds=600",
+        "--set",
+        "web.body_pause_seconds=600",
+        "--set",
+        "web.slow_seconds=600",
+    )
+    with house.served(*MANY, *patient) as server:
         visitor = Visitor(server, house.world)
         assert visitor.create("small", b"x").status_code == 201
         assert visitor.create("large", b"y" * ENOUGH).status_code == 201
@@ -112,7 +123,7 @@ def test_a_hundred_stalled_callers_leave_service_to_the_others(tmp_path: Path, h
 def test_stalled_callers_are_cut_off_in_time(tmp_path: Path) -> None:
     """Whoever sends nothing for as long as the settings allow loses his connection, and nothing of his is kept."""
     house = ServedHouse(tmp_path)
-    with house.served("--set", "web.header_seconds=2", "--set", "web.body_pause_seconds=2") as server:
+    with house.served(*MANY, "--set", "web.header_seconds=2", "--set", "web.body_pause_seconds=2") as server:
         visitor = Visitor(server, house.world)
         assert visitor.create("large", b"y" * ENOUGH).status_code == 201
         (large,) = visitor.kept

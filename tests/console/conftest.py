@@ -50,7 +50,7 @@ class Scene:
             self.client_id = client.name
         self.app = Transport(
             Starlette(routes=routes.routes(self.directory)),
-            WebOptions(base_address="https://muniment.test"),
+            WebOptions(base_address="https://muniment.test", trusted_proxies=("127.0.0.1",)),
             guarded=["/dirws"],
             enforced=self._enforced,
             shape=spelling.shape(self.names),
@@ -66,9 +66,10 @@ class Scene:
     async def _enforced(self) -> bool:
         return await self.directory.desk.read(system.enforce_ssl)
 
-    def new_browser(self, base: str = "https://muniment.test") -> httpx.Client:
-        """Give a browser without cookies."""
-        return httpx.Client(transport=self.wire, base_url=base, headers={"Accept": "text/html"})
+    def new_browser(self, base: str = "https://muniment.test", address: str = "192.0.2.1") -> httpx.Client:
+        """Give a browser without cookies, at an address."""
+        headers = {"Accept": "text/html", "X-Forwarded-For": address}
+        return httpx.Client(transport=self.wire, base_url=base, headers=headers)
 
     def shown_id(self, user: Entry) -> str:
         """Write a user's id."""

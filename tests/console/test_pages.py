@@ -30,7 +30,8 @@ def _value(scene: Scene, name: str) -> str | None:
 @pytest.mark.parametrize("address", PAGES)
 def test_who_is_not_signed_in_is_led_to_the_sign_in_page(scene: Scene, address: str) -> None:
     answer = scene.browser.get(address)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/dirws/login?RFA=")
+    page = address.removeprefix("/dirws")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/dirws/login?RFA=&page={page}")
     assert "to Directory Administration" in scene.open(answer.headers["location"]).text
 
 

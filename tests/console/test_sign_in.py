@@ -9,17 +9,22 @@ from dataclasses import replace
 
 import httpx
 import pytest
+from msgspec import structs
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
-from muniment.db import SECOND
+from muniment.db import SECOND, Instant
 from muniment.directory import entries, resources, system, tickets
-from muniment.directory.endpoints import routes
+from muniment.directory.endpoints import routes, spelling
+from muniment.directory.line import Asker
 from muniment.directory.options import DirectoryOptions
+from muniment.web.options import WebOptions
 from muniment.web.refusals import Overloaded
+from muniment.web.transport import Transport
 from tests.console.conftest import HASH, OPTIONS, PASSWORD, Page, Scene
+from tests.scenes import InProcess
 
-COOKIE = "muniment_ticket"
+COOKIE = "__Host-muniment_ticket"
 
 
 def _ticket(browser: httpx.Client) -> str:
@@ -76,7 +81,7 @@ def test_the_cookie_is_for_this_server_and_out_of_reach_of_scripts(scene: Scene)
     }
     assert {"secure", "httponly"} <= attributes.keys()
     assert attributes["samesite"].lower() == "lax"
-    assert attributes["path"] == "/dirws"
+    assert attributes["path"] == "/"
     assert attributes["max-age"] == str(OPTIONS.ticket_seconds)
     assert "domain" not in attributes
 
@@ -119,7 +124,7 @@ def _refused_reasons(scene: Scene) -> dict[str, tuple[str, str]]:
                 entries.set_locked(cx, user, True, scene.clock())
             if name == "paused":
                 far = scene.clock() + OPTIONS.lockout_seconds * SECOND
-                entries.count_failures(cx, user.id, 10, far, scene.clock())
+                entries.note_sign_in(cx, user.id, f'{{"":[10,{far}]}}', "{}", scene.clock())
     return {
         "wrong password": ("ann@demo", "wrong"),
         "no password": ("ann@demo", ""),
@@ -142,9 +147,9 @@ def test_every_reason_to_refuse_is_the_same_page_after_one_check_of_a_password(
     checks = Counter[str]()
     check = scene.directory.gate.check
 
-    def counted(stored: str | None, password: str) -> Future[bool]:
+    def counted(stored: str | None, password: str, asker: Asker, now: Instant) -> Future[bool]:
         checks["checks"] += 1
-        return check(stored, password)
+        return check(stored, password, asker, now)
 
     monkeypatch.setattr(scene.directory.gate, "check", counted)
     seen = {}
@@ -190,7 +195,7 @@ def test_too_many_wrong_passwords_pause_the_form_and_the_grant_alike(scene: Scen
 
 
 def test_too_many_at_once_is_a_page_that_says_when_to_try_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_stored: str | None, _password: str) -> Future[bool]:
+    def full(_stored: str | None, _password: str, _asker: Asker, _now: Instant) -> Future[bool]:
         raise Overloaded("Too many people are signing in.", 3)
 
     monkeypatch.setattr(scene.directory.gate, "check", full)
@@ -218,7 +223,7 @@ def test_a_form_that_is_not_ours_is_refused(scene: Scene, how: str) -> None:
     elif how == "no mark":
         typed["m_csrf"] = ""
     elif how == "cookie alone":
-        typed["m_csrf"] = browser.cookies["muniment_ticket_form"]
+        typed["m_csrf"] = browser.cookies["__Host-muniment_ticket_form"]
     else:
         headers["Sec-Fetch-Site"] = "cross-site" if how == "another site" else "same-site"
     answer = page.send(browser, headers=headers, typed=typed)
@@ -231,7 +236,7 @@ def test_a_form_from_before_the_sign_in_is_worth_nothing_after_it(scene: Scene) 
     before = scene.open(f"/dirws/login?RFA={scene.resource.id}")
     fields = dict(before.forms()[0].form_values())
     assert before.send(scene.browser, m_username="ann@demo", m_password=PASSWORD).status_code == 303
-    assert "muniment_ticket_form" not in scene.browser.cookies
+    assert "__Host-muniment_ticket_form" not in scene.browser.cookies
     answer = scene.browser.post("/dirws/login", data={"sign_out": "1", "m_csrf": str(fields["m_csrf"])})
     assert answer.status_code == 403
     assert "As ann@demo" in scene.open().text
@@ -362,10 +367,136 @@ def test_links_keep_to_the_path_of_the_base_address(scene: Scene) -> None:
 
     page = scene.open_served_by(below)
     assert page.forms()[0].action == "/inner/dirws/login"
-    assert "Path=/inner/dirws;" in page.response.headers["set-cookie"]
+    named = structs.replace(OPTIONS, names=structs.replace(OPTIONS.names, ticket_cookie="Own"))
+    inner = Starlette(routes=routes.routes(replace(scene.directory, options=named)))
+    assert "Path=/inner/dirws;" in scene.open_served_by(below).response.headers["set-cookie"]
 
 
 def test_without_a_prefix_the_fields_have_their_plain_names(scene: Scene) -> None:
     plain = replace(scene.directory, options=DirectoryOptions())
     page = scene.open_served_by(Starlette(routes=routes.routes(plain)))
     assert set(page.forms()[0].inputs.keys()) == {"csrf", "username", "password", "RFA"}
+
+
+# Pauses by place, the cookie of a browser, and the way back
+
+
+def test_a_stranger_cannot_keep_the_administrator_out(scene: Scene) -> None:
+    """failures A5: from the browser of an earlier sign-in, wherever it is, and from the address of one."""
+    assert scene.sign_in(scene.admin).status_code == 303
+    cookie = scene.browser.cookies[f"{COOKIE}_browser"]
+    stranger = scene.new_browser(address="203.0.113.9")
+    for _ in range(OPTIONS.lockout_failures):
+        assert scene.sign_in(scene.admin, "wrong", browser=stranger).status_code == 200
+    assert scene.sign_in(scene.admin, browser=stranger).status_code == 200, "paused"
+    at_home = scene.new_browser()
+    assert scene.sign_in(scene.admin, browser=at_home).status_code == 303
+    travelling = scene.new_browser(address="198.51.100.7")
+    assert scene.sign_in(scene.admin, browser=travelling).status_code == 200, "a browser that nobody knows"
+    travelling.cookies.set(f"{COOKIE}_browser", cookie, domain="muniment.test")
+    assert scene.sign_in(scene.admin, browser=travelling).status_code == 303
+    assert cookie not in scene.everything_stored()
+
+
+def test_a_paused_account_is_refused_like_any_other_also_at_a_known_place(scene: Scene) -> None:
+    """failures A1"""
+    scene.sign_in(scene.user, resource_id=scene.resource.id)
+    asked = {"resource_id": scene.resource.id, "browser": scene.new_browser()}
+    texts = {scene.sign_in(scene.user, "wrong", **asked).text for _ in range(OPTIONS.lockout_failures + 1)}  # type: ignore[arg-type]
+    texts.add(scene.sign_in(scene.user, **asked).text)  # type: ignore[arg-type]
+    texts.add(scene.sign_in("nobody@demo", **asked).text.replace("nobody@demo", "ann@demo"))  # type: ignore[arg-type]
+    assert len({re.sub(r'value="[^"]{40,}"', "", text) for text in texts}) == 1
+
+
+def test_the_cookie_of_a_browser_proves_no_sign_in(scene: Scene) -> None:
+    answer = scene.sign_in(scene.admin)
+    cookie = next(value for value in answer.headers.get_list("set-cookie") if value.startswith(f"{COOKIE}_browser="))
+    assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= set(cookie.split("; "))
+    other = scene.new_browser()
+    other.cookies.set(f"{COOKIE}_browser", scene.browser.cookies[f"{COOKIE}_browser"], domain="muniment.test")
+    assert other.get("/dirws/console").status_code == 303
+    assert "Sign in" in scene.open("/dirws/login", other).text
+
+
+def test_a_browser_keeps_its_cookie_for_all_who_sign_in_with_it(scene: Scene) -> None:
+    scene.sign_in(scene.user, resource_id=scene.resource.id)
+    first = scene.browser.cookies[f"{COOKIE}_browser"]
+    scene.sign_in(scene.admin)
+    assert scene.browser.cookies[f"{COOKIE}_browser"] == first
+    scene.browser.cookies.set(f"{COOKIE}_browser", "x" * 500, domain="muniment.test", path="/")
+    stranger = scene.new_browser()
+    stranger.cookies.set(f"{COOKIE}_browser", "not ours", domain="muniment.test", path="/")
+    scene.sign_in(scene.admin, browser=stranger)
+    assert "not ours" not in [cookie.value for cookie in stranger.cookies.jar if cookie.domain != "muniment.test"]
+
+
+@pytest.mark.parametrize("given", ["", "OTDSTicket", "__Host-Own"])
+@pytest.mark.parametrize("scheme", ["https", "http"])
+def test_cookies_of_our_own_name_are_of_this_host_alone_over_tls_and_a_given_name_is_used_exactly(
+    scene: Scene, given: str, scheme: str
+) -> None:
+    with scene.database.begin() as cx:
+        system.put(cx, system.ENFORCE_SSL, "false", scene.clock())
+    options = structs.replace(OPTIONS, names=structs.replace(OPTIONS.names, ticket_cookie=given))
+    app = Transport(
+        Starlette(routes=routes.routes(replace(scene.directory, options=options))),
+        WebOptions(base_address=f"{scheme}://muniment.test"),
+        guarded=[],
+        enforced=scene._enforced,
+        shape=spelling.shape(options.names),
+    )
+    name = given or ("__Host-muniment_ticket" if scheme == "https" else "muniment_ticket")
+    wire = InProcess(app, scene.loop)
+    with httpx.Client(transport=wire, base_url=f"{scheme}://muniment.test") as browser:
+        answer = scene.sign_in(scene.admin, browser=browser)
+        assert answer.status_code == 303
+        set_now = {value.partition("=")[0]: value.split("; ") for value in answer.headers.get_list("set-cookie")}
+        assert set_now.keys() == {name, f"{name}_form", f"{name}_browser"}
+        for cookie in set_now.values():
+            assert ("Secure" in cookie) is (scheme == "https")
+            assert ("Path=/" if name.startswith("__Host-") else "Path=/dirws") in cookie
+            assert not any(part.lower().startswith("domain") for part in cookie)
+
+
+def test_without_a_ticket_a_page_of_the_console_leads_to_the_sign_in_and_back(scene: Scene) -> None:
+    answer = scene.browser.get("/dirws/console/system-attributes?done=add")
+    assert (answer.status_code, answer.headers["location"]) == (
+        303,
+        "/dirws/login?RFA=&page=/console/system-attributes",
+    )
+    page = scene.open(answer.headers["location"])
+    refused = Page(page.send(scene.browser, m_username=scene.shown_id(scene.admin), m_password="wrong"))
+    answer = refused.send(scene.browser, m_username=scene.shown_id(scene.admin), m_password=PASSWORD)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/dirws/console/system-attributes")
+    assert "System attributes" in scene.open(answer.headers["location"]).text
+    again = scene.browser.get("/dirws/login?RFA=&page=/console/system-attributes")
+    assert again.headers["location"] == "/dirws/console/system-attributes"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "https://evil.example/",
+        "//evil.example",
+        "/console//evil.example",
+        "/console/../../rest",
+        "/console/..",
+        "/consoleevil",
+        "/console/%2e%2e",
+        "/console/a\\b",
+        "/console/a\r\nSet-Cookie: x=y",
+        "/console\n",
+        "console",
+        "/login",
+        "/CONSOLE",
+        "@evil.example",
+    ],
+)
+def test_the_sign_in_leads_to_no_address_but_a_page_of_the_console(scene: Scene, page: str) -> None:
+    """failures A17: what a request names is a path below the console, or nothing."""
+    shown = Page(scene.browser.get("/dirws/login", params={"RFA": "", "page": page}))
+    assert "page" not in shown.forms()[0].fields
+    answer = shown.send(
+        scene.browser, typed={"page": page}, m_username=scene.shown_id(scene.admin), m_password=PASSWORD
+    )
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/dirws/login?RFA={scene.administration.id}")

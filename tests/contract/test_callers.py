@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from muniment.db import Instant
-from muniment.repository.acls import Principals
 from muniment.repository.callers import Callers
+from muniment.repository.principals import Principals
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 from muniment.web import certificates
@@ -51,7 +51,7 @@ ANSWERS: dict[str, tuple[int, bytes]] = {
 }
 
 
-async def in_process(token: str, resource_id: str) -> bytes:
+def in_process(token: str, resource_id: str) -> bytes:
     """Answer as a directory in this process would."""
     status, document = ANSWERS.get(token, (401, b"")) if resource_id == RESOURCE else (400, b"")
     if status in (401, 410):
@@ -98,7 +98,8 @@ def ask(request: pytest.FixtureRequest) -> Callable[..., Principals]:
     async def identified(token: str, resource_id: str) -> Principals:
         callers = made()
         try:
-            return await callers.identify(f"Bearer {token}", Repository(1, "demo", "", resource_id, 0))
+            bearer = await callers.identify(f"Bearer {token}", Repository(1, "demo", "", resource_id, 0))
+            return bearer.principals()
         finally:
             await callers.close()
 

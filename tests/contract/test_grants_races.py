@@ -1,17 +1,18 @@
-"""Refresh against revocation, at the same moment, each with a Database of its own: revocation always wins."""
+"""Refresh and sign-in against whatever ends a grant, at one moment, each with a Database of its own: the end wins."""
 
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
+from sqlalchemy.engine import Connection
 
 from muniment.db import Database, Instant
-from muniment.directory import grants
-from muniment.directory.refusals import DeadToken, InvalidGrant
+from muniment.directory import administration, grants
+from muniment.directory.refusals import DeadToken, InvalidClient, InvalidGrant
 from tests.conftest import Fresh
 from tests.unit.directory.office import Office
 
@@ -87,3 +88,59 @@ def test_parallel_refreshes_of_one_grant_all_succeed(url: str, now: Instant) -> 
         for one in again:
             with pytest.raises(DeadToken):
                 other.info(one.access_token, now)
+
+
+ENDINGS: dict[str, Callable[[Connection, Office, Instant], object]] = {
+    "the user is disabled": lambda cx, office, now: administration.set_disabled(cx, office.alice, True, now),
+    "the user has a new password": lambda cx, office, now: administration.set_password(
+        cx, office.alice, str(random.random()), now
+    ),
+    "the client is disabled": lambda cx, office, now: administration.set_disabled(cx, office.client, True, now),
+    "the client is signed out": lambda cx, office, now: administration.sign_out(cx, office.client, now),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("races", [25, pytest.param(250, marks=pytest.mark.campaign)])
+def test_no_token_of_an_earlier_sign_in_lives_after_an_ending(url: str, now: Instant, ending: str, races: int) -> None:
+    """failures C4: a refresh and a password grant under way at that moment give nothing that is left."""
+    office = Office(Database(url), now)
+    came_first = 0
+    with other_worker(office, url) as second, other_worker(office, url) as third, ThreadPoolExecutor(3) as threads:
+        for _ in range(races):
+            issued, attempt, start = office.issue(now), office.begin(now), threading.Barrier(3)
+
+            def end(start: threading.Barrier = start) -> None:
+                start.wait()
+                time.sleep(random.random() / 500)
+                with office.db.begin() as cx:
+                    ENDINGS[ending](cx, office, now)
+
+            def refresh(issued: grants.Issued = issued, start: threading.Barrier = start) -> grants.Issued | None:
+                start.wait()
+                time.sleep(random.random() / 500)
+                with suppress(InvalidGrant, InvalidClient):
+                    return second.refresh(issued, now)
+                return None
+
+            def sign_in(attempt: grants.Attempt = attempt, start: threading.Barrier = start) -> object:
+                start.wait()
+                time.sleep(random.random() / 500)
+                with suppress(InvalidClient):
+                    return third.finish(attempt, True, now)
+                return None
+
+            ended, again, anew = threads.submit(end), threads.submit(refresh), threads.submit(sign_in)
+            ended.result(60)
+            outcomes = [issued, again.result(60), anew.result(60)]
+            came_first += sum(isinstance(one, grants.Issued) for one in outcomes) > 1
+            with office.db.begin() as cx:
+                administration.set_disabled(cx, office.alice, False, now)
+                administration.set_disabled(cx, office.client, False, now)
+            for position, dead in enumerate(outcomes):
+                if not isinstance(dead, grants.Issued) or (position == 2 and ending == "the client is signed out"):
+                    continue  # who signs in after the sign-out stays signed in
+                for worker in (office, second, third):
+                    with pytest.raises(DeadToken):
+                        worker.info(dead.access_token, now)
+    assert came_first, "no race at all"

@@ -8,9 +8,10 @@ import pytest
 
 from muniment.db import Database, Instant
 from muniment.repository import objects
-from muniment.repository.acls import Permission, Principals
 from muniment.repository.aql.tree import Query
+from muniment.repository.cursors import Stretch
 from muniment.repository.feed import Question, search
+from muniment.repository.principals import Permission, Principals
 from tests.shelf import BORIS, CALLERS, EDITOR, MARTA, Shelf
 
 NONE, BROWSE, READ = Permission.NONE, Permission.BROWSE, Permission.READ
@@ -25,7 +26,9 @@ def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[She
 
 def listed(shelf: Shelf, caller: Principals) -> list[str]:
     with shelf.database.read() as cx:
-        found = objects.children(cx, shelf.repository, shelf.catalogue, caller, None, "sysobject", 0, 1000)
+        found = objects.children(
+            cx, shelf.repository, shelf.catalogue, caller, None, "sysobject", Stretch(None, 0, 1000)
+        )
         counted = objects.count_children(cx, shelf.repository, shelf.catalogue, caller, None, "sysobject")
     assert counted == len(found)
     return sorted(each.id for each in found)

@@ -4,17 +4,24 @@ import multiprocessing
 import os
 import signal
 from typing import Any, get_args
+from unittest.mock import patch
 
+import alembic.command
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
 from muniment import schema
-from muniment.db import Database, Half
+from muniment.db import Database, Half, Instant
+from muniment.directory import entries, sign_ins, system
+from muniment.directory.options import DirectoryOptions
+from muniment.repository import bearers
+from muniment.repository.principals import Principals
 from muniment.schema import SchemaMismatch
 from tests.conftest import Fresh
 
 PATIENCE = 60
+_upgrade = alembic.command.upgrade
 
 
 def _migrate_until_killed(url: str, half: Half, last: int) -> None:
@@ -75,4 +82,80 @@ def test_a_newer_releases_database_is_refused_and_left_as_it_is(fresh: Fresh, ha
     with pytest.raises(SchemaMismatch, match="9999"):
         schema.check_schema(database, half)
     assert _tables(database) == before
+    database.close()
+
+
+def test_a_released_directory_keeps_its_counts_of_wrong_passwords_and_its_tokens(fresh: Fresh, now: Instant) -> None:
+    """Its users are paused as they were, elsewhere; nothing has to be written before the first sign-in."""
+    database = Database(fresh())
+    with patch.object(alembic.command, "upgrade", lambda config, _head: _upgrade(config, "directory_0002")):
+        schema.migrate(database, "directory")
+    until = now + 60_000_000
+    with database.engine.connect() as cx:
+        for number, failures in ((1, 10), (2, 0)):
+            cx.execute(
+                sa.text(
+                    "INSERT INTO entries (id, uuid, kind, space, name, name_key, units, description, disabled, locked,"
+                    " password_never_expires, must_change_password, cannot_change_password, failures, paused_until,"
+                    " attempted, created, modified) VALUES (:n, :name, 'user', 'x', :name, :name, '[]', '', false,"
+                    " false, false, false, false, :failures, :until, 0, 0, 0)"
+                ),
+                {"n": number, "name": f"user {number}", "failures": failures, "until": until if failures else 0},
+            )
+        cx.execute(
+            sa.text(
+                "INSERT INTO grants (id, user_id, client_id, resource_id, refresh_digest, refresh_expires, created)"
+                " VALUES (1, 1, 2, 'r', :digest, :until, 0)"
+            ),
+            {"digest": b"g", "until": until},
+        )
+        cx.execute(
+            sa.text(
+                "INSERT INTO access_tokens (digest, id, grant_id, issued, expires) VALUES (:digest, 'i', 1, 0, :until)"
+            ),
+            {"digest": b"t", "until": until},
+        )
+        cx.commit()
+    schema.migrate(database, "directory")
+    schema.check_schema(database, "directory")
+    with database.read() as cx:
+        found = [entries.lock_credentials(cx, number) if database.dialect == "sqlite" else None for number in (1, 2)]
+        tries = [row[0] for row in cx.execute(sa.text("SELECT tries FROM entries ORDER BY id"))]
+        assert tries == [f'{{"":[10,{until}]}}', "{}"]
+        assert len(system.key(cx, "places")) == 32
+        assert cx.execute(sa.text("SELECT count(*) FROM access_tokens")).scalar_one() == 1
+    if found[0] is not None:
+        assert sign_ins.pauses(DirectoryOptions(), found[0], now) == [sign_ins.Pause(True, 10, until)]
+    database.close()
+
+
+def test_the_names_in_a_released_database_wait_to_be_bound(fresh: Fresh, now: Instant) -> None:
+    """failures C8: what is theirs stays theirs, and who gets the name of somebody who is gone inherits nothing."""
+    database = Database(fresh())
+    config = schema._alembic("repository")
+    with database.engine.connect() as cx:
+        config.attributes["connection"] = cx
+        alembic.command.upgrade(config, "0001")
+        cx.execute(sa.text(f"INSERT INTO repositories VALUES (1, 'main', '', 'r', {now})"))
+        cx.execute(sa.text(f"INSERT INTO acls VALUES (1, 1, 'friends', 'Eve@Staff', {now}, {now})"))
+        cx.execute(sa.text("INSERT INTO acl_entries VALUES (1, 'team@staff', 3), (1, 'world', 2), (1, 'owner', 7)"))
+        cx.execute(
+            sa.text(
+                "INSERT INTO objects (id, repository_id, type, name, owner, owner_key, acl_id, created, creator, "
+                "modified, modifier, version, properties, media_type, content_size) "
+                f"VALUES ('0900000100000001', 1, 'document', 'plan', 'Bob@Staff', 'bob@staff', 1, {now}, 'Bob@Staff', "
+                f"{now}, 'Bob@Staff', 1, '{{}}', '', 0)"
+            )
+        )
+        cx.commit()
+    schema.migrate(database, "repository")
+    with database.begin() as cx:
+        there = {"bob@staff": "identity of bob", "team@staff": "identity of the team"}
+        settled = bearers.settle(cx, lambda names: {one: there[one] for one in names if one in there}, now)
+        assert settled == (2, 1), "eve is gone"
+        bob = Principals("bob@staff", frozenset({"team@staff"}), identities=there)
+        caller = bob.kept_under(bearers.keys(cx, bob.names()))
+        assert caller.key == "bob@staff"
+        assert "team@staff" in caller.accessors()
+        assert bearers.keys(cx, {"eve@staff": "another eve"})["eve@staff"] != "eve@staff"
     database.close()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from muniment.db import Database, Instant
-from muniment.repository.acls import Permission, Principals
 from muniment.repository.aql.tree import Expression, Property, PropertyList
+from muniment.repository.principals import Permission, Principals
 from tests.shelf import BORIS, CALLERS, EDITOR, MARTA, Shelf
 
 

@@ -26,7 +26,7 @@ def test_there_are_examples() -> None:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_is_a_query_that_the_built_in_types_know(example: str) -> None:
     query = as_xml.read(example.encode(), RepositoryNames(), Limits())
-    assert bind.bind(query, Catalogue(())) is not None
+    assert bind.bind(query, Catalogue(()), {}) is not None
 
 
 @pytest.mark.parametrize("operator", OPERATORS)

@@ -15,13 +15,13 @@ from muniment.db import Database, Instant
 from muniment.directory import entries, memberships
 from muniment.directory.options import DirectoryNames
 from muniment.repository import acls, creation, feed, object_types
-from muniment.repository.acls import Permission, Principals
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Limits, Query
 from muniment.repository.content import StoredContent
 from muniment.repository.feed import FeedPage, Question
 from muniment.repository.object_types import ObjectType
 from muniment.repository.options import RepositoryNames
+from muniment.repository.principals import Permission, Principals
 from muniment.repository.properties import Given, PropertyDefinition, PropertyKind
 from tests.shelf import ADMINISTRATOR, Shelf
 

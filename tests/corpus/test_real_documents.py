@@ -23,11 +23,11 @@ from muniment.cli import initial
 from muniment.db import Database
 from muniment.installation import Installation
 from muniment.repository import feed, repositories
-from muniment.repository.acls import Principals
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Limits, Query
 from muniment.repository.feed import FeedPage, Question
 from muniment.repository.options import RepositoryNames
+from muniment.repository.principals import Principals
 from tests.e2e.processes import ENVIRONMENT, QUICK, initialised, muniment
 
 HERE = Path(__file__).parent / "real"

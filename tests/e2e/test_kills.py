@@ -194,6 +194,7 @@ class House:
 
     def _check_index(self) -> None:
         assert commands.run(["--data", str(self.data), "index", "check"]) == 0
+        assert commands.run(["--data", str(self.data), "repository", "usage"]) == 0, "what owners keep is miscounted"
 
     def _search(self, http: httpx.Client) -> None:
         """Every content is found by its word, once."""

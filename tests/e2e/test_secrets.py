@@ -1,6 +1,7 @@
 """After the walk no token, password or secret is in the logs or in the data folder, however it may be spelled."""
 
 import base64
+import json
 import os
 import re
 import signal
@@ -98,6 +99,8 @@ def test_after_the_walk_no_secret_is_kept_anywhere(running: Running) -> None:
     running.stop()
     log = running.log.read_bytes()
     assert b"/dirws/login" in log, "the log holds the requests"
+    events = [json.loads(line) for line in (world.folder / "events.log").read_bytes().splitlines()]
+    assert {"sign-in", "revocation", "activation"} <= {event["event"] for event in events}
     places = {running.log: log}
     for file in world.folder.rglob("*"):
         if file.is_file() and file.name != "demo.json":
@@ -129,6 +132,9 @@ def walk(running: Running) -> dict[str, str]:
     secrets["refreshed access token"] = http.post(login, data=refresh).json()["access_token"]
     secrets["a wrong password"] = "wrong-pAssword-9241"
     assert ask(world.reader.id, secrets["a wrong password"]).status_code == 400
+    assert ask(secrets["the writer's password"], "typed into the wrong field").status_code == 400
+    assert ask(world.reader.id, "x", client_id="a-secret-for-a-client_id").status_code == 401
+    secrets["a secret in place of the client_id"] = "a-secret-for-a-client_id"
     secrets["the client's secret"] = world.confidential_secret
     confidential = {"client_id": world.confidential_id, "client_secret": world.confidential_secret}
     secrets["a confidential client's token"] = ask(world.reader.id, world.reader.password, **confidential).json()[
@@ -163,7 +169,7 @@ def walk(running: Running) -> dict[str, str]:
     fields |= {"username": admin.id, "password": admin.password}
     signed_in = http.post(login, data=fields, headers={"Accept": "text/html"})
     assert signed_in.status_code in {200, 303}, signed_in.text
-    secrets["the browser's ticket"] = http.cookies["muniment_ticket"]
+    secrets["the browser's ticket"] = http.cookies["__Host-muniment_ticket"]
 
     assert http.delete(f"{oauth}/{issued['access_token']}").status_code == 204
     assert http.delete(f"{oauth}/garbage-{issued['access_token']}").status_code == 401

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -151,6 +152,73 @@ def test_what_is_no_http_is_refused_with_a_sentence(running: Server, sent: bytes
     assert b"cannot be read" in body
 
 
+CODINGS = (
+    "gzip",
+    "gzip, chunked",
+    "identity",
+    "deflate, chunked",
+    "chunked;q=1",
+    "x",
+    "gzip\r\nTransfer-Encoding: chunked",
+)
+LOGIN = b"POST /dirws/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+CHUNKS = b"3\r\na=b\r\n0\r\n\r\n"
+
+
+def answers_in(spoken: bytes) -> int:
+    """Count the answers in what came back."""
+    return len(re.findall(rb"HTTP/1\.1 [1-5][0-9]{2} ", spoken))
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_a_transfer_coding_other_than_chunked_is_not_implemented(running: Server, coding: str) -> None:
+    """RFC 9112 section 6.1. What follows the head is read neither as a body nor as a request."""
+    head = LOGIN + b"Transfer-Encoding: " + coding.encode() + b"\r\n\r\n"
+    for body in (CHUNKS, b"", CHUNKS + b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+        answer = spoken(running, head + body)
+        assert answer.startswith(b"HTTP/1.1 501 Not Implemented\r\n"), answer[:200]
+        assert answers_in(answer) == 1
+        assert b"connection: close" in answer.lower()
+
+
+def test_such_a_coding_behind_a_request_does_not_spoil_its_answer(running: Server) -> None:
+    first = b"GET /docs/settings.md HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    answer = spoken(running, first + LOGIN + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + CHUNKS)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert answers_in(answer) == 1
+
+
+@pytest.mark.parametrize("header", ["Transfer-Encoding: chunked", "Transfer-Encoding: Chunked ", "TE: gzip, trailers"])
+def test_chunked_is_read_and_the_header_te_is_harmless(running: Server, header: str) -> None:
+    body = CHUNKS if header.startswith("Transfer") else b""
+    length = b"" if body else b"Content-Length: 0\r\n"
+    answer = spoken(running, LOGIN + header.encode() + b"\r\n" + length + b"Connection: close\r\n\r\n" + body)
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b'"error":"invalid_request"' in answer or b'"error":"unsupported_grant_type"' in answer, answer
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [
+        "Content-Length: 3\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nContent-Length: 3",
+        "Transfer-Encoding: chunked, chunked",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked, gzip",
+        "Content-Length: 3\r\nContent-Length: 4",
+        "Content-Length: 3, 3",
+        "Content-Length: +3",
+        "Transfer-Encoding : chunked",
+        "Host: other.example.org\r\nContent-Length: 3",
+    ],
+)
+def test_a_body_or_an_authority_that_two_readers_could_see_otherwise_is_refused(running: Server, framing: str) -> None:
+    """RFC 9112 sections 3.2, 5.1 and 6.3: what a proxy in front takes for a body must not become a request here."""
+    answer = spoken(running, LOGIN + framing.encode() + b"\r\nConnection: close\r\n\r\n" + b"a=b")
+    assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n"), answer[:200]
+    assert answers_in(answer) == 1
+
+
 def test_nonsense_behind_a_request_spoils_neither_its_answer_nor_the_log(running: Server) -> None:
     page = spoken(running, b"GET /docs/settings.md HTTP/1.1\r\nHost: localhost\r\n\r\nnonsense\r\n\r\n" * 3)
     assert page.startswith(b"HTTP/1.1 200")
@@ -180,7 +248,8 @@ def test_the_log_is_json_and_names_requests(running: Server) -> None:
         http.get("/health/live", headers={"X-Request-ID": "walk-17"})
     assert until(lambda: "walk-17" in running.said)
     requests = [json.loads(line) for line in running.said.splitlines() if '"request"' in line]
-    assert any(line["request_id"] == "walk-17" and line["path"] == "/health/live" for line in requests)
+    assert any(line.get("caller_request_id") == "walk-17" and line["path"] == "/health/live" for line in requests)
+    assert all(line["request_id"] != "walk-17" for line in requests)
 
 
 def test_a_folder_in_use_is_one_line_that_says_what_to_do(running: Server) -> None:

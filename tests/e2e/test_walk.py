@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -34,8 +34,8 @@ class Demo:
         self.log = root / "log"
         self.port = free_port()
 
-    def start(self) -> None:
-        """Start it and wait for its values."""
+    def start(self, until: Callable[[], bool] | None = None) -> None:
+        """Start it and wait for its values, or for something else."""
         settings = [word for setting in QUICK for word in ("--set", setting)]
         command = [sys.executable, "-m", "muniment", "--data", str(self.data), *settings, "demo"]
         with self.printed.open("wb") as printed, self.log.open("ab") as log:
@@ -47,11 +47,29 @@ class Demo:
                 start_new_session=True,
             )
         deadline = time.monotonic() + 120
-        while not self.facts_file.exists():
+        while not (until or self.facts_file.exists)():
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
-            time.sleep(0.1)
+            time.sleep(0.02)
+        if until is None:
+            self.read_facts()
+
+    def read_facts(self) -> None:
+        """Read its values."""
         self.facts: dict[str, Any] = json.loads(self.facts_file.read_bytes())
+
+    def has_said_all(self) -> bool:
+        """Whether it has written its values and printed the walk."""
+        return self.facts_file.exists() and "These values are in" in self.printed.read_text()
+
+    def imports(self) -> bool:
+        """Whether it has begun to import its documents, and is not done."""
+        return any((self.data / "content").glob("??/??/*")) and not self.facts_file.exists()
+
+    def children(self) -> list[int]:
+        """Name its processes, in the order in which they were started."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return sorted(map(int, children))
 
     def stop(self) -> None:
         """Stop it gracefully."""
@@ -309,3 +327,29 @@ def test_started_again_it_keeps_its_passwords_and_its_documents(tmp_path: Path, 
         assert "0 imported, 0 replaced, 30 unchanged" in again.printed.read_text()
     finally:
         again.stop()
+
+
+@pytest.mark.parametrize("when", ["while it fills the repository", "once it is done"])
+def test_the_server_outlives_the_demos_own_process(tmp_path: Path, when: str) -> None:
+    filling = when.startswith("while")
+    made = Demo(tmp_path)
+    made.docs.mkdir()
+    for number in range(400 if filling else 3):
+        (made.docs / f"note{number}.txt").write_text(f"Under the {WORD} lies stone number {number}.\n" * 3)
+    made.start(until=made.imports if filling else made.has_said_all)
+    try:
+        # The roles are forked in this order: workers, agent, extraction, and the demo's own process at last.
+        *others, own = made.children()
+        os.kill(own, signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while not made.facts_file.exists() or len(made.children()) != len(others) + 1:
+            assert made.process.poll() is None, made.log.read_text()
+            assert time.monotonic() < deadline, made.log.read_text()
+            time.sleep(0.05)
+        made.read_facts()
+        assert [process for process in made.children() if process in others] == others
+        with made.client() as http:
+            assert made.sign_in(http).status_code == 200
+        assert made.printed.read_text().count("These values are in") == 1
+    finally:
+        made.stop()

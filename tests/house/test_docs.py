@@ -25,8 +25,10 @@ INTERFACE = ROOT / "docs" / "interface.md"
 NOT_OVER_HTTP = {
     directory_refusals.BadName,
     directory_refusals.NameTaken,
+    directory_refusals.NobodyAdministers,
     directory_refusals.UnknownEntry,
     directory_refusals.UnknownPartition,
+    directory_refusals.UnknownSession,
     repository_refusals.BadTypesFile,
 }
 """Refusals that only the command line meets: entries, resources and types are made there."""

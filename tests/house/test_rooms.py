@@ -79,6 +79,32 @@ def test_no_room_below_the_edge_reads_a_clock() -> None:
     assert not found
 
 
+def test_an_endpoint_decides_through_the_caller_alone() -> None:
+    """Principals that an endpoint was told earlier would outlive the right (decision 0018)."""
+    asked_of_nobody = {"repository/endpoints/discovery.py:listing", "repository/endpoints/half.py:entered"}
+    found = {
+        f"{module.room}:{function.name}"
+        for module in modules()
+        if module.room.startswith("repository/endpoints/")
+        for function in ast.walk(module.tree)
+        if isinstance(function, ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute)
+        and ast.unparse(node) in {"half.desk.read", "half.desk.read_long", "half.desk.write"}
+    }
+    assert found == asked_of_nobody, "all others decide through the caller, who says who they are when it counts"
+    takes_principals = [
+        f"{module.room}:{function.name}"
+        for module in modules()
+        if module.room.startswith("repository/endpoints/")
+        for function in ast.walk(module.tree)
+        if isinstance(function, ast.AsyncFunctionDef)
+        for argument in function.args.args
+        if argument.annotation is not None and ast.unparse(argument.annotation).startswith("Principals")
+    ]
+    assert not takes_principals, "only a decision, which waits for nothing, is told who the caller is"
+
+
 def test_every_path_that_the_architecture_names_exists() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     half, missing = "", []

@@ -96,6 +96,25 @@ def test_2_7_values_hold_the_membership_direct_and_nested_as_distinguished_names
     assert sorted(found) == [location(site, "everyone"), location(site, "writers")]
 
 
+def test_2_7_each_group_has_an_identity_beside_its_name_that_a_group_made_again_does_not_get(site: Site) -> None:
+    """failures C8"""
+    world, group = site.world, f"again-{next(site.world.numbers)}"
+    world.group(group)
+    person = world.person(group, "everyone")
+    first = values(site, person)
+    locations, identities = first[spelled(site, "memberOf")], first[spelled(site, "memberOfUUID")]
+    assert len(locations) == len(identities) == len(set(identities)) == 2
+    before = dict(zip(locations, identities, strict=True))
+    world.remove_group(group)
+    world.group(group, person)
+    found = values(site, person)
+    after = dict(zip(found[spelled(site, "memberOf")], found[spelled(site, "memberOfUUID")], strict=True))
+    again = location(site, group)
+    assert after.keys() == before.keys()
+    assert after[again] != before[again]
+    assert {name: after[name] for name in after if name != again} == {n: before[n] for n in before if n != again}
+
+
 def test_2_7_values_hold_common_name_surname_entry_dn_and_domain(site: Site) -> None:
     person = site.world.person()
     with site.world.directory_db.begin() as cx:

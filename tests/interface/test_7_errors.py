@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from muniment.directory import entries
+from muniment.directory import administration, resources
 from tests.scenes import Site
 
 
@@ -54,29 +54,34 @@ def test_7_410_the_token_is_expired_or_revoked(site: Site) -> None:
     assert site.tokeninfo(reply["access_token"]).status_code == 410
 
 
-@pytest.mark.parametrize("how", ["disabled", "locked"])
-def test_7_401_the_user_has_no_access_any_more_and_410_outranks_it(site: Site, how: str) -> None:
+def test_7_401_the_user_has_no_access_any_more_and_410_outranks_it(site: Site) -> None:
     world = site.world
     person = world.person()
     live, dead = site.issue(person)["access_token"], site.issue(person)["access_token"]
     site.revoke(dead)
-    turn = entries.set_disabled if how == "disabled" else entries.set_locked
     with world.directory_db.begin() as cx:
-        turn(cx, world.entry(person), True, world.clock())
+        resource = resources.by_id(cx, world.resource_id)
+        administration.expel_from_role(cx, resource, world.entry(person))
     assert site.tokeninfo(live).status_code == 401
     assert site.tokeninfo(dead).status_code == 410
     with world.directory_db.begin() as cx:
-        turn(cx, world.entry(person), False, world.clock())
+        resources.add_to_role(cx, resource, world.entry(person))
     assert site.tokeninfo(live).status_code == 200
 
 
-def test_7_401_or_410_when_the_user_is_deleted(site: Site) -> None:
+@pytest.mark.parametrize("how", ["disabled", "locked", "deleted"])
+def test_7_410_when_the_user_is_disabled_locked_or_deleted(site: Site, how: str) -> None:
     world = site.world
     person = world.person()
     token = site.issue(person)["access_token"]
     with world.directory_db.begin() as cx:
-        entries.delete(cx, world.entry(person))
-    assert site.tokeninfo(token).status_code == 401
+        if how == "disabled":
+            administration.set_disabled(cx, world.entry(person), True, world.clock())
+        elif how == "locked":
+            administration.set_locked(cx, world.entry(person), True, world.clock())
+        else:
+            administration.remove(cx, world.entry(person), world.clock())
+    assert site.tokeninfo(token).status_code == 410
 
 
 def test_7_an_error_carries_a_descriptive_message(site: Site) -> None:

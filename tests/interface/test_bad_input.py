@@ -1,6 +1,7 @@
 """Whatever a stranger sends: the interface's own error shape with a sentence, never a 500, nothing half-written."""
 
 import random
+import re
 import uuid
 from collections.abc import Callable
 
@@ -8,6 +9,7 @@ import httpx
 import pytest
 from lxml import etree
 
+from tests.house.test_docs import routes
 from tests.scenes import Site, begins, between, fulltext, one_of
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -53,6 +55,29 @@ def is_repository(answer: httpx.Response, site: Site) -> str:
     assert said["message"].endswith((".", "?"))
     assert str(uuid.UUID(said["id"])) == said["id"]
     return said["message"]
+
+
+# Every address
+
+
+def test_two_authorization_headers_are_refused_everywhere_before_anything_is_decided(site: Site) -> None:
+    """A proxy may have checked the one where this server would believe the other."""
+    good = site.bearer()["Authorization"]
+    prefixes = {"/dirws": site.directory, "/rest": f"/{site.names.prefix}"}
+    paths = {re.sub("^/(dirws|rest)", lambda found: prefixes[found[0]], route.path) for route in routes()}
+    for path in sorted(paths | {"/", "/health/ready", "/nothing"}):
+        address = re.sub(r"\{[a-z_]+(:[a-z]+)?\}", "x", path.replace("{repository}", site.world.repository))
+        for method in ("GET", "POST", "DELETE", "PUT", "OPTIONS"):
+            for pair in ((good, "Bearer x"), ("Basic eDp4", good), (good, good)):
+                answer = site.http.request(method, address, headers=[("Authorization", value) for value in pair])
+                assert answer.status_code == 400, (method, address, answer.text)
+                assert "2 Authorization headers" in answer.text
+                if path.startswith(prefixes["/rest"]):
+                    is_repository(answer, site)
+                elif path == site.login:
+                    is_oauth(answer)
+                elif path.startswith(site.directory) and "html" not in answer.headers["Content-Type"]:
+                    is_directory(answer)
 
 
 # The token endpoint

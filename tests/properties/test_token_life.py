@@ -1,4 +1,4 @@
-"""The life of tokens against a model of ten lines: issue, refresh, verify, revoke, time, disable, leave the role."""
+"""The life of tokens against a small model: issue, refresh, verify, revoke, time, disable, sign out, leave the role."""
 
 import itertools
 from typing import Any
@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 from muniment.db import SECOND, Database, Instant
-from muniment.directory import entries, grants, memberships, tokens
+from muniment.directory import administration, entries, grants, memberships, tokens
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant
 from muniment.web.refusals import Refusal
@@ -29,7 +29,7 @@ OPTIONS = DirectoryOptions(access_token_seconds=ACCESS, refresh_token_seconds=RE
 
 
 class ModelGrant:
-    """The model: a grant ends when it is revoked or old; an access token ends with it, or when it is old itself."""
+    """The model: a grant ends when it is revoked, its user disabled or signed out, or when it is old."""
 
     def __init__(self, now: Instant, user: str) -> None:
         self.user, self.revoked, self.ends = user, False, now + REFRESH * SECOND
@@ -43,6 +43,7 @@ class ModelToken:
 
     def __init__(self, grant: ModelGrant, now: Instant, text: str) -> None:
         self.grant, self.ends, self.text = grant, min(now + ACCESS * SECOND, grant.ends), text
+        self.forgotten = False
 
     def alive(self, now: Instant) -> bool:
         return self.grant.alive(now) and now < self.ends
@@ -119,7 +120,7 @@ class TokenLife(RuleBasedStateMachine):
     def revoke(self, number: int) -> None:
         token = self.tokens[number % len(self.tokens)]
         self.office.revoke(token.text, self.now)
-        token.grant.revoked = True
+        token.grant.revoked |= not token.forgotten
 
     @rule(pair=issued)
     def revoke_by_refresh_token(self, pair: tuple[ModelGrant, grants.Issued]) -> None:
@@ -136,6 +137,24 @@ class TokenLife(RuleBasedStateMachine):
     def switch(self, user: str) -> None:
         self.enabled[user] = not self.enabled[user]
         self.office.disable(self.users[user], not self.enabled[user], self.now)
+        if not self.enabled[user]:
+            self._end(user)
+
+    @rule(user=who)
+    def sign_out(self, user: str) -> None:
+        with self.office.db.begin() as cx:
+            administration.sign_out(cx, self.users[user], self.now)
+        self._end(user)
+
+    @rule(user=who)
+    def new_password(self, user: str) -> None:
+        with self.office.db.begin() as cx:
+            administration.set_password(cx, self.users[user], HASH, self.now)
+        self._end(user)
+
+    def _end(self, user: str) -> None:
+        for token in self.tokens:
+            token.grant.revoked |= token.grant.user == user
 
     @rule(user=who)
     def change_role(self, user: str) -> None:
@@ -148,6 +167,15 @@ class TokenLife(RuleBasedStateMachine):
     def purge(self) -> None:
         with self.office.db.begin() as cx:
             tokens.purge(cx, self.now, 1000)
+
+    @rule()
+    def sweep(self) -> None:
+        """Expired tokens that their grant has outlived are forgotten; its newest never is."""
+        with self.office.db.begin() as cx:
+            tokens.sweep(cx, tokens.SWEEP_START, self.now, 1000)
+        for token in self.tokens:
+            newest = max(other.ends for other in self.tokens if other.grant is token.grant)
+            token.forgotten |= token.ends < min(newest, self.now)
 
 
 def test_tokens_live_and_die_as_the_model_says(directory_db: Database, now: Instant) -> None:

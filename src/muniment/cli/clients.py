@@ -1,14 +1,16 @@
 """Commands about OAuth clients, and about protected resources with their access roles."""
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 from sqlalchemy.engine import Connection
 
+from muniment import guards
 from muniment.cli import initial, said
-from muniment.cli.directory import Description, entry_named, show_entries, state_of
+from muniment.cli.directory import Description, ending, entry_named, removal, show_entries, show_sessions, state_of
 from muniment.cli.opened import Opened
-from muniment.directory import entries, resources
+from muniment.directory import access, administration, entries, resources, sessions
 from muniment.directory.resources import Resource
 
 client = typer.Typer(no_args_is_help=True, help="OAuth clients.")
@@ -16,6 +18,7 @@ resource = typer.Typer(no_args_is_help=True, help="Protected APIs and who is in 
 
 COMMANDS = {"client": client, "resource": resource}
 
+ClientName = Annotated[str, typer.Argument(metavar="NAME", help="The client_id.")]
 ResourceName = Annotated[str, typer.Argument(metavar="NAME", help="The resource's name or its identifier.")]
 Members = Annotated[list[str], typer.Argument(metavar="ENTRY...", help="name@partition, a partition, or a location.")]
 
@@ -23,7 +26,7 @@ Members = Annotated[list[str], typer.Argument(metavar="ENTRY...", help="name@par
 @client.command("add")
 def add_client(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The client_id.")],
+    name: ClientName,
     description: Description = "",
     confidential: Annotated[
         bool, typer.Option("--confidential", help="It keeps a secret, which is made up and printed once.")
@@ -52,11 +55,65 @@ def list_clients(context: typer.Context) -> None:
 
 
 @client.command("remove")
-def remove_client(context: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Remove a client."""
+def remove_client(context: typer.Context, name: ClientName) -> None:
+    """Remove a client; every grant issued to it ends."""
     opened: Opened = context.obj
     with opened.database("directory") as database, database.begin() as cx:
-        entries.delete(cx, entries.find_client(cx, name))
+        removed = administration.remove(cx, entries.find_client(cx, name), opened.now)
+    said.line(removal(opened, removed))
+
+
+@client.command("set")
+def set_client(
+    context: typer.Context,
+    name: ClientName,
+    disabled: Annotated[bool | None, typer.Option("--disable/--enable", help="It may not, or may, act.")] = None,
+    locked: Annotated[bool | None, typer.Option("--lock/--unlock", help="Lock it out, or let it in.")] = None,
+    description: Annotated[str | None, typer.Option(help="Free text.")] = None,
+) -> None:
+    """Disable, enable, lock, unlock or describe a client; disabling or locking ends every grant issued to it."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.begin() as cx:
+        found = entries.find_client(cx, name)
+        if disabled is not None:
+            administration.set_disabled(cx, found, disabled, opened.now)
+        if locked is not None:
+            administration.set_locked(cx, found, locked, opened.now)
+        if description is not None:
+            entries.set_description(cx, found, description, opened.now)
+
+
+@client.command("secret")
+def set_secret(
+    context: typer.Context,
+    name: ClientName,
+    end_sessions: Annotated[bool, typer.Option("--end-sessions", help="End every grant issued to it, too.")] = False,
+) -> None:
+    """Give a client a new secret, which is made up and printed once. The grants issued to it go on."""
+    opened: Opened = context.obj
+    secret = said.new_password(from_stdin=False, random=True)[0]
+    password_hash = initial.hashed(opened, secret)
+    with opened.database("directory") as database, database.begin() as cx:
+        found = entries.find_client(cx, name)
+        administration.set_password(cx, found, password_hash, opened.now, end_sessions=end_sessions)
+    said.line(secret)
+
+
+@client.command("sessions")
+def list_client_sessions(context: typer.Context, name: ClientName) -> None:
+    """List the grants issued to a client."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.read() as cx:
+        show_sessions(opened, cx, sessions.of_client(cx, entries.find_client(cx, name), opened.now))
+
+
+@client.command("sign-out")
+def sign_out_client(context: typer.Context, name: ClientName) -> None:
+    """End every grant issued to a client."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.begin() as cx:
+        ended = administration.sign_out(cx, entries.find_client(cx, name), opened.now)
+    said.line(ending(ended))
 
 
 @resource.command("add")
@@ -114,18 +171,32 @@ def admit(context: typer.Context, name: ResourceName, members: Members) -> None:
 def expel(context: typer.Context, name: ResourceName, members: Members) -> None:
     """Take entries out of a resource's access role; their tokens obey at once."""
     opened: Opened = context.obj
-    with initial.keeping_an_administrator(opened) as cx:
+    with opened.database("directory") as database, database.begin() as cx:
         found = _resource(opened, cx, name)
         for member in members:
-            resources.remove_from_role(cx, found, entry_named(opened, cx, member))
+            administration.expel_from_role(cx, found, entry_named(opened, cx, member))
 
 
 @resource.command("remove")
-def remove_resource(context: typer.Context, name: ResourceName) -> None:
-    """Remove a resource; its tokens end."""
+def remove_resource(
+    context: typer.Context,
+    name: ResourceName,
+    force: Annotated[
+        bool, typer.Option("--force", help="Where the directory runs apart: nothing elsewhere depends on it.")
+    ] = False,
+) -> None:
+    """Remove a resource that guards no repository; its tokens end."""
     opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        resources.delete(cx, _resource(opened, cx, name))
+    with ExitStack() as opening:
+        cx = opening.enter_context(opening.enter_context(opened.database("directory")).begin())
+        found, repository = _resource(opened, cx, name), None
+        if "repository" in opened.settings.halves:
+            # Read only once the directory's decisions wait: what guards what does not change in between.
+            access.one_at_a_time(cx)
+            repository = opening.enter_context(opening.enter_context(opened.database("repository")).read())
+        members = resources.role_members(cx, found)
+        ended = guards.remove_resource(cx, repository, found, opened.now, force=force)
+    said.line(f"Its access role had {len(members)} members. {ending(ended)}")
 
 
 def _resource(opened: Opened, cx: Connection, text: str) -> Resource:

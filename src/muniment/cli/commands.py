@@ -12,28 +12,37 @@ from typer.exceptions import TyperException
 
 import muniment.settings
 from muniment.cli import (
+    backup,
     clients,
     demo,
     directory,
     import_folder,
     initial,
     logs,
+    migrating,
+    repositories,
     repository,
     said,
     searching,
     serve,
+    telling,
     walk,
 )
 from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, as_failure
+from muniment.cli.repository import called
 from muniment.cli.supervisor import Role, supervise
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 for name, commands in {**directory.COMMANDS, **clients.COMMANDS}.items():
     app.add_typer(commands, name=name)
-for name, commands in repository.COMMANDS.items():
+for name, commands in {**repositories.COMMANDS, **repository.COMMANDS}.items():
     app.add_typer(commands, name=name)
+
+
+app.command("backup")(backup.backup_command)
+app.command("restore")(backup.restore_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -140,7 +149,13 @@ def migrate_command(context: typer.Context) -> None:
     opened.must_exist()
     with opened.held():
         opened.migrate()
+        renamed = migrating.settle_acls(opened)
     said.line(f"At this release's schema: {', '.join(opened.settings.halves)}.")
+    if renamed:
+        said.line("These ACLs are called by their names alone by their owners only; others write what stands here:")
+        said.table(
+            ("Repository", "Name", "Call it", "Id"), [(of, one.name, called(one), one.shown_id) for of, one in renamed]
+        )
 
 
 @app.command("settings")
@@ -160,6 +175,16 @@ app.command("import")(import_folder.import_command)
 app.command("search")(searching.search_command)
 app.command("demo", hidden=True)(demo.demo_command)
 app.command("walk", hidden=True)(walk.walk_command)
+
+
+for name, commands in {
+    "": app,
+    **directory.COMMANDS,
+    **clients.COMMANDS,
+    **repositories.COMMANDS,
+    **repository.COMMANDS,
+}.items():
+    telling.tell(commands, name)
 
 
 def _listening(opened: Opened, host: str | None, port: int | None, workers: int | None) -> None:

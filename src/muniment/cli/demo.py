@@ -30,7 +30,7 @@ from muniment.directory import entries, memberships, names, resources
 from muniment.directory.entries import Entry
 from muniment.directory.refusals import UnknownEntry, UnknownPartition
 from muniment.repository import acls, object_types, repositories, text
-from muniment.repository.acls import Permission, Principals
+from muniment.repository.principals import Permission, Principals
 from muniment.repository.refusals import UnknownAcl
 from muniment.repository.repositories import Repository
 
@@ -90,6 +90,9 @@ def demo_command(
 
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         ready()
+        if values.exists():  # the process before this one was done, and then killed
+            stop.wait()
+            return
         try:
             _fill(opened, folders, passwords, resource_id, values, bounded=docs is None)
         except Failure as failure:
@@ -162,11 +165,13 @@ def _populate(opened: Opened, passwords: Mapping[str, str]) -> str:
                 group = {"demo": "staff", "reader": "readers"}.get(name)
                 if group:
                     memberships.add_member(cx, entries.find_group(cx, named, f"{group}@{PARTITION}"), user)
+    owner = _owner(opened)
     with opened.database("repository") as database, database.begin() as cx:
         repository = repositories.named(cx, initial.REPOSITORY)
         object_types.load_types_file(cx, repository.id, _TYPES, opened.now)
-        _acl(cx, opened, repository, "staff", {"owner": Permission.DELETE, f"staff@{PARTITION}": Permission.READ})
-        _acl(cx, opened, repository, "closed", {"owner": Permission.DELETE})
+        for_staff = {"owner": Permission.DELETE, f"staff@{PARTITION}": Permission.READ}
+        _acl(cx, opened, repository, owner, "staff", for_staff)
+        _acl(cx, opened, repository, owner, "closed", {"owner": Permission.DELETE})
     return resource.id
 
 
@@ -177,16 +182,22 @@ def _user(cx: Connection, opened: Opened, name: str) -> Entry | None:
         return None
 
 
-def _acl(cx: Connection, opened: Opened, repository: Repository, name: str, said_: Mapping[str, Permission]) -> None:
-    owner = _owner()
+def _acl(
+    cx: Connection,
+    opened: Opened,
+    repository: Repository,
+    owner: Principals,
+    name: str,
+    said_: Mapping[str, Permission],
+) -> None:
     try:
         acls.named(cx, repository.id, name, owner)
     except UnknownAcl:
         acls.add(cx, repository.id, name, owner, said_, opened.now)
 
 
-def _owner() -> Principals:
-    return Principals(names.user_id("demo", PARTITION), frozenset(), administrator=True)
+def _owner(opened: Opened) -> Principals:
+    return opened.acting_as(names.user_id("demo", PARTITION))
 
 
 def _fill(
@@ -231,7 +242,7 @@ def _import(opened: Opened, database: Database, repository: Repository, folder: 
         database,
         repository,
         folder,
-        principals=_owner(),
+        principals=_owner(opened),
         cabinet="machine" if machine else "",
         acl="staff",
         acl_for=acl_for,

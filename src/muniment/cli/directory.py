@@ -5,16 +5,19 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment.cli import initial, said
+from muniment.cli import belongings, initial, said
 from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, Failure
-from muniment.directory import attributes, entries, memberships, names
-from muniment.directory.entries import Entry
+from muniment.directory import administration, attributes, entries, memberships, names, resources, sessions, sign_ins
+from muniment.directory.administration import Dependents
+from muniment.directory.entries import Credentials, Entry
 from muniment.directory.refusals import UnknownEntry
+from muniment.directory.sessions import Session, SessionCount
 
 partition = typer.Typer(no_args_is_help=True, help="Partitions: who belongs together.")
 unit = typer.Typer(no_args_is_help=True, help="Organizational units: where users and groups lie in a partition.")
 user = typer.Typer(no_args_is_help=True, help="Users.")
+session = typer.Typer(no_args_is_help=True, help="Sessions: who is signed in where.")
 group = typer.Typer(no_args_is_help=True, help="Groups, which may hold users and groups.")
 
 COMMANDS = {
@@ -22,6 +25,7 @@ COMMANDS = {
     "unit": unit,
     "user": user,
     "group": group,
+    "session": session,
 }
 
 Id = Annotated[str, typer.Argument(metavar="NAME@PARTITION")]
@@ -53,7 +57,10 @@ def remove_partition(context: typer.Context, name: PartitionName) -> None:
     """Delete an empty partition."""
     opened: Opened = context.obj
     with opened.database("directory") as database, database.begin() as cx:
-        entries.delete(cx, entries.find_partition(cx, opened.settings.directory.names, name))
+        removed = administration.remove(
+            cx, entries.find_partition(cx, opened.settings.directory.names, name), opened.now
+        )
+    said.line(removal(opened, removed))
 
 
 @unit.command("add")
@@ -81,7 +88,10 @@ def remove_unit(context: typer.Context, location: Annotated[str, typer.Argument(
     """Delete an empty unit."""
     opened: Opened = context.obj
     with opened.database("directory") as database, database.begin() as cx:
-        entries.delete(cx, entries.find_unit(cx, opened.settings.directory.names, location))
+        removed = administration.remove(
+            cx, entries.find_unit(cx, opened.settings.directory.names, location), opened.now
+        )
+    said.line(removal(opened, removed))
 
 
 @user.command("add")
@@ -121,27 +131,37 @@ def show_user(context: typer.Context, user_id: Id) -> None:
         found = entries.find_user(cx, named, user_id)
         groups = memberships.groups_of(cx, found.id)
         kept = attributes.kept(cx, found.id)
+        credentials = entries.credentials(cx, named, user_id)
     rows = [
         ("id", entries.shown_id(named, found)),
         ("location", entries.location(named, found)),
         ("description", found.description),
         ("state", state_of(found)),
         ("password", "yes" if found.has_password else "no"),
+        *_sign_ins(opened, credentials),
         *(("group", entries.shown_id(named, one)) for one in groups),
         *((name, str(value)) for name, values in kept.items() for value in values),
     ]
     said.table(("Attribute", "Value"), rows)
 
 
+@user.command("unpause")
+def end_pauses(context: typer.Context, user_id: Id) -> None:
+    """Let a user sign in again at once from where wrong passwords have paused it. A lock stays."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.begin() as cx:
+        entries.end_pauses(cx, entries.find_user(cx, opened.settings.directory.names, user_id))
+
+
 @user.command("password")
 def set_password(context: typer.Context, user_id: Id, from_stdin: FromStdin = False, random: Random = False) -> None:
-    """Give a user a new password."""
+    """Give a user a new password; their sessions end."""
     opened: Opened = context.obj
     password, show = said.new_password(from_stdin=from_stdin, random=random)
     password_hash = initial.hashed(opened, password)
     with opened.database("directory") as database, database.begin() as cx:
         found = entries.find_user(cx, opened.settings.directory.names, user_id)
-        entries.set_password_hash(cx, found, password_hash, opened.now)
+        administration.set_password(cx, found, password_hash, opened.now)
     if show:
         said.line(password)
 
@@ -150,8 +170,8 @@ def set_password(context: typer.Context, user_id: Id, from_stdin: FromStdin = Fa
 def set_user(
     context: typer.Context,
     user_id: Id,
-    disabled: Annotated[bool | None, typer.Option("--disable/--enable", help="He may not, or may, act.")] = None,
-    locked: Annotated[bool | None, typer.Option("--lock/--unlock", help="Lock him out, or let him in.")] = None,
+    disabled: Annotated[bool | None, typer.Option("--disable/--enable", help="They may not, or may, act.")] = None,
+    locked: Annotated[bool | None, typer.Option("--lock/--unlock", help="Lock them out, or let them in.")] = None,
     password_never_expires: Annotated[
         bool | None, typer.Option("--password-never-expires/--password-expires", help="Shown to whoever verifies.")
     ] = None,
@@ -163,14 +183,14 @@ def set_user(
     ] = None,
     description: Annotated[str | None, typer.Option(help="Free text.")] = None,
 ) -> None:
-    """Disable, enable, lock, unlock, flag or describe a user; his tokens obey at once."""
+    """Disable, enable, lock, unlock, flag or describe a user; disabling or locking ends their sessions."""
     opened: Opened = context.obj
-    with initial.keeping_an_administrator(opened) as cx:
+    with opened.database("directory") as database, database.begin() as cx:
         found = entries.find_user(cx, opened.settings.directory.names, user_id)
         if disabled is not None:
-            entries.set_disabled(cx, found, disabled, opened.now)
+            administration.set_disabled(cx, found, disabled, opened.now)
         if locked is not None:
-            entries.set_locked(cx, found, locked, opened.now)
+            administration.set_locked(cx, found, locked, opened.now)
         flags = {
             "password_never_expires": password_never_expires,
             "must_change_password": must_change_password,
@@ -180,6 +200,24 @@ def set_user(
             entries.set_flags(cx, found, opened.now, **given)
         if description is not None:
             entries.set_description(cx, found, description, opened.now)
+
+
+@user.command("sessions")
+def list_sessions(context: typer.Context, user_id: Id) -> None:
+    """List a user's sessions: the grants of clients that act for them, and the tickets of browsers."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.read() as cx:
+        found = entries.find_user(cx, opened.settings.directory.names, user_id)
+        show_sessions(opened, cx, sessions.of_user(cx, found, opened.now))
+
+
+@user.command("sign-out")
+def sign_out_user(context: typer.Context, user_id: Id) -> None:
+    """End every session of a user; they may sign in again."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.begin() as cx:
+        ended = administration.sign_out(cx, entries.find_user(cx, opened.settings.directory.names, user_id), opened.now)
+    said.line(ending(ended))
 
 
 @user.command("attribute")
@@ -197,11 +235,28 @@ def set_attribute(
 
 
 @user.command("remove")
-def remove_user(context: typer.Context, user_id: Id) -> None:
-    """Delete a user; his tokens end."""
+def remove_user(
+    context: typer.Context,
+    user_id: Id,
+    give_to: Annotated[
+        str, typer.Option("--give-to", metavar="NAME@PARTITION", help="Who gets what they own, before they go.")
+    ] = "",
+) -> None:
+    """Delete a user; their sessions end, and what they own stays theirs unless it is given away."""
     opened: Opened = context.obj
-    with initial.keeping_an_administrator(opened) as cx:
-        entries.delete(cx, entries.find_user(cx, opened.settings.directory.names, user_id))
+    named = opened.settings.directory.names
+    if give_to:
+        belongings.check_receiver(opened, user_id, give_to)
+        with opened.database("directory") as database, database.begin() as cx:
+            # They make nothing more while what they own is given, and whoever is stopped here begins again.
+            administration.set_disabled(cx, entries.find_user(cx, named, user_id), True, opened.now)
+    with opened.database("directory") as database, database.read() as cx:
+        found = entries.find_user(cx, named, user_id)
+    left = belongings.leaving(opened, entries.shown_id(named, found), give_to)
+    with opened.database("directory") as database, database.begin() as cx:
+        removed = administration.remove(cx, found, opened.now)
+    said.line(removal(opened, removed))
+    left()
 
 
 @group.command("add")
@@ -252,18 +307,83 @@ def remove_member(
 ) -> None:
     """Take users and groups out of a group."""
     opened: Opened = context.obj
-    with initial.keeping_an_administrator(opened) as cx:
+    with opened.database("directory") as database, database.begin() as cx:
         found = entries.find_group(cx, opened.settings.directory.names, group_id)
         for member in members:
-            memberships.remove_member(cx, found, entry_named(opened, cx, member))
+            administration.expel(cx, found, entry_named(opened, cx, member))
 
 
 @group.command("remove")
 def remove_group(context: typer.Context, group_id: Id) -> None:
-    """Delete a group; its members stay."""
+    """Delete a group; its members stay, and what was permitted to it is permitted to nobody."""
     opened: Opened = context.obj
-    with initial.keeping_an_administrator(opened) as cx:
-        entries.delete(cx, entries.find_group(cx, opened.settings.directory.names, group_id))
+    named = opened.settings.directory.names
+    with opened.database("directory") as database, database.read() as cx:
+        found = entries.find_group(cx, named, group_id)
+    left = belongings.leaving(opened, entries.shown_id(named, found))
+    with opened.database("directory") as database, database.begin() as cx:
+        removed = administration.remove(cx, found, opened.now)
+    said.line(removal(opened, removed))
+    left()
+
+
+@session.command("end")
+def end_session(
+    context: typer.Context,
+    session_ids: Annotated[list[str], typer.Argument(metavar="SESSION...", help="As 'user sessions' shows them.")],
+) -> None:
+    """End sessions by their ids."""
+    opened: Opened = context.obj
+    with opened.database("directory") as database, database.begin() as cx:
+        ended = sum((sessions.end_one(cx, one, opened.now) for one in session_ids), SessionCount())
+    said.line(ending(ended))
+
+
+def removal(opened: Opened, removed: Dependents) -> str:
+    """Say what depended on a removed entry."""
+    named = opened.settings.directory.names
+    parts = {
+        "It was in the groups": [entries.shown_id(named, one) for one in removed.groups],
+        "It had the members": [entries.shown_id(named, one) for one in removed.members],
+        "It was in the access roles of": [resources.shown_name(named, one) for one in removed.resources],
+    }
+    sentences = [f"{said} {_some(names)}." for said, names in parts.items() if names]
+    ended = [ending(removed.ended)] if removed.ended != SessionCount() else []
+    return " ".join(["Dependents.", *sentences, *ended])
+
+
+def _some(named: list[str]) -> str:
+    more = f" and {len(named) - 10} more" if len(named) > 10 else ""
+    return ", ".join(named[:10]) + more
+
+
+def ending(ended: SessionCount) -> str:
+    """Say how many sessions have ended."""
+    return f"SessionCount: {ended.grants} grants, {ended.tickets} tickets."
+
+
+def show_sessions(opened: Opened, cx: Connection, found: list[Session]) -> None:
+    """Print sessions: who is signed in with which client to which resource, since when, and until when."""
+    named = opened.settings.directory.names
+    people = {one: entries.by_id(cx, one) for session in found for one in (session.user_id, session.client_id or 0)}
+    shown = resources.names_of(cx, named)
+
+    def name(number: int) -> str:
+        person = people[number]
+        return "(removed)" if person is None else entries.shown_id(named, person)
+
+    rows = [
+        (
+            one.id,
+            name(one.user_id),
+            "(browser)" if one.client_id is None else name(one.client_id).partition("@")[0],
+            shown.get(one.resource_id, "(removed)"),
+            attributes.timestamp(one.since),
+            attributes.timestamp(one.expires),
+        )
+        for one in found
+    ]
+    said.table(("Session", "User", "Client", "Resource", "Since", "Expires"), rows)
 
 
 def entry_named(opened: Opened, cx: Connection, text: str) -> Entry:
@@ -309,6 +429,17 @@ def show_entries(opened: Opened, found: list[Entry]) -> None:
         for one in found
     ]
     said.table(("Kind", "Name", "State", "Description"), rows)
+
+
+def _sign_ins(opened: Opened, found: Credentials | None) -> list[tuple[str, str]]:
+    if found is None:
+        return []
+    rows = [("known places", str(sign_ins.known_places(found)))]
+    for pause in sign_ins.pauses(opened.settings.directory, found, opened.now):
+        where = "elsewhere" if pause.elsewhere else "at a known place"
+        until = f", paused until {attributes.timestamp(pause.until)}" if pause.until else ""
+        rows.append(("wrong passwords", f"{pause.failures} {where}{until}"))
+    return rows
 
 
 def state_of(found: Entry) -> str:

@@ -13,10 +13,8 @@ from muniment.cli import initial, said
 from muniment.cli.importing import Import, Report
 from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, Failure
-from muniment.cli.repository import administrator
 from muniment.db import Database
 from muniment.repository import changes, repositories, text
-from muniment.repository.acls import Principals
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
 
@@ -28,7 +26,9 @@ def import_command(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER")],
     named: Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")] = initial.REPOSITORY,
     cabinet: Annotated[str, typer.Option(help="Name of the cabinet; otherwise the folder's.")] = "",
-    acl: Annotated[str, typer.Option(help="ACL of the new cabinet and, through it, of all in it.")] = "private",
+    acl: Annotated[
+        str, typer.Option(help="ACL of the new cabinet and, through it, of all in it: name, id or owner/name.")
+    ] = "private",
     owner: Annotated[str, typer.Option(metavar="NAME@PARTITION", help="Owner of the new objects.")] = "",
     type_name: Annotated[str, typer.Option("--type", help="Object type of the documents.")] = "document",
     threads: Annotated[int, typer.Option(min=1, max=64, help="Files at one time.")] = 4,
@@ -43,9 +43,7 @@ def import_command(
     opened: Opened = context.obj
     if not folder.is_dir():
         raise Failure(f"{folder} is no folder.", Exit.USAGE)
-    principals = administrator(opened)
-    if owner:
-        principals = Principals(owner, frozenset(), administrator=True)
+    principals = opened.acting_as(owner) if owner else initial.administrator(opened)
     with opened.database("repository") as database:
         with database.read() as cx:
             repository = repositories.named(cx, named)

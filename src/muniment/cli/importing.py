@@ -20,12 +20,12 @@ from muniment.cli.file_tree import File, FileTree, printable
 from muniment.cli.opened import Opened
 from muniment.db import Busy, Database
 from muniment.repository import changes, creation, imports, metadata, object_types, objects
-from muniment.repository.acls import Principals
 from muniment.repository.content import ContentStore, StoredContent
 from muniment.repository.creation import New
 from muniment.repository.extraction import plain
 from muniment.repository.imports import Imported
 from muniment.repository.object_types import Catalogue
+from muniment.repository.principals import Principals
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
 from muniment.repository.text import Found

@@ -1,8 +1,6 @@
 """The first start: a data folder with its databases, an administrator, and a repository to begin with."""
 
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
@@ -15,6 +13,7 @@ from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownEntry, UnknownResource
 from muniment.directory.resources import Resource
 from muniment.repository import acls, repositories
+from muniment.repository.principals import Principals
 from muniment.repository.repositories import Repository
 
 ADMINISTRATOR = "admin"
@@ -56,6 +55,12 @@ def begin(opened: Opened, password: str = "") -> Begun:
     return Begun(made, administrator, password, repository.name, name, resource.id)
 
 
+def administrator(opened: Opened) -> Principals:
+    """Name who acts from the command line: the administrator, who holds every permission."""
+    partition = opened.settings.directory.names.administration_partition
+    return opened.acting_as(names.user_id(ADMINISTRATOR, partition))
+
+
 def must_be_done(opened: Opened) -> None:
     """Raise Failure unless the data folder was initialised: nobody serves a directory without an administrator."""
     opened.must_exist()
@@ -64,24 +69,6 @@ def must_be_done(opened: Opened) -> None:
         raise Failure(
             f"{opened.data} has not been initialised: run 'muniment --data {opened.data} init' first.", Exit.NOT_READY
         )
-
-
-@contextmanager
-def keeping_an_administrator(opened: Opened) -> Iterator[Connection]:
-    """Open a write transaction on the directory in which the last administrator who can sign in stays one.
-
-    Raises Failure, and changes nothing, when the block takes him away.
-    """
-    with opened.database("directory") as database, database.begin() as cx:
-        before = _somebody_administers(cx)
-        yield cx
-        if before and not _somebody_administers(cx):
-            group = entries.shown_id(opened.settings.directory.names, entries.administrators(cx))
-            raise Failure(
-                "Nobody could sign in to the administration any more, so nothing was changed: "
-                f"let another in first, with 'muniment group admit {group} NAME@PARTITION'.",
-                Exit.REFUSED,
-            )
 
 
 def resource_name(repository: str) -> str:
@@ -138,20 +125,6 @@ def _has(cx: Connection, named: DirectoryNames, administrator: str) -> bool:
     except UnknownEntry:
         return False
     return True
-
-
-def _somebody_administers(cx: Connection) -> bool:
-    waiting = resources.role_members(cx, resources.administration(cx))
-    seen: set[int] = set()
-    while waiting:
-        one = waiting.pop()
-        # Who lies in a unit or a partition is not looked for: it counts as somebody.
-        if one.kind in {"unit", "partition"} or (one.kind == "user" and one.live and one.has_password):
-            return True
-        if one.kind == "group" and one.id not in seen:
-            seen.add(one.id)
-            waiting += memberships.members(cx, one)
-    return False
 
 
 def _add(cx: Connection, password_hash: str, now: Instant) -> None:

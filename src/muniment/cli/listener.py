@@ -10,6 +10,7 @@ from asyncio import TimerHandle, Transport
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import structlog
 import uvicorn
 import uvloop
 from starlette.types import ASGIApp
@@ -19,10 +20,16 @@ from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from muniment.web.options import WebOptions
+from muniment.web.pace import Pace
+from muniment.web.transport import CutShort
+
+log = structlog.get_logger("muniment.listener")
 
 _LONGEST_HEAD = 65_536
 _SWITCH_SECONDS = 0.001
 _CONSENT_SECONDS = 1.0
+_BLINK = 0.001
+_UNKNOWN_CODING = "This server reads a body as it is or with 'Transfer-Encoding: chunked', in no other coding.\n"
 _UNREADABLE = "The request cannot be read: its head or the framing of its body is not HTTP/1.1 (RFC 9112).\n"
 _UVICORN_SAYS = "Invalid HTTP request received."
 _FULL = "This server has as many connections as it takes; try again in a moment.\n"
@@ -91,7 +98,7 @@ async def _serve(
 def _config(app: ASGIApp, options: WebOptions, secured: Listeners | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=_Protocol.within(options.header_seconds),
+        http=_Protocol.within(options),
         ws="none",
         lifespan="off",
         interface="asgi3",
@@ -116,6 +123,10 @@ def _tls(listeners: Listeners) -> ssl.SSLContext:
     return context
 
 
+class _NotImplementedCoding(Exception):
+    """The body is framed by a transfer coding that this server does not know (RFC 9112 section 6.1)."""
+
+
 class _Server(uvicorn.Server):
     """uvicorn's server, which here is told to stop by its process instead of taking signals itself."""
 
@@ -126,25 +137,29 @@ class _Server(uvicorn.Server):
 
 class _Protocol(HttpToolsProtocol):
     """uvicorn's protocol with what it lacks: a deadline and a bound for a request's head, a deadline for what is left
-    of a body once the request is answered, and answers in their order, or none, on a connection that goes wrong."""
+    of a body once the request is answered, a lowest rate for answers, answers in their order, or none, on a connection
+    that goes wrong, and a refusal of every transfer coding but ``chunked``."""
 
-    _head_seconds = 20
+    _options = WebOptions()
     _head_size = 0
     _in_body = False
+    _knows_coding = True
     _head_deadline: TimerHandle | None = None
     _answering: RequestResponseCycle | None = None
 
     @classmethod
-    def within(cls, seconds: int) -> type["_Protocol"]:
-        """Make the protocol with this deadline."""
-        return type("_Protocol", (cls,), {"_head_seconds": seconds})
+    def within(cls, options: WebOptions) -> type["_Protocol"]:
+        """Make the protocol with these deadlines."""
+        return type("_Protocol", (cls,), {"_options": options})
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._unread = _Unread(transport, self._options, self.loop)
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        self._unread.rest()
         super().connection_lost(exc)
         # uvicorn forgets it where the caller broke off: it would keep the connection's 256 KiB until its time.
         self._unset_keepalive_if_required()
@@ -160,6 +175,11 @@ class _Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._disarm()
         self._head_size = 0
+        # The parser takes whatever ends in chunked, and would hand on a body that is still packed.
+        codings = [value.strip(b" \t").lower() for name, value in self.headers if name == b"transfer-encoding"]
+        self._knows_coding = codings in ([], [b"chunked"])
+        if not self._knows_coding:
+            raise _NotImplementedCoding
         self._in_body = True
         super().on_headers_complete()
 
@@ -167,8 +187,18 @@ class _Protocol(HttpToolsProtocol):
         self._in_body = False
         super().on_message_complete()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread.watch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread.rest()
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if self.transport.is_closing():
+            self._unread.watch()
         if self._in_body and not self.transport.is_closing():
             # It goes on until the next head: the pieces of this body have ended uvicorn's own wait for that.
             self._arm()
@@ -186,8 +216,10 @@ class _Protocol(HttpToolsProtocol):
                 if answering.disconnected:
                     self.transport.close()
                 return
-        said = _UNREADABLE if msg == _UVICORN_SAYS else f"{msg}\n"
-        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + _head(said) + said.encode("ascii"))
+        status, said = b"400 Bad Request", _UNREADABLE if msg == _UVICORN_SAYS else f"{msg}\n"
+        if not self._knows_coding:
+            status, said = b"501 Not Implemented", _UNKNOWN_CODING
+        self.transport.write(b"HTTP/1.1 " + status + b"\r\n" + _head(said) + said.encode("ascii"))
         self.transport.close()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
@@ -201,7 +233,12 @@ class _Protocol(HttpToolsProtocol):
                     cycle.disconnected = True
                 await send(message)
 
-            await wanted(scope, receive, send_unless_gone)
+            try:
+                await wanted(scope, receive, send_unless_gone)
+            except CutShort:
+                # To close it would wait until the caller has read what is still to go out.
+                self.transport.abort()
+                raise
 
         super()._start_asgi_task(cycle, answer)
 
@@ -210,6 +247,12 @@ class _Protocol(HttpToolsProtocol):
         self._drop_soon()
 
     def timeout_keep_alive_handler(self) -> None:
+        if self._unread.watch():
+            # The last answer is still on its way, at the caller's speed.
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+            return
         super().timeout_keep_alive_handler()
         self._drop_soon()
 
@@ -220,12 +263,59 @@ class _Protocol(HttpToolsProtocol):
 
     def _arm(self) -> None:
         if self._head_deadline is None:
-            self._head_deadline = self.loop.call_later(self._head_seconds, self.timeout_keep_alive_handler)
+            self._head_deadline = self.loop.call_later(self._options.header_seconds, self._head_is_late)
+
+    def _head_is_late(self) -> None:
+        self._head_deadline = None
+        if self._unread.watch():
+            self._arm()
+        else:
+            self.timeout_keep_alive_handler()
 
     def _disarm(self) -> None:
         if self._head_deadline is not None:
             self._head_deadline.cancel()
             self._head_deadline = None
+
+
+class _Unread:
+    """What the caller has not yet taken of the answers: a connection ends whose caller reads slower than they must."""
+
+    def __init__(self, transport: Transport, options: WebOptions, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._pace = Pace(options.slow_seconds, options.lowest_download_rate)
+        self._timer: TimerHandle | None = None
+        self._began, self._size = 0.0, 0
+
+    def watch(self) -> bool:
+        """Watch what is still to go out; say whether there is any."""
+        if self._timer is None:
+            self._began, self._size = self._loop.time(), self._transport.get_write_buffer_size()
+            if self._size:
+                self._timer = self._loop.call_later(self._pace.left, self._look)
+        return self._timer is not None
+
+    def rest(self) -> None:
+        """Stop to watch."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._count()
+
+    def _look(self) -> None:
+        self._timer = None
+        self._count()
+        if self._size and self._pace.left < _BLINK:
+            log.info("an answer was read too slowly", unread=self._size)
+            self._transport.abort()
+        else:
+            self.watch()
+
+    def _count(self) -> None:
+        now, size = self._loop.time(), self._transport.get_write_buffer_size()
+        self._pace.count(now - self._began, max(0, self._size - size))
+        self._began, self._size = now, size
 
 
 async def _overloaded(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

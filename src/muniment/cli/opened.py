@@ -3,16 +3,22 @@
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
+import structlog
+
 from muniment import app, schema, settings
 from muniment.cli.outcome import Exit, Failure
 from muniment.db import Database, Half, Instant
-from muniment.installation import Installation
+from muniment.installation import UNFINISHED_RESTORE, Installation
+from muniment.repository import bearers
+from muniment.repository.principals import Principals, accessor_key
 from muniment.settings import Settings
+
+log = structlog.get_logger("muniment.data")
 
 
 class Opened:
@@ -32,13 +38,17 @@ class Opened:
     @cached_property
     def settings(self) -> Settings:
         """The settings in force. Raises BadSettings."""
-        file = self._config or self.data / "muniment.toml"
-        return settings.read(file, overrides=self._overrides, file_must_exist=self._config is not None)
+        return settings.read(self.settings_file, overrides=self._overrides, file_must_exist=self._config is not None)
 
     @property
     def installation(self) -> Installation:
         """The data folder with its settings."""
         return Installation(self.data, self.settings)
+
+    @property
+    def together(self) -> bool:
+        """Whether the repository's callers are those of the directory in this folder."""
+        return set(self.settings.halves) == {"directory", "repository"} and not self.settings.repository.tokeninfo_url
 
     @property
     def now(self) -> Instant:
@@ -49,6 +59,24 @@ class Opened:
         """Make the data folder, or leave it to its owner alone (mode 0700)."""
         self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.data.chmod(0o700)
+
+    @property
+    def settings_file(self) -> Path:
+        """The file that settings are read from, if it is there."""
+        return self._config or self.data / "muniment.toml"
+
+    def read_settings_again(self) -> None:
+        """Forget the settings: their file has come meanwhile."""
+        self.__dict__.pop("settings", None)
+
+    def must_be_whole(self) -> None:
+        """Raise Failure when the data folder holds a part of a backup only."""
+        if (self.data / UNFINISHED_RESTORE).exists():
+            raise Failure(
+                f"{self.data} holds only a part of a backup: a restore did not come to its end. "
+                f"Give 'muniment --data {self.data} restore BACKUP' again, or remove the folder.",
+                Exit.NOT_READY,
+            )
 
     def must_exist(self) -> None:
         """Raise Failure unless the data folder has been initialised."""
@@ -65,6 +93,7 @@ class Opened:
         if half not in self.settings.halves:
             raise Failure(f"The {half} does not run here: add it to 'halves' in the settings.", Exit.REFUSED)
         self.must_exist()
+        self.must_be_whole()
         database = Database(self.installation.database_url(half))
         try:
             schema.check_schema(database, half)
@@ -80,10 +109,37 @@ class Opened:
                 schema.migrate(database, half)
             finally:
                 database.close()
+        if self.together:
+            self._settle_names()
+
+    def identify(self, names: Collection[str]) -> Mapping[str, str]:
+        """Ask the directory of this folder who bears these names now; of one elsewhere nothing is known here."""
+        if not self.together:
+            return {}
+        database = Database(self.installation.database_url("directory"))
+        try:
+            return app.bearing(database, self.settings)(names)
+        finally:
+            database.close()
+
+    def acting_as(self, user_id: str) -> Principals:
+        """Give who acts from the command line in this user's name: with every permission, owning what they make.
+
+        It writes to the repository's database, so it comes before a transaction of the command's own.
+        """
+        name = accessor_key(user_id)
+        with self.database("repository") as database, database.begin() as cx:
+            keys = bearers.of_names(cx, [name], self.identify, self.now)
+        return Principals(user_id, administrator=True, keys=keys, identify=self.identify)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the data folder for this process and its children alone. Raises Failure when another one serves it."""
+    def held(self, *, for_restore: bool = False) -> Iterator[None]:
+        """Hold the data folder for this process and its children alone.
+
+        Raises Failure when another one serves it; when a restore did not come to its end, unless this is another.
+        """
+        if not for_restore:
+            self.must_be_whole()
         lock = os.open(self.installation.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._take(lock)
@@ -92,6 +148,19 @@ class Opened:
             yield
         finally:
             os.close(lock)
+
+    def _settle_names(self) -> None:
+        """Bind the names of a migrated folder to whoever bears them now (decision 0019)."""
+        borne = unborne = 0
+        with self.database("repository") as database:
+            while True:
+                with database.begin() as cx:
+                    settled = bearers.settle(cx, self.identify, self.now)
+                if not any(settled):
+                    break
+                borne, unborne = borne + settled.borne, unborne + settled.unborne
+        if borne or unborne:
+            log.info("names bound", to_users_and_groups=borne, to_nobody=unborne)
 
     def _take(self, lock: int) -> None:
         # The processes of a server that was killed let go within moments of it.

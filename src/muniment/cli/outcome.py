@@ -6,8 +6,15 @@ from enum import IntEnum
 
 import sqlalchemy.exc
 
+from muniment import guards
 from muniment.db import Busy
-from muniment.directory.refusals import UnknownEntry, UnknownPartition, UnknownResource
+from muniment.directory.refusals import (
+    NobodyAdministers,
+    UnknownEntry,
+    UnknownPartition,
+    UnknownResource,
+    UnknownSession,
+)
 from muniment.repository.refusals import IndexUnavailable, UnknownAcl, UnknownRepository, UnknownType
 from muniment.schema import SchemaMismatch
 from muniment.web.certificates import CertificateProblem
@@ -17,9 +24,15 @@ _LISTED: Mapping[type[Refusal], str] = {
     UnknownPartition: "partition list",
     UnknownEntry: "user list PARTITION",
     UnknownResource: "resource list",
+    UnknownSession: "user sessions NAME@PARTITION",
     UnknownRepository: "repository list",
     UnknownType: "type list",
     UnknownAcl: "acl list",
+}
+_NEXT: Mapping[type[Refusal], str] = {
+    NobodyAdministers: "'muniment group admit' does that.",
+    guards.StillGuards: "Let another guard it first, with 'muniment repository guard'.",
+    guards.CannotKnow: "Where none does, give --force.",
 }
 _TO_DO: Mapping[int, str] = {
     errno.EACCES: " Let this user write there, or name another place.",
@@ -59,9 +72,12 @@ def as_failure(error: BaseException) -> Failure | None:
         case IndexUnavailable():
             failure = Failure(f"{error.sentence} Start 'muniment serve' or 'muniment agent'.", Exit.NOT_READY)
         case Refusal():
-            listed = _LISTED.get(type(error))
+            listed, next_step = _LISTED.get(type(error)), _NEXT.get(type(error))
             failure = Failure(
-                error.sentence + (f" 'muniment {listed}' shows those there are." if listed else ""), Exit.REFUSED
+                error.sentence
+                + (f" 'muniment {listed}' shows those there are." if listed else "")
+                + (f" {next_step}" if next_step else ""),
+                Exit.REFUSED,
             )
         case CertificateProblem():
             failure = Failure(str(error), Exit.REFUSED)

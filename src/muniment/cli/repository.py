@@ -1,6 +1,6 @@
 """Commands about what is held: repositories, types, ACLs, and the index that finds it all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
@@ -11,28 +11,38 @@ from muniment.cli import initial, said
 from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, Failure
 from muniment.db import Database
-from muniment.directory import names
-from muniment.repository import acls, agent, changes, object_types, objects, repositories, text
-from muniment.repository.acls import Acl, Permission, Principals
+from muniment.repository import (
+    acl_entries,
+    acl_names,
+    acls,
+    agent,
+    changes,
+    object_types,
+    objects,
+    repositories,
+    text,
+)
+from muniment.repository.acls import AclSummary
 from muniment.repository.content import ContentStore
 from muniment.repository.object_types import ObjectType
 from muniment.repository.objects import StoredObject
+from muniment.repository.principals import Permission
 from muniment.repository.properties import PropertyDefinition, PropertyKind
 from muniment.repository.refusals import IndexUnavailable
 
-repository = typer.Typer(no_args_is_help=True, help="Repositories.")
 type_ = typer.Typer(no_args_is_help=True, help="Object types and their properties.")
 acl = typer.Typer(no_args_is_help=True, help="ACLs: who may do how much with the objects that carry them.")
 index = typer.Typer(no_args_is_help=True, help="The index of a repository.")
 
 content = typer.Typer(no_args_is_help=True, help="The bytes of documents.")
 
-COMMANDS = {"repository": repository, "type": type_, "acl": acl, "index": index, "content": content}
+COMMANDS = {"type": type_, "acl": acl, "index": index, "content": content}
 
 _AT_A_TIME = 500
 
 Named = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
-AclName = Annotated[str, typer.Argument(metavar="ACL")]
+AclName = Annotated[str, typer.Argument(metavar="ACL", help="Its name, its id, or owner/name as 'acl list' shows it.")]
+NewAclName = Annotated[str, typer.Argument(metavar="ACL")]
 Entries = Annotated[
     list[str],
     typer.Argument(
@@ -40,42 +50,6 @@ Entries = Annotated[
         help="name@partition, owner or world, and NONE, BROWSE, READ, RELATE, VERSION, WRITE or DELETE.",
     ),
 ]
-
-
-def administrator(opened: Opened) -> Principals:
-    """Name who acts from the command line: the administrator, who holds every permission."""
-    partition = opened.settings.directory.names.administration_partition
-    return Principals(names.user_id(initial.ADMINISTRATOR, partition), frozenset(), administrator=True)
-
-
-@repository.command("add")
-def add_repository(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME")],
-    resource: Annotated[str, typer.Option(help="Name of the resource that guards it; made if there is none.")] = "",
-    resource_id: Annotated[str, typer.Option(help="Identifier of a resource of another directory.")] = "",
-) -> None:
-    """Make a repository and print the identifier of the resource that guards it."""
-    opened: Opened = context.obj
-    if not resource_id:
-        if "directory" not in opened.settings.halves:
-            raise Failure("Name the resource of the callers' directory with --resource-id.", Exit.USAGE)
-        with opened.database("directory") as database:
-            guard = initial.guarding_resource(opened, database, resource or initial.resource_name(name))
-        resource_id = guard.id
-    with opened.database("repository") as database, database.begin() as cx:
-        made = repositories.add(cx, name, resource_id, "", opened.now)
-        acls.initialise(cx, made.id, opened.now)
-    said.line(resource_id)
-
-
-@repository.command("list")
-def list_repositories(context: typer.Context) -> None:
-    """List the repositories with the resources that guard them."""
-    opened: Opened = context.obj
-    with opened.database("repository") as database, database.read() as cx:
-        rows = [(one.name, one.resource_id) for one in repositories.every(cx)]
-    said.table(("Repository", "Resource"), rows)
 
 
 @type_.command("list")
@@ -137,29 +111,36 @@ def load_types(
 
 @acl.command("list")
 def list_acls(context: typer.Context, named: Named = initial.REPOSITORY) -> None:
-    """List the ACLs."""
+    """List the ACLs, each as --acl takes it, and by its id."""
     opened: Opened = context.obj
+    principals, rows = initial.administrator(opened), list[tuple[str, str, str, str]]()
     with opened.database("repository") as database, database.read() as cx:
-        found = acls.every(cx, repositories.named(cx, named).id, administrator(opened))
-    said.table(("ACL", "Owner", "Entries"), [(one.name, one.owner, _spelled(one)) for one in found])
+        of, after = repositories.named(cx, named).id, ("", "")
+        while page := acls.page(cx, of, principals, _AT_A_TIME, after=after):
+            entries = acl_entries.by_name(cx, acl_entries.of(cx, [one.id for one in page]))
+            rows += [(called(one), one.shown_id, one.owner, _spelled(entries.get(one.id, {}))) for one in page]
+            after = page[-1].name, page[-1].shown_id
+    said.table(("ACL", "Id", "Owner", "Entries"), rows)
 
 
 @acl.command("add")
-def add_acl(context: typer.Context, name: AclName, entries: Entries, named: Named = initial.REPOSITORY) -> None:
-    """Make an ACL."""
+def add_acl(context: typer.Context, name: NewAclName, entries: Entries, named: Named = initial.REPOSITORY) -> None:
+    """Make an ACL, which everybody whom it permits something may call by its name alone."""
     opened: Opened = context.obj
+    principals = initial.administrator(opened)
     with opened.database("repository") as database, database.begin() as cx:
         of = repositories.named(cx, named).id
-        acls.add(cx, of, name, administrator(opened), _entries(entries), opened.now)
+        acls.add(cx, of, name, principals, _entries(entries), opened.now)
 
 
 @acl.command("change")
 def change_acl(context: typer.Context, name: AclName, entries: Entries, named: Named = initial.REPOSITORY) -> None:
     """Replace an ACL's entries; the very next request obeys."""
     opened: Opened = context.obj
+    principals = initial.administrator(opened)
     with opened.database("repository") as database, database.begin() as cx:
-        found = acls.named(cx, repositories.named(cx, named).id, name, administrator(opened))
-        acls.change(cx, found, administrator(opened), _entries(entries), opened.now)
+        found = acls.named(cx, repositories.named(cx, named).id, name, principals)
+        acls.change(cx, found, principals, _entries(entries), opened.now)
 
 
 @acl.command("assign")
@@ -171,19 +152,21 @@ def assign_acl(
 ) -> None:
     """Put an ACL on objects."""
     opened: Opened = context.obj
+    principals = initial.administrator(opened)
     with opened.database("repository") as database, database.begin() as cx:
         of = repositories.named(cx, named)
         for object_id in object_ids:
-            objects.assign_acl(cx, of, administrator(opened), object_id, name, opened.now)
+            objects.assign_acl(cx, of, principals, object_id, name, opened.now)
 
 
 @acl.command("remove")
 def remove_acl(context: typer.Context, name: AclName, named: Named = initial.REPOSITORY) -> None:
     """Delete an ACL that no object carries."""
     opened: Opened = context.obj
+    principals = initial.administrator(opened)
     with opened.database("repository") as database, database.begin() as cx:
-        found = acls.named(cx, repositories.named(cx, named).id, name, administrator(opened))
-        acls.remove(cx, found, administrator(opened))
+        found = acls.named(cx, repositories.named(cx, named).id, name, principals)
+        acls.remove(cx, found, principals)
 
 
 @index.command("status")
@@ -298,8 +281,14 @@ def _written(definition: PropertyDefinition) -> str:
     return f"{definition.name} {definition.kind}{'[]' if definition.repeating else ''}"
 
 
-def _spelled(one: Acl) -> str:
-    return ", ".join(f"{accessor}={permission.name}" for accessor, permission in sorted(one.entries.items()))
+def called(one: AclSummary) -> str:
+    """Spell an ACL of a list as an administrator may call it."""
+    text = one.name if one.common else acl_names.write(one.owner, one.name)
+    return text if acl_names.read(text) else one.shown_id
+
+
+def _spelled(entries: Mapping[str, Permission]) -> str:
+    return ", ".join(f"{accessor}={permission.name}" for accessor, permission in sorted(entries.items()))
 
 
 def _entries(written: list[str]) -> dict[str, Permission]:

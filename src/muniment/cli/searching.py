@@ -16,7 +16,6 @@ from muniment import app
 from muniment.cli import initial, said
 from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, Failure
-from muniment.cli.repository import administrator
 from muniment.db import SECOND, Instant
 from muniment.directory import names, resources
 from muniment.repository import changes, feed, repositories
@@ -75,9 +74,10 @@ def _as_administrator(opened: Opened, words: str, named: str, limit: int) -> tup
                 database,
                 snapshot,
                 repository,
-                administrator(opened),
+                initial.administrator(opened),
                 Question(Query(condition=Fulltext(asked)), 1, limit, include_total=True),
                 options.max_page_offset,
+                options.max_pending_changes,
             )
         finally:
             reader.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from muniment import app
-from muniment.cli import listener, logs, memory
+from muniment.cli import listener, logs, memory, migrating
 from muniment.cli.listener import Listeners
 from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, Failure
@@ -20,6 +20,7 @@ from muniment.installation import Installation
 from muniment.repository import agent
 from muniment.repository.content import ContentStore
 from muniment.repository.extraction import loop as extraction
+from muniment.repository.followers import Retention
 from muniment.web import certificates
 
 log = structlog.get_logger("muniment.serve")
@@ -41,6 +42,8 @@ def run(
     logs.start(opened.settings)
     with opened.held():
         opened.migrate()
+        if renamed := migrating.settle_acls(opened):
+            log.warning("names of ACLs mean them to their owners alone now: see 'muniment acl list'", acls=len(renamed))
         listeners = _listeners(installation, opened)
         web = installation.settings.web
         roles = [Role(f"worker {number}", _worker(installation, listeners)) for number in range(1, web.workers + 1)]
@@ -66,6 +69,9 @@ def check_ports(opened: Opened) -> None:
 def agent_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
     """Make the work of the index agent's process."""
 
+    options = installation.settings.repository
+    retention = Retention(options.change_log_seconds, options.change_log_lines)
+
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.spare()
         database = Database(installation.database_url("repository"))
@@ -78,6 +84,7 @@ def agent_work(installation: Installation) -> Callable[[threading.Event, Callabl
                 stop,
                 app.now,
                 ContentStore(installation.content),
+                retention,
             )
         finally:
             database.close()

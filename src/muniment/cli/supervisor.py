@@ -32,7 +32,8 @@ _PR_SET_PDEATHSIG = 1
 class Role:
     """What one process does: it calls ``ready`` once it can work, and returns soon after ``stop`` is set.
 
-    When a ``vital`` one falls, everything ends with 1 instead of its being started again.
+    When a ``vital`` one ends by itself, everything ends with 1 instead of its being started again. One that a signal
+    ended did not choose to: it is started again like every other.
     """
 
     name: str
@@ -144,13 +145,16 @@ class _Supervisor:
 
     def _reap(self) -> None:
         for child in self._children:
-            if not child.process or os.waitpid(child.process, os.WNOHANG)[0] == 0:
+            if not child.process:
+                continue
+            process, status = os.waitpid(child.process, os.WNOHANG)
+            if process == 0:
                 continue
             lived = time.monotonic() - child.started
             self._forget(child)
             if self._stopping():
                 continue
-            if not self._announced or child.role.vital:
+            if not self._announced or (child.role.vital and not os.WIFSIGNALED(status)):
                 log.error("process fell" if self._announced else "process could not start", process=child.role.name)
                 self._failed = True
                 continue

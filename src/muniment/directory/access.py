@@ -94,6 +94,14 @@ def generation() -> sa.ScalarSelect[str]:
     return sa.select(_generation.c.mark).scalar_subquery()
 
 
+def one_at_a_time(cx: Connection) -> None:
+    """Let other decisions that change who may do what wait until this one is committed.
+
+    What it then reads is what they left. On SQLite a write transaction is alone anyway.
+    """
+    cx.execute(sa.select(_generation.c.mark).with_for_update())
+
+
 def of(cx: Connection, memory: Memory, names: DirectoryNames, question: Question) -> Access:
     """Say what the client is told of the user at the resource; the generation was read in the same transaction.
 
@@ -122,6 +130,7 @@ def admitted(cx: Connection, user_id: int, resource_id: str) -> Entry:
 def _shown(cx: Connection, names: DirectoryNames, user: Entry) -> User:
     location, user_id = entries.location(names, user), entries.shown_id(names, user)
     partition = entries.shown_partition(names, user)
+    groups = memberships.groups_of(cx, user.id)
     facts = attributes.Facts(
         name=user.name,
         partition=partition,
@@ -134,7 +143,8 @@ def _shown(cx: Connection, names: DirectoryNames, user: Entry) -> User:
         cannot_change_password=user.cannot_change_password,
         created=user.created,
         modified=user.modified,
-        groups=[entries.location(names, group) for group in memberships.groups_of(cx, user.id)],
+        groups=[entries.location(names, group) for group in groups],
+        group_uuids=[group.uuid for group in groups],
     )
     return User(
         user_partition_id=partition,

@@ -39,7 +39,10 @@ class Attribute(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What is known of a user anyway, spelled for the wire. ``groups`` are the locations of all his groups."""
+    """What is known of a user anyway, spelled for the wire.
+
+    ``groups`` are the locations of all their groups, ``group_uuids`` those groups' identities in the same order.
+    """
 
     name: str
     partition: str
@@ -53,6 +56,7 @@ class Facts(msgspec.Struct, frozen=True):
     created: Instant
     modified: Instant
     groups: Sequence[str]
+    group_uuids: Sequence[str]
 
 
 def of_user(cx: Connection, names: DirectoryNames, entry_id: int, facts: Facts) -> list[Attribute]:
@@ -110,6 +114,7 @@ def _computed(facts: Facts) -> Mapping[str, list[str | int]]:
         "userMustChangePasswordAtNextSignIn": [_text(facts.must_change_password)],
         "userCannotChangePassword": [_text(facts.cannot_change_password)],
         "memberOf": list(facts.groups),
+        "memberOfUUID": list(facts.group_uuids),
         "cn": [facts.name],
         "entryDN": [facts.location],
         "entryUUID": [facts.uuid],
@@ -127,7 +132,7 @@ def _text(flag: bool) -> str:
     return "true" if flag else "false"
 
 
-_COMPUTED = frozenset(_computed(Facts("", "", "", "", False, False, False, False, False, 0, 0, ())))
+_COMPUTED = frozenset(_computed(Facts("", "", "", "", False, False, False, False, False, 0, 0, (), ())))
 _OF_ENTRY = (
     sa.select(_attributes.c.name, _attributes.c.content)
     .where(_attributes.c.entry_id == sa.bindparam("entry", type_=sa.BigInteger))

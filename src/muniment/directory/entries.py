@@ -44,8 +44,8 @@ _entries = sa.Table(
     sa.Column("password_never_expires", sa.Boolean, nullable=False),
     sa.Column("must_change_password", sa.Boolean, nullable=False),
     sa.Column("cannot_change_password", sa.Boolean, nullable=False),
-    sa.Column("failures", sa.Integer, nullable=False),
-    sa.Column("paused_until", sa.BigInteger, nullable=False),
+    sa.Column("tries", sa.Text, nullable=False),
+    sa.Column("places", sa.Text, nullable=False),
     sa.Column("attempted", sa.BigInteger, nullable=False),
     sa.Column("created", sa.BigInteger, nullable=False),
     sa.Column("modified", sa.BigInteger, nullable=False),
@@ -90,12 +90,12 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """A user with what a sign-in is decided by."""
+    """A user with what a sign-in is decided by; ``tries`` and ``places`` are as ``sign_ins`` writes them."""
 
     user: Entry
     stored: str | None
-    failures: int
-    paused_until: Instant
+    tries: str
+    places: str
 
 
 def initialise(cx: Connection, now: Instant) -> None:
@@ -163,14 +163,21 @@ def add_user(
 def add_client(
     cx: Connection, name: str, now: Instant, *, password_hash: str | None = None, description: str = ""
 ) -> Entry:
-    """Make an OAuth client: a user at the root location of the clients' partition (given 2.1); with a password it is
-    confidential, without one public. Raises BadName, NameTaken."""
+    """Make an OAuth client (given 2.1), confidential with a password, else public. Raises BadName, NameTaken."""
     return add_user(cx, clients(cx), name, now, password_hash=password_hash, description=description)
+
+
+def partition_key(names: DirectoryNames, name: str) -> str:
+    """Spell a partition's name as it is compared, whatever the built-in ones are called."""
+    built_in = {names.clients_partition: CLIENTS, names.administration_partition: ADMINISTRATION}
+    keys = {spelling.key(shown): f"@{stored}" for shown, stored in built_in.items()}
+    # A stored name of a built-in partition holds an '@', which no partition's name on the wire does.
+    return keys.get(spelling.key(name), spelling.key(name.replace("@", "\ufffd")))
 
 
 def find_partition(cx: Connection, names: DirectoryNames, name: str) -> Entry:
     """Find a partition by its name. Raises UnknownPartition."""
-    found = _first(cx, _select().where(_e.c.space == "", _e.c.name_key == _partition_key(names, name)))
+    found = _first(cx, _select().where(_e.c.space == "", _e.c.name_key == partition_key(names, name)))
     if found is None:
         raise UnknownPartition(f"There is no partition {name[:100]!r}.")
     return found
@@ -249,47 +256,51 @@ def by_id(cx: Connection, entry_id: int) -> Entry | None:
 def credentials(cx: Connection, names: DirectoryNames, user_id: str) -> Credentials | None:
     """Look up a user for a sign-in: one statement, whether there is such a user or not."""
     name, at, partition = user_id.rpartition("@")
-    partition = _partition_key(names, partition) if at else ""
-    return _credentials(cx, _CREDENTIALS_BY_NAME, {"name": spelling.key(name), "partition": partition})
+    partition = partition_key(names, partition) if at else ""
+    return _credentials(cx.execute(_CREDENTIALS_BY_NAME, {"name": spelling.key(name), "partition": partition}).first())
 
 
 def client_credentials(cx: Connection, name: str) -> Credentials | None:
     """Look up an OAuth client by its name: one statement."""
-    row = _CLIENT.first(cx, name=spelling.key(name), partition=f"@{CLIENTS}")
-    return None if row is None else Credentials(_entry(row), *row[len(_FIELDS) :])
+    return _credentials(_CLIENT.first(cx, name=spelling.key(name), partition=f"@{CLIENTS}"))
 
 
-def lock_credentials(cx: Connection, user_id: int | None) -> Credentials | None:
-    """Look up a user to decide a sign-in, keeping other decisions about him waiting until this one is committed.
+def lock_credentials(cx: Connection, user_id: int | None, *, shared: bool = False) -> Credentials | None:
+    """Look up a user to decide a sign-in, keeping other decisions about them waiting until this one is committed.
 
-    It reads one row whoever tries, as ``count_failures`` writes one.
+    It reads one row whoever tries. ``shared`` lets those wait only that would change it: for a client, with which many
+    sign in at one time.
     """
-    found = _credentials(cx, _CREDENTIALS_LOCKED, {"entry": user_id})
+    found = _credentials(cx.execute(_CREDENTIALS.with_for_update(of=_e, read=shared), {"entry": user_id}).first())
     return None if user_id is None else found
 
 
-def count_failures(cx: Connection, user_id: int | None, failures: int, paused_until: Instant, now: Instant) -> None:
-    """Keep how many passwords in a row were wrong, and until when sign-in pauses.
+def note_sign_in(cx: Connection, user_id: int | None, tries: str, places: str, now: Instant) -> None:
+    """Keep how sign-ins of a user went, as ``sign_ins`` writes it: one row is written whoever tried.
 
-    It writes one row whoever tried: for a user that does not exist that of the first entry, where it means nothing, so
-    that the time it takes does not tell who exists.
+    For a user that does not exist it is that of the first entry, where it means nothing: time tells nobody who exists.
     """
-    cx.execute(_COUNT_FAILURES, {"entry": user_id, "new_failures": failures, "new_pause": paused_until, "now": now})
+    cx.execute(_NOTE_SIGN_IN, {"entry": user_id, "new_tries": tries, "new_places": places, "now": now})
 
 
 def set_password_hash(cx: Connection, user: Entry, password_hash: str | None, now: Instant) -> None:
     """Give a user a password, or none; a pause of his sign-in ends."""
-    _change(cx, user, now, password_hash=password_hash, failures=0, paused_until=0, must_change_password=False)
+    _change(cx, user, now, password_hash=password_hash, tries=_NO_TRIES, must_change_password=False)
 
 
 def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> None:
-    """Disable a user, or enable him again."""
+    """Disable a user, or enable them again."""
     _change(cx, user, now, disabled=disabled)
 
 
 def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> None:
-    """Lock a user out, or let him in again (which also ends a pause of his sign-in)."""
-    _change(cx, user, now, locked=locked, failures=0, paused_until=0)
+    """Lock a user out, or let them in again (which also ends the pauses of their sign-in)."""
+    _change(cx, user, now, locked=locked, tries=_NO_TRIES)
+
+
+def end_pauses(cx: Connection, user: Entry) -> None:
+    """Let a user sign in again from wherever wrong passwords have paused it."""
+    cx.execute(_entries.update().where(_entries.c.id == user.id).values(tries=_NO_TRIES))
 
 
 def set_flags(cx: Connection, user: Entry, now: Instant, **flags: bool) -> None:
@@ -308,19 +319,17 @@ def delete(cx: Connection, entry: Entry) -> None:
     """Delete a user, a group, an empty unit or an empty partition. Raises BadName for built-in or filled ones."""
     if entry.built_in is not None:
         raise BadName("A built-in entry cannot be deleted.")
-    doomed = [entry.id]
-    if entry.kind == "partition":
-        root = _root(cx, entry)
-        doomed.insert(0, root.id)
-    if cx.execute(sa.select(_e.c.id).where(_e.c.parent_id.in_(doomed), _e.c.id.not_in(doomed)).limit(1)).first():
-        raise BadName("Only an empty unit or partition can be deleted.")
+    doomed = [_root(cx, entry).id, entry.id] if entry.kind == "partition" else [entry.id]
+    inside = sa.select(_e.c.kind, sa.func.count()).where(_e.c.parent_id.in_(doomed), _e.c.id.not_in(doomed))
+    if counts := cx.execute(inside.group_by(_e.c.kind).order_by(_e.c.kind)).all():
+        held = ", ".join(f"{count} {kind}s" for kind, count in counts)
+        raise BadName(f"Only an empty unit or partition can be deleted: this one holds {held}.")
     for entry_id in doomed:
         cx.execute(_entries.delete().where(_entries.c.id == entry_id))
 
 
 def partitions(cx: Connection) -> list[Entry]:
-    """List the partitions, in the order they were made."""
-    # By their space: asked for their kind, SQLite reads every entry there is.
+    """List the partitions, in the order they were made; by their space, for SQLite reads all entries for their kind."""
     return [_entry(row) for row in cx.execute(_select().where(_e.c.space == "").order_by(_e.c.id))]
 
 
@@ -348,19 +357,14 @@ def units_above(entry: sa.BindParameter[int]) -> sa.Select[tuple[int]]:
     return sa.select(units.c.id)
 
 
-def _columns(entry: sa.FromClause, partition: sa.FromClause) -> list[tuple[str, sa.ColumnElement[Any]]]:
-    computed: dict[str, sa.ColumnElement[Any]] = {
-        "has_password": entry.c.password_hash.is_not(None),
-        "partition": sa.func.coalesce(partition.c.name, entry.c.name),
-        "partition_built_in": sa.case((entry.c.kind == "partition", entry.c.built_in), else_=partition.c.built_in),
-    }
-    return [(name, computed[name] if name in computed else entry.c[name]) for name in _FIELDS]
-
-
 def _select(*more: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    return sa.select(*(column for _, column in _columns(_e, _p)), *more).select_from(
-        _e.outerjoin(_p, _p.c.id == _e.c.partition_id)
-    )
+    computed: dict[str, sa.ColumnElement[Any]] = {
+        "has_password": _e.c.password_hash.is_not(None),
+        "partition": sa.func.coalesce(_p.c.name, _e.c.name),
+        "partition_built_in": sa.case((_e.c.kind == "partition", _e.c.built_in), else_=_p.c.built_in),
+    }
+    columns = (computed[name] if name in computed else _e.c[name] for name in _FIELDS)
+    return sa.select(*columns, *more).select_from(_e.outerjoin(_p, _p.c.id == _e.c.partition_id))
 
 
 def _entry(row: Sequence[Any]) -> Entry:
@@ -374,14 +378,13 @@ def _first(cx: Connection, wanted: sa.Select[Any], parameters: dict[str, Any] | 
     return None if row is None else _entry(row)
 
 
-def _credentials(cx: Connection, wanted: sa.Select[Any], parameters: dict[str, Any]) -> Credentials | None:
-    row = cx.execute(wanted, parameters).first()
+def _credentials(row: Sequence[Any] | None) -> Credentials | None:
     return None if row is None else Credentials(_entry(row), *row[len(_FIELDS) :])
 
 
 def _found(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> Entry:
     name, at, partition = entry_id.rpartition("@")
-    parameters = {"name": spelling.key(name), "partition": _partition_key(names, partition), "kind": kind}
+    parameters = {"name": spelling.key(name), "partition": partition_key(names, partition), "kind": kind}
     found = _first(cx, _BY_NAME, parameters) if at else None
     if found is None:
         raise UnknownEntry(f"There is no {kind} {entry_id[:200]!r}.")
@@ -419,13 +422,6 @@ def _unit_of(cx: Connection, parent: Entry) -> Entry:
     if parent.kind != "unit":
         raise BadName("Entries lie in units and partitions, nowhere else.")
     return parent
-
-
-def _partition_key(names: DirectoryNames, name: str) -> str:
-    built_in = {names.clients_partition: CLIENTS, names.administration_partition: ADMINISTRATION}
-    keys = {spelling.key(shown): f"@{stored}" for shown, stored in built_in.items()}
-    # A stored name of a built-in partition holds an '@', which no partition's name on the wire does.
-    return keys.get(spelling.key(name), spelling.key(name.replace("@", "\ufffd")))
 
 
 def _shown_partition(names: DirectoryNames, name: str, built_in: str | None) -> str:
@@ -470,30 +466,34 @@ _p = _entries.alias("p")
 _FIELDS = Entry.__struct_fields__
 _UNITS = _FIELDS.index("units")
 _FLAGS = ("disabled", "locked", "password_never_expires", "must_change_password", "cannot_change_password")
+_NO_TRIES = "{}"
 _NEW: dict[str, Any] = {
     **dict.fromkeys(("partition_id", "parent_id", "built_in", "password_hash")),
     **dict.fromkeys(_FLAGS, False),
-    **dict.fromkeys(("failures", "paused_until", "attempted"), 0),
+    "tries": _NO_TRIES,
+    "places": "{}",
+    "attempted": 0,
     "units": "[]",
     "description": "",
 }
 _ENTRY = sa.bindparam("entry", type_=sa.BigInteger)
-_SIGN_IN = (_e.c.password_hash, _e.c.failures, _e.c.paused_until)
-_IN_PARTITION = sa.and_(
-    _p.c.space == "", _p.c.name_key == sa.bindparam("partition"), _e.c.name_key == sa.bindparam("name")
-)
+_SIGN_IN = (_e.c.password_hash, _e.c.tries, _e.c.places)
+_PARTITION = sa.and_(_p.c.space == "", _p.c.name_key == sa.bindparam("partition"))
+_IN_PARTITION = sa.and_(_PARTITION, _e.c.name_key == sa.bindparam("name"))
+_NAMES: sa.BindParameter[str] = sa.bindparam("names", expanding=True)
+BEARING = _select().where(_PARTITION, _e.c.kind.in_(("group", "user")), _e.c.name_key.in_(_NAMES))
 _BY_ID = _select().where(_e.c.id == _ENTRY)
 _BY_NAME = _select().where(_IN_PARTITION, _e.c.kind == sa.bindparam("kind"))
 _CREDENTIALS_BY_NAME = _select(*_SIGN_IN).where(_IN_PARTITION, _e.c.kind == "user")
 _CLIENT = Prepared(_CREDENTIALS_BY_NAME)
 _ENTRY_OR_FIRST = sa.func.coalesce(_ENTRY, sa.select(sa.func.min(_entries.alias().c.id)).scalar_subquery())
-_CREDENTIALS_LOCKED = _select(*_SIGN_IN).where(_e.c.id == _ENTRY_OR_FIRST).with_for_update(of=_e)
-_COUNT_FAILURES = (
+_CREDENTIALS = _select(*_SIGN_IN).where(_e.c.id == _ENTRY_OR_FIRST)
+_NOTE_SIGN_IN = (
     _entries.update()
     .where(_entries.c.id == _ENTRY_OR_FIRST)
     .values(
-        failures=sa.bindparam("new_failures"),
-        paused_until=sa.bindparam("new_pause"),
+        tries=sa.bindparam("new_tries"),
+        places=sa.bindparam("new_places"),
         attempted=sa.bindparam("now", type_=sa.BigInteger),
     )
 )

@@ -9,9 +9,10 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.db import SECOND, Instant
-from muniment.directory import access, attributes, entries, resources, system, tokens
+from muniment.directory import access, attributes, entries, names, resources, sign_ins, system, tokens
 from muniment.directory.access import Memory, User
-from muniment.directory.entries import Credentials, Entry
+from muniment.directory.entries import Entry
+from muniment.directory.line import Asker
 from muniment.directory.names import resource_name
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import (
@@ -27,12 +28,13 @@ from muniment.directory.refusals import (
     WrongResource,
 )
 from muniment.directory.resources import Resource
-from muniment.directory.tokens import Grant, Standing
-from muniment.web.refusals import Refusal
+from muniment.directory.sign_ins import Origin
+from muniment.directory.tokens import Grant, Standing, SweepPlace
+from muniment.web.refusals import Overloaded, Refusal
 
 _NOBODY = -1
 _REMEMBERED = 3600 * SECOND
-_KEYS = ("tokens", "csrf")
+_KEYS = ("tokens", "csrf", "places")
 _CLIENT_REFUSED = "The client is unknown, or did not authenticate as it must."
 _USER_REFUSED = "The user name or the password is wrong, or the user may not sign in to this resource."
 _REFRESH_REFUSED = "The refresh token is not, or no longer, valid for this client."
@@ -52,13 +54,20 @@ class Client(msgspec.Struct, frozen=True):
 class Attempt(msgspec.Struct, frozen=True):
     """A sign-in under way: the edge checks the password against ``stored`` (None: a dummy) at the gate, once, always.
 
-    ``client`` is None for the sign-in form, ``user_id`` for a user who does not exist.
+    ``client`` is None for the sign-in form, ``user_id`` for a user who does not exist. ``known`` says that the browser
+    proved to have signed in as this user before.
     """
 
     client: Client | None
     resource_id: str
     user_id: int | None
     stored: str | None
+    origin: Origin
+    known: bool
+
+    def asker(self, username: str) -> Asker:
+        """Say who waits at the gate: by the name as it was typed, whether there is such a user or not."""
+        return Asker(sign_ins.neighbourhood(self.origin.address), names.key(username), self.known)
 
 
 class Issued(msgspec.Struct, frozen=True):
@@ -68,6 +77,14 @@ class Issued(msgspec.Struct, frozen=True):
     expires_in: int
     refresh_token: str | msgspec.UnsetType
     token_type: str
+
+
+class Revocation(msgspec.Struct, frozen=True):
+    """Whose grant has been revoked: the user's id, the client, the resource; None for what is gone."""
+
+    user: str | None
+    client: str | None
+    resource: str | None
 
 
 class TokenInfo(msgspec.Struct, frozen=True):
@@ -96,12 +113,16 @@ def begin_password_sign_in(
     client_secret: str | None,
     username: str,
     scope: str,
+    address: str,
     now: Instant,
 ) -> Attempt:
-    """Look up who asks for what (given 4.1, RFC 6749 4.3.2). It writes nothing. Raises InvalidClient, InvalidScope."""
+    """Look up who asks for what, from which address (given 4.1, RFC 6749 4.3.2). It writes nothing.
+
+    Raises InvalidClient, InvalidScope.
+    """
     client = _client(cx, client_id, client_secret)
     resource = _scoped(cx, options.names, scope)
-    return _attempt(cx, options, client, resource, username, now)
+    return _attempt(cx, options, client, resource, username, Origin(address, str(client.id)), now)
 
 
 def finish_password_grant(
@@ -122,21 +143,25 @@ def finish_password_grant(
     if client is None or not client_ok:
         raise InvalidClient(_CLIENT_REFUSED)
     user = _admitted(cx, options, attempt, password_ok, now)
-    if user is None:
-        return InvalidGrant(_USER_REFUSED)
+    if isinstance(user, InvalidGrant):
+        return user
+    # The client may have been disabled, or given another secret, while the check waited.
+    known = entries.lock_credentials(cx, client.id, shared=True)
+    if known is None or not known.user.live or known.stored != client.stored:
+        raise InvalidClient(_CLIENT_REFUSED)
     expires = now + options.refresh_token_seconds * SECOND
     grant, refresh_token = tokens.open_grant(cx, user.id, client.id, attempt.resource_id, now, expires)
     return _issue(cx, options, grant, refresh_token, now)
 
 
 def begin_form_sign_in(
-    cx: Connection, options: DirectoryOptions, resource_id: str | None, username: str, now: Instant
+    cx: Connection, options: DirectoryOptions, resource_id: str | None, username: str, origin: Origin, now: Instant
 ) -> Attempt:
     """Look up who signs in with a browser, for which resource (None: the administration). It writes nothing.
 
     Raises UnknownResource.
     """
-    return _attempt(cx, options, None, resource_of_form(cx, resource_id), username, now)
+    return _attempt(cx, options, None, resource_of_form(cx, resource_id), username, origin, now)
 
 
 def resource_of_form(cx: Connection, resource_id: str | None) -> Resource:
@@ -154,7 +179,7 @@ def finish_form_sign_in(
     cx: Connection, options: DirectoryOptions, attempt: Attempt, password_ok: bool, now: Instant
 ) -> Entry | InvalidGrant:
     """Decide a sign-in with a browser (given 5.2): the user, or the refusal to raise after the transaction."""
-    return _admitted(cx, options, attempt, password_ok, now) or InvalidGrant(_USER_REFUSED)
+    return _admitted(cx, options, attempt, password_ok, now)
 
 
 def signed_in(cx: Connection, user_id: int, resource_id: str) -> Entry:
@@ -180,11 +205,12 @@ def refresh(
 ) -> Issued:
     """Issue a further access token of a grant (given 4.1; RFC 6749 6): the user must still be live and in the role.
 
-    Raises InvalidClient, InvalidGrant, and InvalidScope for a scope that is not the grant's.
+    Raises InvalidClient, InvalidGrant, InvalidScope for a scope that is not the grant's, and Overloaded while as many
+    access tokens of the grant live as a grant may have.
     """
     if not client_ok:
         raise InvalidClient(_CLIENT_REFUSED)
-    grant, generation = _grant_of(cx, refresh_token)
+    grant, generation, full_until = _grant_of(cx, options, refresh_token, now)
     if not grant.alive(now) or grant.client_id != client.id:
         raise InvalidGrant(_REFRESH_REFUSED)
     if scope is not None and _scoped(cx, options.names, scope).id != grant.resource_id:
@@ -193,6 +219,10 @@ def refresh(
         access.of(cx, memory, options.names, grant.question(generation))
     except (AccessEnded, UnknownResource) as ended:
         raise InvalidGrant(_REFRESH_REFUSED) from ended
+    if full_until:
+        # Tokens that an earlier setting let live longer, or that are from before the clock went back, count no longer.
+        seconds = min(-(-(full_until - now) // SECOND), options.access_token_seconds)
+        raise Overloaded("This sign-in has as many live access tokens as it may have: use one of them.", seconds)
     return _issue(cx, options, grant, msgspec.UNSET, now)
 
 
@@ -211,17 +241,32 @@ def tokeninfo(
         raise
 
 
-def revoke(cx: Connection, token: str, now: Instant) -> None:
-    """End the whole grant of an access or refresh token (given 3, 4.4), dead or not. Raises UnparseableToken."""
-    tokens.revoke(cx, tokens.parse(cx, token), now)
+def revoke(cx: Connection, names: DirectoryNames, token: str, now: Instant) -> Revocation | None:
+    """End the whole grant of an access or refresh token (given 3, 4.4); None when it was over already.
 
-
-def forget(cx: Connection, now: Instant, limit: int) -> int:
-    """Forget at most ``limit`` grants that have been dead for an hour, with all their tokens; say how many.
-
-    Until then a dead token of another resource is still told from a dead one of this resource (given 7).
+    Raises UnparseableToken.
     """
-    return tokens.purge(cx, now - _REMEMBERED, limit)
+    grant = tokens.revoke(cx, tokens.parse(cx, token), now)
+    if grant is None:
+        return None
+    user, client = entries.by_id(cx, grant.user_id), entries.by_id(cx, grant.client_id)
+    return Revocation(
+        None if user is None else entries.shown_id(names, user),
+        None if client is None else client.name,
+        resources.names_of(cx, names).get(grant.resource_id),
+    )
+
+
+def forget(cx: Connection, swept: SweepPlace, now: Instant, rows: int) -> tuple[int, SweepPlace]:
+    """Forget what has been over for an hour: grants with their tokens, and expired tokens of living grants.
+
+    Until then a dead token of another resource is still told from a dead one of this resource (given 7). No more than
+    ``rows`` are removed or looked at of either kind; says how many of the larger one, and where the sweep goes on.
+    """
+    before = now - _REMEMBERED
+    removed = tokens.purge(cx, before, rows)
+    seen, swept = tokens.sweep(cx, swept, before, rows)
+    return max(removed, seen), swept
 
 
 def administers(cx: Connection, token: str | None, now: Instant) -> Entry:
@@ -262,50 +307,37 @@ def _scoped(cx: Connection, names: DirectoryNames, scope: str) -> Resource:
 
 
 def _attempt(
-    cx: Connection, options: DirectoryOptions, client: Client | None, resource: Resource, username: str, now: Instant
+    cx: Connection,
+    options: DirectoryOptions,
+    client: Client | None,
+    resource: Resource,
+    username: str,
+    origin: Origin,
+    now: Instant,
 ) -> Attempt:
     found = entries.credentials(cx, options.names, username)
+    standing = sign_ins.state_of(cx, found, origin, now)
     if found is None:
-        return Attempt(client, resource.id, None, None)
-    stored = None if _paused(options, found, now) else found.stored
-    return Attempt(client, resource.id, found.user.id, stored)
+        return Attempt(client, resource.id, None, None, origin, False)
+    stored = None if standing.paused(options, now) else found.stored
+    return Attempt(client, resource.id, found.user.id, stored, origin, standing.by_cookie)
 
 
 def _admitted(
     cx: Connection, options: DirectoryOptions, attempt: Attempt, password_ok: bool, now: Instant
-) -> Entry | None:
+) -> Entry | InvalidGrant:
     found = entries.lock_credentials(cx, attempt.user_id)
+    standing = sign_ins.state_of(cx, found, attempt.origin, now)
     in_role = resources.admits(cx, attempt.resource_id, _NOBODY if attempt.user_id is None else attempt.user_id)
     # The hash is compared again: the password may have been changed while the check waited.
     right = password_ok and found is not None and found.stored is not None and found.stored == attempt.stored
-    paused = found is not None and _paused(options, found, now)
-    failures, paused_until = _counted(options, found, right, now)
-    entries.count_failures(cx, None if found is None else found.user.id, failures, paused_until, now)
-    if found is None or not right or paused or not found.user.live or not in_role:
-        return None
+    admitted = found is not None and right and in_role and found.user.live and not standing.paused(options, now)
+    tries, pauses = sign_ins.count(options, standing, right or found is None, now)
+    places = sign_ins.remember(standing, now) if admitted else sign_ins.keep_places(standing)
+    entries.note_sign_in(cx, None if found is None else found.user.id, tries, places, now)
+    if found is None or not admitted:
+        return InvalidGrant(_USER_REFUSED, pauses=pauses)
     return found.user
-
-
-def _counted(options: DirectoryOptions, found: Credentials | None, right: bool, now: Instant) -> tuple[int, Instant]:
-    """Count one more wrong password, or begin again at a right one.
-
-    While sign-in pauses nothing counts and nothing succeeds. So of any number of guesses under way at one time no more
-    than ``lockout_failures`` are answered by whether they were right.
-    """
-    paused = found is not None and _paused(options, found, now)
-    if found is None or (right and not paused):
-        return 0, 0
-    if paused:
-        return found.failures, found.paused_until
-    failures = (0 if found.paused_until else found.failures) + 1
-    if options.lockout_failures and failures >= options.lockout_failures:
-        return failures, now + options.lockout_seconds * SECOND
-    return failures, 0
-
-
-def _paused(options: DirectoryOptions, found: Credentials, now: Instant) -> bool:
-    """Whether sign-in pauses. A pause that would end later than one begun now is from before the clock went back."""
-    return now < found.paused_until <= now + options.lockout_seconds * SECOND
 
 
 def _issue(
@@ -316,12 +348,16 @@ def _issue(
     return Issued(access_token, (expires - now) // SECOND, refresh_token, "Bearer")
 
 
-def _grant_of(cx: Connection, refresh_token: str) -> tuple[Grant, str]:
+def _grant_of(
+    cx: Connection, options: DirectoryOptions, refresh_token: str, now: Instant
+) -> tuple[Grant, str, Instant]:
     try:
         parsed = tokens.parse(cx, refresh_token)
     except UnparseableToken as unparseable:
         raise InvalidGrant(_REFRESH_REFUSED) from unparseable
-    found = tokens.lock_grant(cx, parsed.digest) if parsed.kind == "refresh" else None
+    if parsed.kind != "refresh":
+        raise InvalidGrant(_REFRESH_REFUSED)
+    found = tokens.lock_grant(cx, parsed.digest, options.live_tokens, now)
     if found is None:
         raise InvalidGrant(_REFRESH_REFUSED)
     return found

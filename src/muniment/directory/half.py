@@ -20,3 +20,8 @@ class Directory:
     gate: Gate
     clock: Callable[[], Instant]
     memory: Memory = field(default_factory=Memory)
+
+    @property
+    def pause(self) -> str:
+        """Say how long a pause of sign-in lasts."""
+        return f"for {self.options.lockout_seconds} seconds"

@@ -37,7 +37,13 @@ class DirectoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     form_prefix: Annotated[
         str, Doc(description="Prefix of the sign-in form's fields `username`, `password` and `csrf`.")
     ] = ""
-    ticket_cookie: Annotated[str, Doc(description="Name of the cookie that holds a sign-in.")] = "muniment_ticket"
+    ticket_cookie: Annotated[
+        str,
+        Doc(
+            description="Name of the cookie that holds a sign-in, used exactly; those of the form and of a known "
+            "browser add `_form` and `_browser`. Empty = `muniment_ticket`, over TLS `__Host-muniment_ticket`."
+        ),
+    ] = ""
 
 
 class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,6 +55,15 @@ class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     refresh_token_seconds: Annotated[
         int, Doc(description="Lifetime of a refresh token, and so of its grant, in seconds.", ge=1, le=31_536_000)
     ] = 43_200
+    live_tokens: Annotated[
+        int,
+        Doc(
+            description="Live access tokens that one grant may have; beyond them a refresh is answered 503 until the "
+            "oldest of them expires.",
+            ge=1,
+            le=1_000_000,
+        ),
+    ] = 10_000
     ticket_seconds: Annotated[int, Doc(description="Lifetime of a browser sign-in, in seconds.", ge=60, le=604_800)] = (
         28_800
     )
@@ -71,5 +86,5 @@ class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0
     hash_queue: Annotated[
         int, Doc(description="Password checks that may wait in one worker before it answers 503.", ge=1, le=10_000)
-    ] = 64
+    ] = 256
     names: DirectoryNames = DirectoryNames()

@@ -40,7 +40,14 @@ class InvalidClient(Refusal):
 
 
 class InvalidGrant(Refusal):
-    """The user's credentials or the refresh token do not hold (RFC 6749 5.2)."""
+    """The user's credentials or the refresh token do not hold (RFC 6749 5.2).
+
+    ``pauses`` says that this wrong password began a pause; its sender is answered like any other.
+    """
+
+    def __init__(self, sentence: str, *, pauses: bool = False) -> None:
+        super().__init__(sentence)
+        self.pauses = pauses
 
 
 class InvalidScope(Refusal):
@@ -77,3 +84,11 @@ class BadAttribute(Refusal):
 
 class Forged(Refusal):
     """The form does not come from a page of ours (CSRF)."""
+
+
+class UnknownSession(Refusal):
+    """There is no such living grant or ticket."""
+
+
+class NobodyAdministers(Refusal):
+    """After this change nobody could sign in to the administration."""

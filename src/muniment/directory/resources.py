@@ -149,6 +149,17 @@ def every(cx: Connection) -> list[Resource]:
     return [Resource(*row) for row in cx.execute(_COLUMNS.order_by(_resources.c.created, _resources.c.name_key))]
 
 
+def admitting(cx: Connection, entry: Entry) -> list[Resource]:
+    """List the resources whose access role has an entry as a direct member."""
+    wanted = sa.select(_roles.c.resource_id).join(_role_members).where(_role_members.c.entry_id == entry.id)
+    return [Resource(*row) for row in cx.execute(_COLUMNS.where(_resources.c.id.in_(wanted)))]
+
+
+def names_of(cx: Connection, names: DirectoryNames) -> dict[str, str]:
+    """Give every resource's name, as the wire shows it, by identifier."""
+    return {one.id: shown_name(names, one) for one in every(cx)}
+
+
 def delete(cx: Connection, resource: Resource) -> None:
     """Delete a resource with its access role; its tokens verify no more. Raises BadName for the built-in one."""
     if resource.built_in is not None:

@@ -33,6 +33,15 @@ class Ticket(msgspec.Struct, frozen=True):
     expires: Instant
 
 
+class TicketSummary(msgspec.Struct, frozen=True):
+    """A ticket that has not run out, as a list of sessions shows it."""
+
+    digest: bytes
+    resource_id: str
+    created: Instant
+    expires: Instant
+
+
 def issue(cx: Connection, user_id: int, resource_id: str, seconds: int, now: Instant) -> str:
     """Make a ticket that lasts ``seconds``. Its value is told here once and kept nowhere."""
     value = secrets.token_urlsafe(32)
@@ -63,6 +72,29 @@ def read(cx: Connection, value: str, now: Instant) -> Ticket:
 def end(cx: Connection, value: str) -> None:
     """End a ticket; one that does not exist is as good as ended."""
     cx.execute(tickets.delete().where(tickets.c.digest == _digest(value)))
+
+
+def end_of(cx: Connection, user_id: int) -> int:
+    """End every ticket of a user, and say how many there were."""
+    return cx.execute(tickets.delete().where(tickets.c.user_id == user_id)).rowcount
+
+
+def end_every(cx: Connection) -> int:
+    """End every ticket there is, and say how many there were."""
+    return cx.execute(tickets.delete()).rowcount
+
+
+def end_one(cx: Connection, digests: tuple[bytes, bytes]) -> int:
+    """End the ticket whose digest lies between the two, both included; say how many there were."""
+    return cx.execute(tickets.delete().where(tickets.c.digest.between(*digests))).rowcount
+
+
+def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> list[TicketSummary]:
+    """List at most ``limit`` tickets of a user that have not run out, the newest first."""
+    columns = (tickets.c.digest, tickets.c.resource_id, tickets.c.created, tickets.c.expires)
+    wanted = sa.select(*columns).where(tickets.c.user_id == user_id, tickets.c.expires > now)
+    newest = wanted.order_by(tickets.c.created.desc(), tickets.c.digest).limit(limit)
+    return [TicketSummary(*row) for row in cx.execute(newest)]
 
 
 def purge(cx: Connection, before: Instant, limit: int) -> int:

@@ -42,10 +42,10 @@ async def _ready(_request: Request, halves: Halves) -> Response:
         faults += [fault] if fault else []
     if halves.repository is not None and not faults:
         try:
-            indexes = await halves.repository.desk.read(_indexes, halves, halves.clock())
+            found = await halves.repository.desk.read(indexes, halves, halves.clock())
         except IndexUnavailable as refusal:
-            indexes, faults = {"fault": refusal.sentence}, [refusal.sentence]
-        parts["indexes"] = indexes
+            found, faults = {"fault": refusal.sentence}, [refusal.sentence]
+        parts["indexes"] = found
     left = certificates.days_left(halves.installation.certificate, halves.clock())
     if left is not None:
         parts["certificate"] = {"days_left": left, "late": left < certificates.RENEW_DAYS}
@@ -63,14 +63,19 @@ async def _fault_of(desk: Desk) -> str:
     return ""
 
 
-def _indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, object]:
+def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, object]:
+    """Say of each repository's index by how many seconds it is behind, and whether that is late."""
     found: dict[str, object] = {}
     for repository in repositories.every(cx):
         position = halves.index(repository).snapshot().position
-        waiting = changes.after(cx, repository.id, position, 1)
+        try:
+            waiting = changes.after(cx, repository.id, position, 1)
+        except changes.LinesGone:
+            # The index agent makes this index anew: nobody can say any more since when it is behind.
+            found[repository.name] = {"seconds_behind": None, "late": True}
+            continue
         behind = max(0, at - waiting[0].noted) if waiting else 0
         found[repository.name] = {
-            "position": str(position),
             "seconds_behind": round(behind / SECOND, 1),
             "late": behind > _LATE,
         }

@@ -10,29 +10,30 @@ import hashlib
 import itertools
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 import sqlalchemy as sa
 import structlog
 
 from muniment.db import SECOND, Busy, Database, Instant
-from muniment.repository import batches, changes, links, objects, repositories
-from muniment.repository.changes import START, Kind, Position
+from muniment.repository import batches, changes, followers, links, objects, repositories
+from muniment.repository.changes import START, LinesGone, Position
 from muniment.repository.content import ContentStore
+from muniment.repository.followers import Retention
 from muniment.repository.fulltext import generations
 from muniment.repository.fulltext.document import Document
-from muniment.repository.fulltext.index import IndexWriter, Snapshot
+from muniment.repository.fulltext.index import IndexWriter, OtherFormat, Snapshot
 from muniment.repository.refusals import InUse
 from muniment.repository.repositories import Repository
 from muniment.web.refusals import Refusal
 
 OpenWriter = Callable[[Path], IndexWriter]
-"""Opens one generation's folder for writing, making an empty index there when there is none."""
+"""Opens one generation's folder for writing, making an empty index there when there is none. Raises OtherFormat."""
 
 
 BATCH_CHANGES = 400
@@ -40,7 +41,6 @@ BATCH_CHANGES = 400
 
 log = structlog.get_logger("muniment.agent")
 
-_EVERY_KIND: tuple[Kind, ...] = get_args(Kind)
 _POLL_SECONDS, _IDLE_POLL_SECONDS = 0.02, 0.05
 _LOOK_SECONDS = 1.0
 _AFTER_AN_ERROR_SECONDS = 2.0
@@ -48,6 +48,8 @@ _FAILURES_BEFORE_ONE_BY_ONE = 1
 _FAILURES_BEFORE_PASSING_OVER = 3
 _PASSED_OVER = "The index engine fails on this object; the agent's log has the details."
 _CHORES_SECONDS = 300.0
+_HEARD_OF: Instant = 600 * SECOND
+"""How often a rebuild says that it goes on; far below the shortest time for which lines are kept."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
 _SAMPLES = 10
 
@@ -77,7 +79,10 @@ class Report(msgspec.Struct, frozen=True):
 def catch_up(
     database: Database, repository: Repository, writer: IndexWriter, now: Instant, limit: int = BATCH_CHANGES
 ) -> Position:
-    """Index the next batch of changes in one commit; returns the writer's position, unmoved when nothing was new."""
+    """Index the next batch of changes in one commit; returns the writer's position, unmoved when nothing was new.
+
+    Raises LinesGone when some of the changes are no longer in the log.
+    """
     before = writer.position
     with database.read() as cx:
         lines = changes.after(cx, repository.id, before, limit)
@@ -97,10 +102,12 @@ def run(
     stop: threading.Event,
     clock: Callable[[], Instant],
     store: ContentStore | None = None,
+    retention: Retention = Retention(),  # noqa: B008 - it does not change
 ) -> None:
     """Follow the change logs of all repositories, also of those made meanwhile, until told to stop.
 
-    ``folder`` holds one folder a repository id. Raises InUse when another agent is at work on it.
+    ``folder`` holds one folder a repository id; ``retention`` says which lines of the logs go. Raises InUse when
+    another agent is at work on the folder.
     """
     with _alone(folder), ExitStack() as at_the_end:
         followed: dict[int, _Followed] = {}
@@ -122,6 +129,8 @@ def run(
                         moved |= each.advance(database, clock)
                 if time.monotonic() >= chores:
                     _chores(database, folder, store, clock)
+                    for each in followed.values():
+                        each.cut_log(database, retention, clock())
                     chores = time.monotonic() + _CHORES_SECONDS
             except (Busy, sa.exc.DBAPIError, OSError) as error:
                 log.warning("agent waits for the database or the disk", reason=str(error)[:300])
@@ -144,13 +153,15 @@ def rebuild(
     ``folder`` is the one of all repositories, as for ``run``. ``progress`` hears how many objects are done. Raises
     InUse when a rebuild is under way.
     """
-    own = folder / str(repository.id)
-    with generations.rebuilding(own):
+    own, name = folder / str(repository.id), uuid.uuid4().hex
+    with generations.rebuilding(own), ExitStack() as at_the_end:
         generation = generations.begin(own)
+        with database.begin() as cx:
+            start, heard_of = changes.settled(cx, repository.id), clock()
+            followers.note(cx, repository.id, name, start, heard_of)
+        at_the_end.callback(_leave, database, repository, name)
         writer = open_writer(generation)
         try:
-            with database.read() as cx:
-                start = changes.settled(cx, repository.id)
             indexed, readmitted = 0, set[str]()
             for made in batches.every(database, repository):
                 # The generation in use goes on without them: they are excused until it is left.
@@ -159,6 +170,10 @@ def rebuild(
                 readmitted |= excused - made.refused.keys()
                 indexed += len(made.done)
                 progress(indexed)
+                if clock() - heard_of > _HEARD_OF:
+                    heard_of = clock()
+                    with database.begin() as cx:
+                        followers.note(cx, repository.id, name, start, heard_of)
             writer.apply((), (), start)
             position = start
             while (reached := catch_up(database, repository, writer, clock())) != position:
@@ -185,7 +200,7 @@ def check(database: Database, repository: Repository, snapshot: Snapshot) -> Rep
     faults: dict[str, list[str]] = {"doubled": [key for key, times in keys.items() if times > 1]}
     missing, stale, counted = faults.setdefault("missing", []), faults.setdefault("stale", []), 0
     with database.read() as cx:
-        waiting = changes.pending(cx, repository.id, snapshot.position, _EVERY_KIND).keys()
+        waiting = changes.pending(cx, repository.id, snapshot.position)
         excused = batches.unindexed_in(cx, repository.id)
         for made in batches.every_at_once(cx, repository):
             counted += len(made.done)
@@ -217,6 +232,7 @@ class _Followed:
 
     def __init__(self, repository: Repository, folder: Path, open_writer: OpenWriter) -> None:
         self._repository = repository
+        self._name = _name(folder)
         self._folder = folder / str(repository.id)
         self._open_writer = open_writer
         self._generation: Path | None = None
@@ -233,7 +249,7 @@ class _Followed:
             return False
         try:
             writer = self._current_writer(database, clock)
-        except (Refusal, OSError) as why:
+        except (Refusal, OSError, LinesGone) as why:
             log.warning("indexing waits", repository=self._repository.name, reason=str(why))
             self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
             return False
@@ -243,6 +259,9 @@ class _Followed:
             moved = catch_up(database, self._repository, writer, clock(), limit) != before
         except (Busy, sa.exc.DBAPIError):
             raise
+        except LinesGone:
+            self.close()  # who opens it again finds that it must be made anew
+            return True
         except OSError as why:
             log.warning("indexing waits for room on the disk", repository=self._repository.name, reason=str(why))
             self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
@@ -256,6 +275,17 @@ class _Followed:
             return self._failures >= _FAILURES_BEFORE_PASSING_OVER and self._pass_over(database, clock)
         self._failures = 0 if moved else self._failures
         return moved
+
+    def cut_log(self, database: Database, retention: Retention, now: Instant) -> None:
+        """Note how far the index is, and cut off what nobody has to read any more; each in a short transaction."""
+        if self._writer is None:
+            return  # what was noted last stands
+        with database.begin() as cx:
+            followers.note(cx, self._repository.id, self._name, self._writer.position, now)
+        cut = 1
+        while cut:
+            with database.begin() as cx:
+                cut = followers.cut(cx, self._repository.id, retention, now)
 
     def close(self) -> None:
         """Let the writer go, if there is one."""
@@ -271,12 +301,12 @@ class _Followed:
         try:
             writer = self._current_writer(database, clock)
             writer.apply((), (), writer.position)
-        except (Refusal, OSError) as why:
+            with database.read() as cx:
+                lines = changes.after(cx, self._repository.id, writer.position, 1)
+        except (Refusal, OSError, LinesGone) as why:
             log.warning("indexing waits", repository=self._repository.name, reason=str(why))
             self.close()
             return False
-        with database.read() as cx:
-            lines = changes.after(cx, self._repository.id, writer.position, 1)
         for line in lines:
             batches.leave_out(database, self._repository, writer, line, _PASSED_OVER, clock())
         self._failures = 0
@@ -292,16 +322,43 @@ class _Followed:
                 generation = generations.current(self._folder) or generations.begin(self._folder)
                 self._open_writer(generation).close()
                 generations.switch(self._folder, generation)
-        writer = self._open_writer(generation)
+        try:
+            writer = self._open_writer(generation)
+        except OtherFormat as error:
+            log.warning("the index is made anew", repository=self._repository.name, reason=str(error))
+            return self._rebuilt(database, clock)
         with database.read() as cx:
             ahead = writer.position > changes.latest(cx, self._repository.id)
-        if ahead:
-            log.warning("the index is ahead of the database, as after a restore", repository=self._repository.name)
+            behind = writer.position < changes.cut_to(cx, self._repository.id)
+        if ahead or behind:
+            why = "ahead of the database, as after a restore" if ahead else "behind what the change log still holds"
+            log.warning("the index is made anew", repository=self._repository.name, reason=f"it is {why}")
             writer.close()
-            rebuild(database, self._repository, self._folder.parent, self._open_writer, clock)
-            return self._current_writer(database, clock)
+            return self._rebuilt(database, clock)
         self._writer, self._generation = writer, generation
         return writer
+
+    def _rebuilt(self, database: Database, clock: Callable[[], Instant]) -> IndexWriter:
+        rebuild(database, self._repository, self._folder.parent, self._open_writer, clock)
+        return self._current_writer(database, clock)
+
+
+def _name(folder: Path) -> str:
+    """Say by which name the agent of this folder is known: the same as long as the folder is there."""
+    kept = folder / "follower"
+    if not kept.exists():
+        kept.write_text(uuid.uuid4().hex, encoding="ascii")
+    return kept.read_text(encoding="ascii")[:32]
+
+
+def _leave(database: Database, repository: Repository, name: str) -> None:
+    try:
+        with database.begin() as cx:
+            followers.leave(cx, repository.id, name)
+    except (Busy, sa.exc.DBAPIError) as why:
+        log.warning(
+            "the change log waits for a rebuild that is over", repository=repository.name, reason=str(why)[:300]
+        )
 
 
 def _mark(kept: Document) -> bytes:
@@ -310,9 +367,10 @@ def _mark(kept: Document) -> bytes:
 
 def _chores(database: Database, folder: Path, store: ContentStore | None, clock: Callable[[], Instant]) -> None:
     """Clear away what nobody needs: followed links that expired, generations left behind, content without an object."""
-    now = clock()
-    with database.begin() as cx:
-        links.purge(cx, now)
+    now, dropped = clock(), True
+    while dropped:  # each in a transaction of its own, so that no write waits for all of them
+        with database.begin() as cx:
+            dropped = links.purge(cx, now) > 0
     for own in folder.iterdir():
         if own.name.isdecimal():
             generations.sweep(own, now / SECOND)

@@ -140,7 +140,7 @@ def _add(
             continue
         try:
             values = objects.values(row, catalogue, named[row.acl_id])
-            made.documents.append(document(row, values, texts.get(object_id, "")))
+            made.documents.append(document(row, values, texts.get(object_id, ""), catalogue.ids))
         except Exception as error:
             log.exception("object cannot be indexed", object_id=object_id)
             made.refused[object_id] = f"{type(error).__name__}: {error}"[:1000]

@@ -1,12 +1,14 @@
-"""Whose token is this, and in which groups is he? The directory is asked each time, in this process or by HTTP.
+"""Whose token is this, and in which groups are they? The directory is asked when a right is used (decision 0018).
 
-Both ways read the same tokeninfo document, so a caller's principals do not depend on the way. Nothing about a caller is
-kept between two requests: a revocation that was answered is obeyed by the next one. Source: given 2.5-2.7, 4.2, 4.3,
-section 7.
+Both ways to ask, in this process and by HTTP, read the same tokeninfo document, so a caller's principals do not depend
+on the way. Nothing about a caller is kept between two requests. Source: given 2.5-2.7, 4.2, 4.3, section 7.
 """
 
+import asyncio
 import re
 import ssl
+import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,18 +17,32 @@ import httpx
 import msgspec
 import structlog
 
-from muniment.repository.acls import Principals, accessor_key
+from muniment.repository import bearers
+from muniment.repository.bearers import Identify
+from muniment.repository.principals import Principals, accessor_key
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 
-Verify = Callable[[str, str], Awaitable[bytes]]
-"""Asks for the tokeninfo document (JSON) of a token and a resource identifier; raises NotSignedIn."""
+Ask = Callable[[str, str], bytes]
+"""Gives the tokeninfo document (JSON) of a token and a resource identifier at once, from a snapshot of the directory.
+
+Any thread may ask. Raises NotSignedIn, DirectoryUnavailable.
+"""
+
+Fetch = Callable[[str, str], Awaitable[bytes]]
+"""Fetches that document; it takes as long as the directory takes. Raises NotSignedIn, DirectoryUnavailable."""
+
+OffLoop = Callable[[Ask, str, str], Awaitable[bytes]]
+"""Asks in another thread, so that the event loop does not wait."""
 
 log = structlog.get_logger("muniment.repository.callers")
 
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/-]+=*) *")
 _LARGEST_ANSWER = 8 * 1024 * 1024
 _SECONDS = 10.0
+
+FRESH_SECONDS = 1.0
+"""How old the answer of a directory elsewhere may be when a right is used, in seconds (decision 0018)."""
 
 
 class _Value(msgspec.Struct):
@@ -55,37 +71,72 @@ class _Component(NamedTuple):
 _tokeninfo = msgspec.json.Decoder(_Tokeninfo)
 
 
+class Attributes(NamedTuple):
+    """What the directory calls the attributes that are read of a caller."""
+
+    identity: str = "entryUUID"
+    groups: str = "memberOf"
+    group_identities: str = "memberOfUUID"
+
+
+ATTRIBUTES = Attributes()
+
+
+class StaleAnswer(Exception):
+    """The last answer of a directory elsewhere is too old. It is to be asked anew before the right is used."""
+
+
 class Callers:
     """Knows callers by their bearer tokens.
 
     ``administrators`` are the users and groups (`name@partition`) who hold every permission. ``dn_suffix`` is what the
-    directory's distinguished names end with, ``member_of`` what it calls the attribute that lists a user's groups.
+    directory's distinguished names end with. ``identify`` asks it who bears a name now, where that can be asked.
     """
 
     def __init__(
         self,
-        verify: Verify,
+        fetch: Fetch,
         administrators: Sequence[str],
         dn_suffix: str,
-        member_of: str = "memberOf",
+        attributes: Attributes = ATTRIBUTES,
+        *,
+        ask: Ask | None = None,
+        identify: Identify = bearers.nobody,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self._verify = verify
+        self.fetch = fetch
+        self.ask = ask
         self._administrators = frozenset(accessor_key(name) for name in administrators)
         self._suffix = dn_suffix
-        self._member_of = member_of
+        self._attributes = attributes
+        self._identify = identify
         self._close = close
 
     @classmethod
     def in_process(
-        cls, verify: Verify, administrators: Sequence[str], dn_suffix: str, member_of: str = "memberOf"
+        cls,
+        ask: Ask,
+        administrators: Sequence[str],
+        dn_suffix: str,
+        attributes: Attributes = ATTRIBUTES,
+        off_loop: OffLoop | None = None,
+        identify: Identify = bearers.nobody,
     ) -> "Callers":
-        """Ask the directory in this process."""
-        return cls(verify, administrators, dn_suffix, member_of)
+        """Ask the directory in this process; ``off_loop`` where that takes long enough for the event loop to notice."""
+
+        async def fetch(token: str, resource_id: str) -> bytes:
+            return ask(token, resource_id) if off_loop is None else await off_loop(ask, token, resource_id)
+
+        return cls(fetch, administrators, dn_suffix, attributes, ask=ask, identify=identify)
 
     @classmethod
     def over_http(
-        cls, url: str, ca_file: str, administrators: Sequence[str], dn_suffix: str, member_of: str = "memberOf"
+        cls,
+        url: str,
+        ca_file: str,
+        administrators: Sequence[str],
+        dn_suffix: str,
+        attributes: Attributes = ATTRIBUTES,
     ) -> "Callers":
         """Ask the tokeninfo address of a directory elsewhere; an empty ``ca_file`` means the system's certificates."""
         trust = ssl.create_default_context(cafile=ca_file or None)
@@ -97,43 +148,110 @@ class Callers:
             limits=httpx.Limits(max_connections=64, max_keepalive_connections=16),
         )
 
-        async def verify(token: str, resource_id: str) -> bytes:
-            return await _asked(client, url, token, resource_id)
+        async def fetch(token: str, resource_id: str) -> bytes:
+            return await _fetched(client, url, token, resource_id)
 
-        return cls(verify, administrators, dn_suffix, member_of, client.aclose)
+        return cls(fetch, administrators, dn_suffix, attributes, close=client.aclose)
 
-    async def identify(self, authorization: str | None, repository: Repository) -> Principals:
-        """Name the caller behind a request's Authorization header (RFC 6750 2.1) and his groups.
+    async def identify(self, authorization: str | None, repository: Repository) -> "Bearer":
+        """Read a request's Authorization header (RFC 6750 2.1), and refuse whom the directory does not know.
 
         Raises NotSignedIn, DirectoryUnavailable.
         """
         if not authorization:
             raise NotSignedIn("A bearer token is needed (Authorization: Bearer <token>).")
-        bearer = _BEARER.fullmatch(authorization)
-        if bearer is None:
+        written = _BEARER.fullmatch(authorization)
+        if written is None:
             raise NotSignedIn("The Authorization header does not carry a bearer token.")
-        document = await self._verify(bearer[1], repository.resource_id)
-        try:
-            user = _tokeninfo.decode(document).user
-        except msgspec.DecodeError as error:
-            log.warning("tokeninfo unreadable", reason=str(error)[:200])
-            raise DirectoryUnavailable("The directory's answer about the token cannot be read.") from error
-        return self._principals(user)
+        bearer = Bearer(self, written[1], repository.resource_id)
+        await bearer.ask()
+        return bearer
 
     async def close(self) -> None:
         """Let go of the connections to the directory."""
         if self._close is not None:
             await self._close()
 
-    def _principals(self, user: _User) -> Principals:
+    def principals(self, document: bytes) -> Principals:
+        """Read a tokeninfo document. Raises DirectoryUnavailable where it is none."""
+        try:
+            user = _tokeninfo.decode(document).user
+        except msgspec.DecodeError as error:
+            log.warning("tokeninfo unreadable", reason=str(error)[:200])
+            raise DirectoryUnavailable("The directory's answer about the token cannot be read.") from error
         caller = accessor_key(user.id)  # compared; the principals keep the directory's own spelling
-        names = (text for value in user.values if value.name == self._member_of for text in value.values)
-        read = (_group(name, self._suffix) for name in names if isinstance(name, str))
-        groups = frozenset(group for group in read if group is not None)
-        return Principals(user.id, groups, bool(self._administrators & (groups | {caller})))
+        values = {value.name: value.values for value in user.values}
+        places = values.get(self._attributes.groups, [])
+        of_groups = values.get(self._attributes.group_identities, [])
+        # Identities that do not stand beside the names, each beside its own, say nothing of any.
+        identified = zip(places, of_groups if len(of_groups) == len(places) else [""] * len(places), strict=True)
+        groups = {
+            group: identity
+            for place, identity in identified
+            if isinstance(place, str) and (group := _group(place, self._suffix)) is not None
+        }
+        own = values.get(self._attributes.identity, [])
+        borne = {**groups, caller: own[0] if len(own) == 1 else ""}
+        return Principals(
+            user.id,
+            frozenset(groups),
+            not self._administrators.isdisjoint(borne),
+            {name: identity for name, identity in borne.items() if bearers.is_identity(identity)},
+            identify=self._identify,
+        )
 
 
-async def _asked(client: httpx.AsyncClient, url: str, token: str, resource_id: str) -> bytes:
+class Bearer:
+    """Whoever sent a token. Who they are and what they are in is asked when it is used, not when it was sent.
+
+    The last answer still holds while the event loop is in the same step: nobody else was served since. ``turn`` says
+    whose turn it is where callers take turns: the user as first told, which is no right.
+    """
+
+    def __init__(self, callers: Callers, token: str, resource_id: str) -> None:
+        self._callers = callers
+        self._token = token
+        self._resource_id = resource_id
+        self.turn = ""
+        self._known: Principals | None = None
+        self._step: int | None = None
+        self._answered = 0.0
+
+    async def ask(self) -> None:
+        """Ask the directory. Raises NotSignedIn, DirectoryUnavailable."""
+        document = await self._callers.fetch(self._token, self._resource_id)
+        self._known = self._callers.principals(document)
+        self.turn = accessor_key(self._known.id)
+        self._answered = time.monotonic()
+        self._step = threading.get_ident()
+        asyncio.get_running_loop().call_soon(self._end_step)
+
+    async def prepare(self) -> None:
+        """Ask a directory elsewhere anew unless it has just answered; one in this process is asked by ``principals``.
+
+        Raises as ``ask`` does.
+        """
+        if self._callers.ask is None and self._step is None:
+            await self.ask()
+
+    def principals(self) -> Principals:
+        """Say who they are now; from any thread, where the right is used.
+
+        Raises NotSignedIn, DirectoryUnavailable, and StaleAnswer when ``prepare`` was too long ago.
+        """
+        if self._known is not None and self._step == threading.get_ident():
+            return self._known
+        if self._callers.ask is not None:
+            return self._callers.principals(self._callers.ask(self._token, self._resource_id))
+        if self._known is None or time.monotonic() - self._answered > FRESH_SECONDS:
+            raise StaleAnswer
+        return self._known
+
+    def _end_step(self) -> None:
+        self._step = None
+
+
+async def _fetched(client: httpx.AsyncClient, url: str, token: str, resource_id: str) -> bytes:
     answer = bytearray()
     try:
         async with client.stream(

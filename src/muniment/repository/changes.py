@@ -4,19 +4,29 @@ A sequence alone does not give that order on PostgreSQL: a transaction that took
 reader that has passed the number would never see it. So each row also carries its transaction's number; a reader takes
 only rows whose transaction lies below every transaction still open, ordered by transaction and then by sequence. SQLite
 has one writer at a time: there the sequence is the order and the transaction is 0.
+
+The oldest lines are cut off. How far is noted in the same transaction, so whoever stands before that place is told,
+and never takes what is left for all there was.
 """
 
-from collections.abc import Collection, Sequence
+import itertools
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.dml import ReturningInsert
 
 from muniment.db import BigId, Instant, repository_tables
+from muniment.repository.refusals import IndexBehind
 
 Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted"]
+
+_HIDING = "kind NOT IN ('created', 'text')"
+"""Kinds of change that a search must not overlook. What was created since is not in the index, and text that was
+extracted since is at worst not found yet. A partial index is used only where a query says the very same."""
 
 changes = sa.Table(
     "changes",
@@ -28,11 +38,31 @@ changes = sa.Table(
     sa.Column("kind", sa.String(10), nullable=False),
     sa.Column("noted", sa.BigInteger, nullable=False),
     sa.Index("ix_changes_order", "repository_id", "transaction", "sequence"),
+    # What a search must not overlook: most lines are of objects and texts that are new, and are not in here.
+    sa.Index(
+        "ix_changes_hiding",
+        "repository_id",
+        "transaction",
+        "sequence",
+        "object_id",
+        "kind",
+        sqlite_where=sa.text(_HIDING),
+        postgresql_where=sa.text(_HIDING),
+    ),
     sqlite_autoincrement=True,
+)
+
+cuts = sa.Table(
+    "cuts",
+    repository_tables,
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    sa.Column("transaction", sa.BigInteger, nullable=False),
+    sa.Column("sequence", sa.BigInteger, nullable=False),
 )
 
 _TRANSACTION_NOW = sa.text("CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)")
 _OLDEST_OPEN = sa.text("CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)")
+_NEXT_TO_OPEN = sa.text("CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)")
 
 
 class Position(NamedTuple):
@@ -53,6 +83,10 @@ class Position(NamedTuple):
 
 START = Position(0, 0)
 """Before the first change."""
+
+
+class LinesGone(Exception):
+    """Lines after the position have been cut off: an index that is true to it must be made anew."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -80,7 +114,9 @@ def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind
 
 
 def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
-    """Read the next lines after a position that no later commit can still precede, oldest first."""
+    """Read the next lines after a position that no later commit can still precede, oldest first. Raises LinesGone."""
+    if position < cut_to(cx, repository_id):
+        raise LinesGone(f"The change log no longer holds what followed position {position}.")
     rows = cx.execute(_NEXT[cx.dialect.name], _after(repository_id, position) | {"most": limit})
     return [Change(Position(row.transaction, row.sequence), row.object_id, row.kind, row.noted) for row in rows]
 
@@ -91,39 +127,93 @@ def are_more_than(cx: Connection, repository_id: int, position: Position, count:
     return cx.execute(_ONE_FURTHER[cx.dialect.name], wanted).first() is not None
 
 
-def pending(
-    cx: Connection, repository_id: int, position: Position, kinds: Collection[Kind]
-) -> dict[str, frozenset[Kind]]:
-    """Name the objects with a committed change of these kinds after the position, and which kinds."""
+def hiding(cx: Connection, repository_id: int, position: Position, most: int) -> dict[str, frozenset[Kind]]:
+    """Name the objects with a committed change after the position that a search must not overlook, and which kinds.
+
+    At most two lines more than ``most`` are read, in one statement. Raises IndexBehind when there are more than that,
+    and when lines after the position are gone.
+    """
+    rows = cx.execute(_HIDING_AFTER[cx.dialect.name], _after(repository_id, position) | {"most": most + 2}).all()
     found: dict[str, set[Kind]] = {}
-    for row in cx.execute(_PENDING[cx.dialect.name], _after(repository_id, position) | {"kinds": list(kinds)}):
-        found.setdefault(row.object_id, set()).add(row.kind)
+    for row in rows:
+        if row.object_id:
+            found.setdefault(row.object_id, set()).add(row.kind)
+        elif position < Position(row.transaction, row.sequence):
+            raise IndexBehind("The index is so far behind that it is being made anew: try again later.")
+    if len(rows) > most and sum(1 for row in rows if row.object_id) > most:
+        raise IndexBehind(f"The index is more than {most} changes behind: try again in a moment.")
     return {object_id: frozenset(kinds) for object_id, kinds in found.items()}
 
 
+def pending(cx: Connection, repository_id: int, position: Position) -> frozenset[str]:
+    """Name the objects with any committed change after the position. Raises IndexBehind when lines are gone."""
+    if position < cut_to(cx, repository_id):
+        raise IndexBehind("The index is so far behind that it must be made anew.")
+    wanted = _later(cx.dialect.name).with_only_columns(changes.c.object_id).distinct()
+    return frozenset(cx.scalars(wanted, _after(repository_id, position)))
+
+
 def latest(cx: Connection, repository_id: int) -> Position:
-    """Say the position of the last visible line; START when there is none."""
-    row = cx.execute(
-        sa.select(changes.c.transaction, changes.c.sequence)
-        .where(changes.c.repository_id == repository_id)
-        .order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
-        .limit(1)
-    ).first()
-    return Position(*row) if row else START
+    """Say the position of the last visible line, be it cut off; START when there was none."""
+    return _last(cx, repository_id, sa.true())
 
 
 def settled(cx: Connection, repository_id: int) -> Position:
-    """Say the position of the last line that no later commit can still precede; START when there is none."""
-    wanted = (
+    """Say the position of the last line that no later commit can still precede; START when there was none."""
+    return _last(
+        cx, repository_id, changes.c.transaction < _OLDEST_OPEN if cx.dialect.name == "postgresql" else sa.true()
+    )
+
+
+def cut_to(cx: Connection, repository_id: int) -> Position:
+    """Say the position of the last line that was cut off; START when none was."""
+    row = cx.execute(_CUT_TO[cx.dialect.name], {"repository": repository_id}).first()
+    return Position(row.transaction, row.sequence) if row else START
+
+
+def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newest: int, limit: int) -> int:
+    """Cut off the oldest lines, none after the position ``to``, at most so many at a time; says how many.
+
+    A line goes that was noted before the instant, or that ``newest`` others follow. Whoever cuts at the same time cuts
+    the same.
+    """
+    counted = sa.select(changes.c.transaction, changes.c.sequence).where(changes.c.repository_id == repository_id)
+    forwards = counted.add_columns(changes.c.noted).order_by(changes.c.transaction, changes.c.sequence).limit(limit)
+    read = [(Position(row.transaction, row.sequence), row.noted) for row in cx.execute(forwards)]
+    lines = [(position, noted) for position, noted in read if position <= to]
+    gone = list(itertools.takewhile(lambda line: line[1] < before, lines))
+    if len(gone) < len(lines):  # only then: it goes through all that stay
+        backwards = counted.order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
+        row = cx.execute(backwards.offset(newest).limit(1)).first()
+        surplus = Position(row.transaction, row.sequence) if row else START
+        gone = list(itertools.takewhile(lambda line: line[1] < before or line[0] <= surplus, lines))
+    if not gone:
+        return 0
+    last = gone[-1][0]
+    mark = {"repository_id": repository_id, "transaction": last.transaction, "sequence": last.sequence}
+    cx.execute(_MARK[cx.dialect.name], mark)
+    # By their keys: SQLite would compare a pair of columns with every line there is.
+    cx.execute(changes.delete().where(changes.c.sequence.in_([position.sequence for position, _ in gone])))
+    return len(gone)
+
+
+def settle(cx: Connection) -> None:
+    """Let every line, and every mark of a cut, lie before whatever is written from now on, as after a restore.
+
+    Another cluster of PostgreSQL counts its transactions anew, and may be behind those in the lines.
+    """
+    for table in (changes, cuts):
+        cx.execute(table.update().values(transaction=0))
+
+
+def _last(cx: Connection, repository_id: int, visible: sa.ColumnElement[bool]) -> Position:
+    row = cx.execute(
         sa.select(changes.c.transaction, changes.c.sequence)
-        .where(changes.c.repository_id == repository_id)
+        .where(changes.c.repository_id == repository_id, visible)
         .order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
         .limit(1)
-    )
-    if cx.dialect.name == "postgresql":
-        wanted = wanted.where(changes.c.transaction < _OLDEST_OPEN)
-    row = cx.execute(wanted).first()
-    return Position(*row) if row else START
+    ).first()
+    return max(Position(*row) if row else START, cut_to(cx, repository_id))
 
 
 def _note(dialect: str) -> ReturningInsert[tuple[int, int]]:
@@ -162,7 +252,41 @@ _ONE_FURTHER = {
     dialect: wanted.with_only_columns(changes.c.sequence).limit(1).offset(sa.bindparam("passed_over"))
     for dialect, wanted in _NEXT.items()
 }
-_PENDING = {
-    dialect: _later(dialect).where(changes.c.kind.in_(sa.bindparam("kinds", expanding=True)))
-    for dialect in ("sqlite", "postgresql")
+
+
+def _cut_to(dialect: str) -> sa.Select[tuple[int, int]]:
+    wanted = sa.select(cuts.c.transaction, cuts.c.sequence).where(cuts.c.repository_id == sa.bindparam("repository"))
+    # A place of a cluster that the database was restored from says nothing of this one's transactions.
+    return wanted.where(cuts.c.transaction < _NEXT_TO_OPEN) if dialect == "postgresql" else wanted
+
+
+_CUT_TO = {dialect: _cut_to(dialect) for dialect in ("sqlite", "postgresql")}
+
+
+def _hiding_after(dialect: str) -> sa.CompoundSelect[tuple[int, int, str, Kind]]:
+    """Ask for the place to which the log is cut (a line without an object) and for the lines, of one moment."""
+    lines = (
+        _later(dialect)
+        .with_only_columns(changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind)
+        .where(sa.text(_HIDING))
+    )
+    nothing = sa.literal_column("''", sa.String)
+    cut_off = _CUT_TO[dialect].add_columns(nothing.label("object_id"), nothing.label("kind"))
+    return sa.union_all(cut_off, lines).limit(sa.bindparam("most"))
+
+
+_HIDING_AFTER = {dialect: _hiding_after(dialect) for dialect in ("sqlite", "postgresql")}
+
+
+def _mark(insert: postgresql.Insert | sqlite.Insert, replaced: sa.ColumnElement[bool]) -> sa.Executable:
+    further = sa.tuple_(cuts.c.transaction, cuts.c.sequence) < sa.tuple_(
+        insert.excluded.transaction, insert.excluded.sequence
+    )
+    fresh = {name: insert.excluded[name] for name in ("transaction", "sequence")}
+    return insert.on_conflict_do_update(index_elements=["repository_id"], set_=fresh, where=sa.or_(further, replaced))
+
+
+_MARK = {
+    "postgresql": _mark(postgresql.insert(cuts), cuts.c.transaction >= _NEXT_TO_OPEN),
+    "sqlite": _mark(sqlite.insert(cuts), sa.false()),
 }

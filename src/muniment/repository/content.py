@@ -5,6 +5,7 @@ in ``incoming``, a crash after it a file that no object names; both are found by
 """
 
 import errno
+import fcntl
 import hashlib
 import os
 import re
@@ -62,7 +63,7 @@ class ContentWriter:
         # A request may be given up while a thread still writes for it: the file must not be closed under its hands.
         self._lock = threading.Lock()
         with _kept():
-            self._file: BinaryIO | None = open(self._part, "xb", buffering=0)  # noqa: SIM115 - closed by finish or abort
+            self._file: BinaryIO | None = _made(self._part)
 
     def write(self, *pieces: bytes) -> None:
         """Add bytes, in one or several pieces. Raises NotStored."""
@@ -111,7 +112,9 @@ class ContentStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        (folder / "incoming").mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _close_to_others(folder, folder.stat().st_mode)
+        (folder / "incoming").mkdir(mode=0o700, exist_ok=True)
 
     def writer(self) -> ContentWriter:
         """Begin to keep new content."""
@@ -143,7 +146,7 @@ class ContentStore:
                 for content in contents:
                     key = shared + uuid.uuid4().hex[4:]
                     kept.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))
-                    with open(f"{incoming}/{key}", "xb", buffering=0) as part:
+                    with _made(f"{incoming}/{key}") as part:
                         _write(part, content)
                 for each in kept:
                     _sync(f"{incoming}/{each.key}")
@@ -200,16 +203,57 @@ class ContentStore:
         except ContentDamaged:
             return False
 
-    def remove(self, key: str) -> None:
-        """Let content go; who is reading it reads on. Nothing happens when there is none.
+    def remove(self, key: str) -> bool:
+        """Let content go, and say whether it may; who is reading it reads on. Nothing happens when there is none.
 
-        What the disk does not let go stays, named by nothing, until the next search for such content (``older_than``).
+        What the disk does not let go, or what is being kept for a backup, stays, named by nothing, until a later search
+        for such content (``older_than``).
         """
-        with suppress(ValueError):
-            _let_go(_place(self._folder, key))
+        with suppress(ValueError), self._removing() as allowed:
+            if allowed:
+                _let_go(_place(self._folder, key))
+            return allowed
+        return False
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Let no process remove content while the block runs. Who is removing some is waited for, and who keeps it too.
+
+        The right ends with the process that holds it.
+        """
+        with self._removals() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def _removing(self) -> Iterator[bool]:
+        """Say whether content may be removed while the block runs: not while somebody keeps all of it."""
+        with self._removals() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    @contextmanager
+    def _removals(self) -> Iterator[int]:
+        try:
+            lock = os.open(self._folder / "removals.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            if error.errno not in _REFUSED_BY_DISK:
+                raise
+            lock = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)  # the disk takes no removal either
+        try:
+            yield lock
+        finally:
+            os.close(lock)
 
     def older_than(self, before: Instant) -> Iterator[str]:
-        """Name every content last written before the instant; parts of that age in ``incoming`` are removed."""
+        """Name every content last written before the instant; parts of that age in ``incoming`` are removed.
+
+        Files that a former release left readable to others are closed to them on the way.
+        """
         limit = before / SECOND
         for part in (self._folder / "incoming").iterdir():
             with suppress(FileNotFoundError):
@@ -219,8 +263,33 @@ class ContentStore:
             for second in sorted(_folders(first)):
                 for place in sorted(second.iterdir()):
                     with suppress(FileNotFoundError):
-                        if _KEY.fullmatch(place.name) and place.stat().st_mtime < limit:
+                        seen = place.stat()
+                        _close_to_others(place, seen.st_mode)
+                        if _KEY.fullmatch(place.name) and seen.st_mtime < limit:
                             yield place.name
+
+
+def copy(source: Path, target: Path, content: StoredContent) -> bool:
+    """Copy content from one store's folder into another's, and say whether it is what was kept: else nothing is there.
+
+    It is not brought to the disk: who copies many does that once.
+    """
+    written = _place(target, content.key)
+    for folder in (written.parent.parent, written.parent):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    digest, size = hashlib.sha256(), 0
+    try:
+        with open(_place(source, content.key), "rb", buffering=0) as read, _made(written) as copied:
+            while piece := read.read(PIECE):
+                _write(copied, piece)
+                digest.update(piece)
+                size += len(piece)
+    except FileNotFoundError:
+        return False
+    if (size, digest.digest()) == (content.size, content.sha256):
+        return True
+    written.unlink()
+    return False
 
 
 @contextmanager
@@ -255,6 +324,22 @@ def _make_folders(folder: Path, root: Path) -> None:
     _make_folders(folder.parent, root)
     folder.mkdir(mode=0o700, exist_ok=True)
     _sync(folder.parent)
+
+
+def _made(file: Path | str) -> BinaryIO:
+    """Make a file that its owner alone may read, whatever the umask."""
+    return os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb", buffering=0)
+
+
+def _close_to_others(path: Path, mode: int) -> None:
+    if not mode & 0o077:
+        return
+    try:
+        path.chmod(mode & 0o700)
+    except OSError as error:
+        if error.errno not in _REFUSED_BY_DISK:
+            raise
+        log.warning("others may read this", path=str(path), reason=os.strerror(error.errno).lower())
 
 
 def _write(file: BinaryIO, piece: bytes) -> None:

@@ -10,14 +10,15 @@ from sqlalchemy.engine import Connection
 
 from muniment.db import Instant
 from muniment.repository import acls, metadata, objects
-from muniment.repository.acls import Permission, Principals
 from muniment.repository.content import StoredContent
 from muniment.repository.object_types import Catalogue
 from muniment.repository.objects import StoredObject
+from muniment.repository.principals import Permission, Principals
 from muniment.repository.properties import Given, Value
 from muniment.repository.refusals import WrongValue
 from muniment.repository.repositories import Repository
 from muniment.repository.text import Found
+from muniment.repository.usage import StorageQuota
 
 
 class New(msgspec.Struct, frozen=True):
@@ -40,14 +41,16 @@ def create(
     folder_id: str | None,
     content: StoredContent | None,
     now: Instant,
+    quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
     """Make an object, in a folder (whose ACL it gets) or unfiled (``private``), owned by the caller.
 
-    The media type of the content is the property ``a_content_type``. Raises UnknownObject (the folder), NotPermitted,
-    UnknownType, UnknownProperty, UnknownAcl, WrongValue, NotWritable.
+    The media type of the content is the property ``a_content_type``. ``quota`` is what an owner may have, unless an
+    administrator asks. Raises UnknownObject (the folder), NotPermitted, UnknownType, UnknownProperty, UnknownAcl,
+    WrongValue, NotWritable, QuotaExceeded.
     """
     wanted = New(type_name, given, folder_id, content)
-    return create_all(cx, repository, catalogue, principals, [wanted], now)[0]
+    return create_all(cx, repository, catalogue, principals, [wanted], now, quota)[0]
 
 
 def create_all(
@@ -57,6 +60,7 @@ def create_all(
     principals: Principals,
     wanted: Sequence[New],
     now: Instant,
+    quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> list[StoredObject]:
     """Make objects as ``create`` does, in as few statements as one takes; none when it raises."""
     folders: dict[tuple[str, str | None], StoredObject | None] = {}
@@ -71,9 +75,10 @@ def create_all(
         said = metadata.read(catalogue, one.type, one.given, {**fixed, "owner_name": [owner]}, principals, owns=True)
         acl_name = metadata.text_of(said, "acl_name") if "acl_name" in said else None
         if acl_name not in acl_ids and acl_name is not None:
-            acl_ids[acl_name] = acls.named(cx, repository.id, acl_name, principals).id
+            acl_ids[acl_name] = acls.assignable(cx, repository.id, acl_name, principals)
         elif acl_name not in acl_ids and folder is None:
             acl_ids[None] = acls.built_in(cx, repository.id, acls.PRIVATE, now)
+        shown_owner = metadata.text_of(said, "owner_name") or owner
         drafts.append(
             StoredObject(
                 seq=0,
@@ -81,7 +86,8 @@ def create_all(
                 repository_id=repository.id,
                 type=one.type,
                 name=metadata.object_name(said),
-                owner=metadata.text_of(said, "owner_name") or owner,
+                owner=shown_owner,
+                owner_key=principals.key_for(cx, shown_owner, now),
                 acl_id=folder.acl_id if folder and acl_name is None else acl_ids[acl_name],
                 folder_id=folder.id if folder else None,
                 created=now,
@@ -94,7 +100,8 @@ def create_all(
                 content=one.content,
             )
         )
-    return objects.keep_new(cx, repository, catalogue, drafts, [one.found for one in wanted], now)
+    allowed = None if principals.administrator else quota
+    return objects.keep_new(cx, repository, catalogue, drafts, [one.found for one in wanted], now, allowed)
 
 
 def may_create(

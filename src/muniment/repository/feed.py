@@ -11,22 +11,21 @@ from sqlalchemy.engine import Connection
 
 from muniment.db import Database, Instant
 from muniment.repository import acls, changes, object_types, objects
-from muniment.repository.acls import Permission, Principals
 from muniment.repository.aql import bind
-from muniment.repository.aql.tree import Expression, ExpressionSet, Fulltext, Query
-from muniment.repository.changes import Kind, Position
+from muniment.repository.aql.tree import Carries, Expression, ExpressionSet, Fulltext, Query
+from muniment.repository.changes import Position
 from muniment.repository.fulltext.index import Hit, Search, Snapshot, Visible
 from muniment.repository.objects import StoredObject
+from muniment.repository.principals import Permission, Principals
 from muniment.repository.refusals import BadQuery
 from muniment.repository.repositories import Repository
 
 log = structlog.get_logger("muniment.repository.feed")
 
-_KINDS: tuple[Kind, ...] = ("properties", "owner", "acl", "content", "deleted")
-"""Kinds of change that a search must not overlook. What was created since is not in the index, and text that was
-extracted since is at worst not found yet."""
+MAX_PENDING = 2000
+"""Changes that a search may have to take into account because the index is behind; it answers no search beyond."""
 
-_MOVED_WITH_THE_ACL = frozenset({"acl_name", "r_modify_date", "r_modifier"})
+_MOVED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"})
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -69,18 +68,21 @@ def search(
     principals: Principals,
     question: Question,
     max_offset: int,
+    max_pending: int = MAX_PENDING,
 ) -> FeedPage:
     """Answer one page. ``max_offset`` is the deepest hit that paging reaches.
 
-    Raises BadQuery, UnknownType, UnknownProperty, WrongValue.
+    ``max_pending`` is how many changes that hide or show objects the snapshot may be behind. Raises BadQuery,
+    UnknownType, UnknownProperty, WrongValue, IndexBehind.
     """
     offset = (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
     with database.read() as cx:
         catalogue = object_types.catalogue(cx, repository.id)
-        query = bind.bind(question.query, catalogue)
-        seen = visible(cx, repository, principals, query, snapshot.position)
+        texts = bind.acl_texts(question.query.condition)
+        query = bind.bind(question.query, catalogue, acls.look_up(cx, repository.id, texts, principals))
+        seen = visible(cx, repository, principals, query, snapshot.position, max_pending)
         answer = snapshot.search(Search(query, seen, offset, question.items_per_page + 1, total=question.include_total))
         rows = objects.rows(cx, repository.id, [hit.object_id for hit in answer.hits])
     vouched = [(hit, rows.get(hit.object_id)) for hit in answer.hits]
@@ -100,28 +102,33 @@ def search(
 
 
 def visible(
-    cx: Connection, repository: Repository, principals: Principals, query: Query, position: Position
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    query: Query,
+    position: Position,
+    max_pending: int = MAX_PENDING,
 ) -> Visible:
     """Say what the caller may see of an index that is true to ``position``; ``query`` is bound.
 
     A change that the index has not seen hides its object, save in two cases where the caller may see, together, every
     value and all text that the index holds: only the ACL changed and he may see the object now, or properties changed
-    too and he is its owner, who saw the old ones. An administrator may see old values.
+    too and he is its owner, who saw the old ones. An administrator may see old values. Raises IndexBehind.
     """
-    behind = changes.pending(cx, repository.id, position, _KINDS)
+    behind = changes.hiding(cx, repository.id, position, max_pending)
     moved = frozenset({"acl"}) if _names(query.condition) & _MOVED_WITH_THE_ACL else frozenset()
     open_to_decision = {
         object_id: kinds for object_id, kinds in behind.items() if kinds <= {"acl", "properties"} and not kinds & moved
     }
     hidden = behind.keys() - open_to_decision.keys()
     if principals.administrator:
-        return Visible(everything=True, owner=principals.id, hidden=frozenset(hidden))
+        return Visible(everything=True, owner=principals.key, hidden=frozenset(hidden))
     granted = acls.granted(cx, repository.id, principals, Permission.BROWSE)
     browse_acls = frozenset(granted)
     read_acls = frozenset(acl_id for acl_id, permission in granted.items() if permission >= Permission.READ)
     browse, read = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(open_to_decision)).items():
-        owned = principals.is_(row.owner)
+        owned = principals.is_(row.owner_key)
         if not owned and "properties" in open_to_decision[object_id]:
             continue
         if owned or row.acl_id in browse_acls:
@@ -129,7 +136,7 @@ def visible(
         if owned or row.acl_id in read_acls:
             read.add(object_id)
     return Visible(
-        owner=principals.id,
+        owner=principals.key,
         browse_acls=browse_acls,
         read_acls=read_acls,
         hidden=frozenset(hidden),
@@ -144,11 +151,13 @@ def _names(expression: Expression | None) -> frozenset[str]:
         return frozenset()
     if isinstance(expression, ExpressionSet):
         return frozenset().union(*(_names(part) for part in expression.expressions))
+    if isinstance(expression, Carries):
+        return frozenset({bind.ACL_NAME})
     return frozenset({expression.name})
 
 
 def _may_browse(row: StoredObject, principals: Principals, seen: Visible) -> bool:
-    return principals.administrator or row.acl_id in seen.browse_acls or principals.is_(row.owner)
+    return principals.administrator or row.acl_id in seen.browse_acls or principals.is_(row.owner_key)
 
 
 def _found(hit: Hit, row: StoredObject) -> Found:

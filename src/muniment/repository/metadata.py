@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from muniment.repository import properties
-from muniment.repository.acls import Principals
 from muniment.repository.object_types import Catalogue
+from muniment.repository.principals import Principals
 from muniment.repository.properties import Given, Value
 from muniment.repository.refusals import NotWritable, UnknownProperty, WrongValue
 

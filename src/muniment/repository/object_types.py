@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.db import BigId, Instant, repository_tables
+from muniment.repository.cursors import Place, Stretch
 from muniment.repository.properties import PropertyDefinition, PropertyKind
 from muniment.repository.refusals import BadTypesFile, NameTaken, UnknownProperty, UnknownType, WrongValue
 
@@ -132,6 +133,9 @@ class Catalogue:
             definition.name: definition for kind in self._types.values() for definition in kind.properties
         }
         self._all = {name: self._with_inherited(name) for name in self._types}
+        added = (kind for kind in self._types.values() if kind not in BUILT_IN)
+        self.ids = frozenset(each.name for kind in added for each in kind.properties if each.kind == "id")
+        """Names of the custom properties of kind id, whichever type has them."""
 
     def types(self) -> tuple[ObjectType, ...]:
         """List the types: the built-in ones first, then the custom ones by name."""
@@ -190,6 +194,91 @@ def _catalogue(*rows: _Row) -> Catalogue:
     return Catalogue(
         ObjectType(name, parent, tuple(added.get(type_id, ()))) for type_id, (name, parent) in found.items()
     )
+
+
+class TypeSummary(NamedTuple):
+    """A type as a list shows it. The built-in ones have their place before all others."""
+
+    name: str
+    parent: str | None
+    built_in: int = -1
+
+
+def page(cx: Connection, repository_id: int, root: str | None, wanted: Stretch) -> list[TypeSummary]:
+    """List this type and those below it (all, without one): the built-in ones first, then the custom ones by name.
+
+    Raises UnknownType.
+    """
+    first = _built_in(root)
+    if wanted.after is None:
+        skipped, after = wanted.offset, ""
+    else:
+        known, after = int(wanted.after[0]), str(wanted.after[1])
+        skipped = sum(kind.built_in <= known for kind in first) if known >= 0 else len(first)
+        after = "" if known >= 0 else after
+    shown = first[skipped : skipped + wanted.limit]
+    if left := wanted.limit - len(shown):
+        below = _custom(repository_id, root)
+        rows = cx.execute(
+            sa.select(below.c.name, below.c.parent)
+            .where(below.c.name > after)
+            .order_by(below.c.name)
+            .offset(max(0, skipped - len(first)))
+            .limit(left)
+        )
+        shown += [TypeSummary(name, parent) for name, parent in rows]
+    _check_known(cx, repository_id, root)
+    return shown
+
+
+def place(kind: TypeSummary) -> Place:
+    """Say what ``page`` orders a type by."""
+    return kind.built_in, kind.name
+
+
+def count(cx: Connection, repository_id: int, root: str | None) -> int:
+    """Count what ``page`` lists in all."""
+    custom = cx.execute(sa.select(sa.func.count()).select_from(_custom(repository_id, root))).scalar_one()
+    return len(_built_in(root)) + int(custom)
+
+
+def _built_in(root: str | None) -> list[TypeSummary]:
+    known = Catalogue()
+    below = known.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
+    return [
+        TypeSummary(kind.name, kind.parent, at)
+        for at, kind in enumerate(BUILT_IN)
+        if root is None or kind.name in below
+    ]
+
+
+def _custom(repository_id: int, root: str | None) -> sa.Subquery | sa.CTE:
+    """Ask for the custom types, or for those that are this type or lie below it."""
+    own = sa.select(object_types.c.name, object_types.c.parent).where(object_types.c.repository_id == repository_id)
+    if root is None or root == BUILT_IN[0].name:
+        return own.subquery()
+    known = Catalogue()
+    roots = known.with_subtypes([root]) if root in BUILT_IN_NAMES else {root}
+    first = own.where(
+        sa.or_(object_types.c.name.in_(sorted(roots)), object_types.c.parent.in_(sorted(roots & BUILT_IN_NAMES)))
+    )
+    below = first.cte("below", recursive=True)
+    deeper = sa.select(object_types.c.name, object_types.c.parent).join_from(
+        object_types,
+        below,
+        sa.and_(object_types.c.parent == below.c.name, object_types.c.repository_id == repository_id),
+    )
+    return below.union(deeper)
+
+
+def _check_known(cx: Connection, repository_id: int, root: str | None) -> None:
+    if root is None or root in BUILT_IN_NAMES:
+        return
+    wanted = sa.select(object_types.c.id).where(
+        object_types.c.repository_id == repository_id, object_types.c.name == root
+    )
+    if cx.execute(wanted).first() is None:
+        raise UnknownType(f"There is no object type {root[:100]!r}.")
 
 
 def add_type(cx: Connection, repository_id: int, kind: ObjectType, now: Instant) -> None:

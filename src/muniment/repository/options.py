@@ -57,14 +57,89 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     max_page_offset: Annotated[
         int, Doc(description="Deepest hit that paging reaches; a page past it answers 400.", ge=1000, le=10_000_000)
     ] = 100_000
+    question_seconds: Annotated[
+        int,
+        Doc(
+            description="Longest time the database may take to find one page of a list; then it is stopped (503).",
+            ge=1,
+            le=60,
+        ),
+    ] = 5
     link_seconds: Annotated[
         int,
         Doc(description="How long the `next` link of a POST search can be followed, in seconds.", ge=60, le=2_592_000),
     ] = 86_400
+    max_pending_changes: Annotated[
+        int,
+        Doc(
+            description="Changes to rights, properties and content that the index may be behind; a search answers 503 "
+            "beyond that.",
+            ge=100,
+            le=1_000_000,
+        ),
+    ] = 2000
+    change_log_seconds: Annotated[
+        int,
+        Doc(
+            description="How long a line of the change log is kept, in seconds. An index that nobody kept up for "
+            "longer is made anew.",
+            ge=3600,
+            le=315_360_000,
+        ),
+    ] = 604_800
+    change_log_lines: Annotated[
+        int,
+        Doc(description="Lines of a repository's change log that are kept at most, once read.", ge=10_000, le=10**9),
+    ] = 1_000_000
+    kept_queries: Annotated[
+        int,
+        Doc(
+            description="Posted searches with further pages kept for one caller; the oldest goes for a new one.",
+            ge=1,
+            le=100_000,
+        ),
+    ] = 200
+    kept_query_bytes: Annotated[
+        int,
+        Doc(description="Bytes that the kept searches of one caller may take together.", ge=65_536, le=1_073_741_824),
+    ] = 2_097_152
+    max_downloads: Annotated[
+        int, Doc(description="Downloads that one caller may have under way in one process.", ge=1, le=10_000)
+    ] = 16
+    max_uploads: Annotated[
+        int, Doc(description="Uploads of content that one caller may have under way in one process.", ge=1, le=10_000)
+    ] = 32
+    max_objects: Annotated[
+        int,
+        Doc(description="Most objects that one user may own, over all repositories; administrators may more.", ge=0),
+    ] = 1_000_000
+    max_stored_bytes: Annotated[
+        int,
+        Doc(
+            description="Most bytes of content that one user may own, over all repositories; administrators may more.",
+            ge=0,
+        ),
+    ] = 107_374_182_400
     max_content_bytes: Annotated[int, Doc(description="Largest content of one object, in bytes.", ge=1)] = 16 * 1024**3
+    stream_check_bytes: Annotated[
+        int,
+        Doc(
+            description="After how many bytes of a download it is asked again whether the caller may have it.",
+            ge=65_536,
+        ),
+    ] = 4 * 1024**2
+    stream_check_seconds: Annotated[
+        int, Doc(description="After how many seconds of a download that is asked again.", ge=1, le=3600)
+    ] = 5
     max_metadata_bytes: Annotated[
         int, Doc(description="Largest JSON or XML body of an object, ACL or query, in bytes.", ge=1024, le=67_108_864)
     ] = 262_144
+    max_acls: Annotated[
+        int, Doc(description="Most ACLs that one user may own in a repository; administrators may more.", ge=0)
+    ] = 1000
+    max_acl_entries: Annotated[
+        int, Doc(description="Most entries of all ACLs together that one user owns in a repository.", ge=0)
+    ] = 50_000
     max_query_depth: Annotated[
         int, Doc(description="Deepest nesting of a query's expressions or parentheses.", ge=1, le=100)
     ] = 20

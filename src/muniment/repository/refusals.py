@@ -55,6 +55,10 @@ class InUse(Refusal):
     """It cannot be deleted: something still refers to it."""
 
 
+class QuotaExceeded(Refusal):
+    """The caller has as much of this as one caller may have."""
+
+
 class VersionConflict(Refusal):
     """The object has changed since the version the caller named."""
 

@@ -5,6 +5,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.db import BigId, Instant, repository_tables
+from muniment.repository.cursors import Stretch
 from muniment.repository.refusals import NameTaken, UnknownRepository
 
 repositories = sa.Table(
@@ -54,3 +55,32 @@ def named(cx: Connection, name: str) -> Repository:
 def every(cx: Connection) -> list[Repository]:
     """List the repositories by name."""
     return [Repository(*row) for row in cx.execute(sa.select(repositories).order_by(repositories.c.name))]
+
+
+def page(cx: Connection, wanted: Stretch) -> list[Repository]:
+    """List some of them by name."""
+    ordered = sa.select(repositories).order_by(repositories.c.name).offset(wanted.offset).limit(wanted.limit)
+    if wanted.after is not None:
+        ordered = ordered.where(repositories.c.name > wanted.after[0])
+    return [Repository(*row) for row in cx.execute(ordered)]
+
+
+def count(cx: Connection) -> int:
+    """Count them."""
+    counted: int = cx.execute(sa.select(sa.func.count()).select_from(repositories)).scalar_one()
+    return counted
+
+
+def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
+    """List the repositories that a resource guards, by name."""
+    return [one for one in every(cx) if one.resource_id == resource_id]
+
+
+def guard(cx: Connection, repository: Repository, resource_id: str) -> None:
+    """Let another resource guard a repository; with none ("") nobody gets in."""
+    cx.execute(repositories.update().where(repositories.c.id == repository.id).values(resource_id=resource_id))
+
+
+def remove(cx: Connection, repository: Repository) -> None:
+    """Remove a repository that holds nothing any more."""
+    cx.execute(repositories.delete().where(repositories.c.id == repository.id))

@@ -1,19 +1,21 @@
 """What each object's file says: the durable queue of files to read, and the text that was kept of them.
 
 A row is made in the transaction that keeps a content, so nothing accepted is forgotten; it waits until an extractor
-leases it, and then holds the text or the reason why there is none. Finishing notes a change of kind `text`.
+leases it, and then holds the text or the reason why there is none. Finishing notes a change of kind `text`. Owners take
+turns (``turns``); of one owner's files the one that has been due longest is next.
 """
 
 import uuid
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.db import SECOND, Instant, repository_tables
-from muniment.repository import changes
+from muniment.repository import changes, turns
+from muniment.repository.turns import Turn
 
 State = Literal["waiting", "done", "failed", "unsupported", "empty"]
 
@@ -22,6 +24,7 @@ texts = sa.Table(
     repository_tables,
     sa.Column("object_id", sa.String(16), primary_key=True),
     sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+    sa.Column("owner_key", sa.String(400), nullable=False),
     sa.Column("content_key", sa.String(200), nullable=False),
     sa.Column("media_type", sa.Text, nullable=False),
     sa.Column("file_name", sa.Text, nullable=False),
@@ -32,7 +35,7 @@ texts = sa.Table(
     sa.Column("lease", sa.String(36), nullable=True),
     sa.Column("due", sa.BigInteger, nullable=False),
     sa.Column("text", sa.Text, nullable=False),
-    sa.Index("ix_texts_queue", "state", "due"),
+    sa.Index("ix_texts_queue", "state", "owner_key", "due", "object_id"),
     sa.Index("ix_texts_states", "repository_id", "state"),
 )
 
@@ -47,6 +50,8 @@ LEASE: Instant = 30 * SECOND
 
 _PAUSE: Instant = 5 * SECOND
 _MANY = 500
+_SENT_AWAY = 100
+"""Owners without a waiting file that one taker sends out of the line, so that its transaction stays short."""
 
 
 class IndexStatus(msgspec.Struct, frozen=True):
@@ -65,9 +70,10 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class File(msgspec.Struct, frozen=True):
-    """The content of a new object: where it is, what it is said to be, and its text where that is known already."""
+    """The content of an object: whose it is, where it is, what it is said to be, and its text where that is known."""
 
     object_id: str
+    owner_key: str
     content_key: str
     media_type: str
     file_name: str
@@ -86,12 +92,10 @@ class Job(msgspec.Struct, frozen=True):
     lease: str
 
 
-def enqueue(
-    cx: Connection, repository_id: int, object_id: str, content_key: str, media_type: str, file_name: str, now: Instant
-) -> None:
-    """Ask for the text of the object's content, in the transaction that keeps it; an earlier one's text is dropped."""
-    drop(cx, object_id)
-    enqueue_new(cx, repository_id, [File(object_id, content_key, media_type, file_name)], now)
+def enqueue(cx: Connection, repository_id: int, file: File, now: Instant) -> None:
+    """Ask for the text of an object's content, in the transaction that keeps it; an earlier one's text is dropped."""
+    drop(cx, file.object_id)
+    enqueue_new(cx, repository_id, [file], now)
 
 
 def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: Instant) -> None:
@@ -100,6 +104,7 @@ def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: 
         {
             "object_id": file.object_id,
             "repository_id": repository_id,
+            "owner_key": file.owner_key,
             "content_key": file.content_key,
             "media_type": _storable(file.media_type),
             "file_name": _storable(file.file_name),
@@ -116,6 +121,17 @@ def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: 
     ]
     if rows:
         cx.execute(texts.insert(), rows)
+    turns.join(cx, {file.owner_key for file in files if file.found is None})
+
+
+def change_owner(cx: Connection, object_ids: Sequence[str], owner_key: str) -> None:
+    """Let files that still wait wait in another owner's turn, in the transaction that gives the objects to them."""
+    waiting = 0
+    for start in range(0, len(object_ids), _MANY):
+        some = sa.and_(texts.c.object_id.in_(object_ids[start : start + _MANY]), texts.c.state == "waiting")
+        waiting += cx.execute(texts.update().where(some).values(owner_key=owner_key)).rowcount
+    if waiting:
+        turns.join(cx, [owner_key])
 
 
 def drop(cx: Connection, object_id: str) -> None:
@@ -171,38 +187,41 @@ def reasons(cx: Connection, repository_id: int, limit: int) -> list[tuple[str, s
 
 
 def waits(cx: Connection, now: Instant) -> bool:
-    """Say whether a job could be taken, without taking the database's write lock."""
-    return cx.execute(_takeable(now)).first() is not None
+    """Say whether there is something for ``take`` to do, without taking the database's write lock."""
+    return cx.execute(turns.in_line(_FIRST_DUE, now)).first() is not None
 
 
 def take(cx: Connection, now: Instant) -> Job | None:
-    """Lease the job that has waited longest, so that no other extractor gets it; None when nothing is due.
+    """Lease the next file of the owner whose turn it is, so that no other extractor gets it; None when nothing is due.
 
     A job whose lease ran out was lost with its extractor; one lost too often is parked here.
     """
-    while row := cx.execute(_takeable(now).with_for_update(skip_locked=True)).first():
-        losses = row.losses + (row.lease is not None)
-        if losses < LOSSES:
-            lease = str(uuid.uuid4())
-            _change(cx, row.object_id, row.lease, lease=lease, due=now + LEASE, losses=losses)
-            return Job(
+    passed, sent_away = turns.FRONT, 0
+    while turn := turns.next_after(cx, passed):
+        row = cx.execute(_FIRST, {"owner": turn.owner_key}).first()
+        if row is None:
+            if turns.lock(cx, turn) and cx.execute(_FIRST, {"owner": turn.owner_key}).first() is None:
+                turns.leave(cx, turn)
+                sent_away += 1
+            if sent_away == _SENT_AWAY:
+                return None
+            passed = turn
+        elif row.due > now:
+            passed = turn
+        elif (losses := row.losses + (row.lease is not None)) < LOSSES:
+            if job := _leased(cx, row, turn, losses, now):
+                return job
+        else:
+            _change(
+                cx,
                 row.object_id,
-                row.repository_id,
-                row.content_key,
-                row.media_type,
-                row.file_name,
-                row.attempts,
-                lease,
+                row.lease,
+                state="failed",
+                reason=f"The extractor was lost {losses} times while it read this file; it is not tried again.",
+                losses=losses,
+                lease=None,
             )
-        _change(
-            cx,
-            row.object_id,
-            row.lease,
-            state="failed",
-            reason=f"The extractor was lost {losses} times while it read this file; it is not tried again.",
-            losses=losses,
-            lease=None,
-        )
+        # Where nothing was passed, the same owner is looked at once more: their first file is another one now.
     return None
 
 
@@ -244,22 +263,12 @@ def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["fa
     )
 
 
-def _takeable(now: Instant) -> sa.Select[tuple[object, ...]]:
-    return (
-        sa.select(
-            texts.c.object_id,
-            texts.c.repository_id,
-            texts.c.content_key,
-            texts.c.media_type,
-            texts.c.file_name,
-            texts.c.attempts,
-            texts.c.losses,
-            texts.c.lease,
-        )
-        .where(texts.c.state == "waiting", texts.c.due <= now)
-        .order_by(texts.c.due, texts.c.object_id)
-        .limit(1)
-    )
+def _leased(cx: Connection, row: Any, turn: Turn, losses: int, now: Instant) -> Job | None:
+    lease = str(uuid.uuid4())
+    if not _change(cx, row.object_id, row.lease, lease=lease, due=now + LEASE, losses=losses):
+        return None  # whoever held the lease that ran out has just finished
+    turns.go_to_the_end(cx, turn)
+    return Job(row.object_id, row.repository_id, row.content_key, row.media_type, row.file_name, row.attempts, lease)
 
 
 def _change(cx: Connection, object_id: str, held: str | None, **values: object) -> bool:
@@ -277,3 +286,30 @@ def _outcome(found: Found) -> dict[str, object]:
 
 def _storable(text: str) -> str:
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+
+
+_FIRST = (
+    sa.select(
+        texts.c.object_id,
+        texts.c.repository_id,
+        texts.c.content_key,
+        texts.c.media_type,
+        texts.c.file_name,
+        texts.c.attempts,
+        texts.c.losses,
+        texts.c.lease,
+        texts.c.due,
+    )
+    .where(texts.c.state == "waiting", texts.c.owner_key == sa.bindparam("owner"))
+    .order_by(texts.c.due, texts.c.object_id)
+    .limit(1)
+)
+"""The file of an owner that is due first, be it under way, or only due later."""
+
+_FIRST_DUE = (
+    sa.select(texts.c.due)
+    .where(texts.c.state == "waiting", texts.c.owner_key == turns.OWNER_KEY)
+    .order_by(texts.c.due, texts.c.object_id)
+    .limit(1)
+    .scalar_subquery()
+)

@@ -117,6 +117,8 @@ def refused(request: Request, refusal: Refusal, table: Table, shape: Shape) -> R
     if isinstance(refusal, NotStored):
         log.error("what was sent cannot be kept", reason=refusal.sentence)
     log.info("refused", refusal=type(refusal).__name__, status=said.status)
+    # A page may lead a browser elsewhere (303): what was asked for is refused all the same.
+    request.scope["muniment.refused"] = True
     response = shape(request, said, refusal.sentence)
     if said.status == 503:
         response.headers["Retry-After"] = str(refusal.retry_seconds if isinstance(refusal, Overloaded) else 1)

@@ -9,6 +9,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
+from muniment.web import pace
 from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
 
 T = TypeVar("T")
@@ -28,8 +29,12 @@ def check_encoding(request: Request) -> None:
 
 
 async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """Yield the body piece by piece. Raises TooLarge once it is over ``limit`` bytes, before reading where declared."""
+    """Yield content piece by piece, which may take as long as it comes at the rate that the settings ask for.
+
+    Raises TooLarge once it is over ``limit`` bytes, before reading where declared; TimedOut.
+    """
     _check_declared(request, limit)
+    pace.take_content(request)
     size, more = 0, True
     while more:
         piece, more = await _received(request, limit, size)
@@ -39,7 +44,7 @@ async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
 
 
 async def raw(request: Request, limit: int) -> bytes:
-    """Read the whole body. Raises TooLarge."""
+    """Read the whole body, which has a deadline as a whole. Raises TooLarge, TimedOut."""
     _check_declared(request, limit)
     body, more = await _received(request, limit, 0)
     if not more:  # nearly always

@@ -11,11 +11,16 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from sqlalchemy.engine import Connection
 
 from muniment.db import Busy, Database, Outcome, Writing
+from muniment.web.turns import Turns
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _TOGETHER = 32
+_LONG_QUESTIONS = 2
+_LONG_WAITING_EACH = 8
+"""Long questions under way at one time, and how many of one caller may wait: more would only wait for each other."""
+
 _LATE = "The database is busy with other writes."
 
 
@@ -26,13 +31,19 @@ class Desk:
     after the other in one transaction, and answered when its one commit is on disk (decision 0012). With ``inline``
     they are decided in the loop: for decisions that take microseconds, less than a change of threads.
 
-    What does not write has threads of its own: it goes on while writes wait for a locked database.
+    What does not write has threads of its own: it goes on while writes wait for a locked database. So have questions
+    that may take long, each at most ``question_seconds``: two of them at a time, and callers have turns.
     """
 
-    def __init__(self, database: Database, *, threads: int = 8, inline: bool = False) -> None:
+    def __init__(
+        self, database: Database, *, threads: int = 8, inline: bool = False, question_seconds: float = 5.0
+    ) -> None:
         self.database = database
         self._writers = ThreadPoolExecutor(threads, thread_name_prefix="decision")
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="question")
+        self._long_threads = ThreadPoolExecutor(_LONG_QUESTIONS, thread_name_prefix="long question")
+        self._turns = Turns(_LONG_QUESTIONS, _LONG_WAITING_EACH)
+        self._question_seconds = question_seconds
         self._inline = inline
         self._waiting: deque[_Waiting] = deque()
         self._writing: asyncio.Task[None] | None = None
@@ -68,6 +79,26 @@ class Desk:
             return run()
         return await asyncio.get_running_loop().run_in_executor(self._threads, run)
 
+    async def read_long(
+        self,
+        caller: str,
+        question: Callable[Concatenate[Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Ask a question of one snapshot that may take long, off the loop: one that the database may have to pass over
+        many rows for. ``caller`` is whose turn it takes.
+
+        Raises Busy when a statement takes longer than it may (it is stopped), Overloaded when no turn comes in time.
+        """
+
+        def run() -> T:
+            with self.database.read(within=self._question_seconds) as cx:
+                return question(cx, *args, **kwargs)
+
+        async with self._turns.turn(caller, self._question_seconds):
+            return await asyncio.get_running_loop().run_in_executor(self._long_threads, run)
+
     async def off_loop(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run work that opens its own transactions, or none, in the pool."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **kwargs))
@@ -76,6 +107,7 @@ class Desk:
         """Wait for the decisions under way, then give the database back."""
         self._writers.shutdown(wait=True)
         self._threads.shutdown(wait=True)
+        self._long_threads.shutdown(wait=True)
         self.database.close()
 
     async def _write_waiting(self) -> None:

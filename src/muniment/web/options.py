@@ -50,6 +50,23 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     body_pause_seconds: Annotated[
         int, Doc(description="Longest pause between two pieces of a request's body, in seconds.", ge=1, le=600)
     ] = 30
+    body_seconds: Annotated[
+        int,
+        Doc(
+            description="Time that a form, or a body of JSON or XML, may take to arrive, in seconds.",
+            ge=1,
+            le=3600,
+        ),
+    ] = 60
+    lowest_upload_rate: Annotated[
+        int, Doc(description="Lowest rate at which content may come in, in bytes a second.", ge=1, le=1_000_000)
+    ] = 1000
+    lowest_download_rate: Annotated[
+        int, Doc(description="Lowest rate at which an answer may go out, in bytes a second.", ge=1, le=1_000_000)
+    ] = 1000
+    slow_seconds: Annotated[
+        int, Doc(description="How long either may be slower before it is broken off, in seconds.", ge=1, le=3600)
+    ] = 30
     stop_seconds: Annotated[
         int,
         Doc(description="How long requests under way may go on after a stop was asked for, in seconds.", ge=1, le=600),

@@ -1,14 +1,13 @@
 """Everything before an address is looked up: request ids, the access log, proxies, TLS, base addresses, deadlines."""
 
-import asyncio
 import hashlib
 import ipaddress
 import re
 import time
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import structlog
@@ -16,9 +15,10 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from muniment.db import Busy
+from muniment.web import pace
 from muniment.web.answers import BUG, SHARED, Shape, refused, trouble
 from muniment.web.options import WebOptions
-from muniment.web.refusals import InsecureTransport, Refusal, TimedOut
+from muniment.web.refusals import InsecureTransport, Malformed, Refusal, TimedOut
 
 log = structlog.get_logger("muniment.web")
 
@@ -73,7 +73,7 @@ class Transport:
         self._guarded = tuple(prefix.rstrip("/") for prefix in guarded)
         self._enforced = enforced
         self._shape = shape
-        self._pause_seconds = options.body_pause_seconds
+        self._options = options
         self._proxies = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in options.trusted_proxies)
         self._base = base_address(options)
         self._bases = {_origin(address): address.rstrip("/") for address in options.other_addresses}
@@ -94,10 +94,10 @@ class Transport:
         scheme = scope["scheme"]
         origin = _origin(f"{scheme}://{headers.get(b'host', b'').decode('latin-1')}")
         scope["muniment.base"] = self._bases.get(origin, self._base) if self._bases else self._base
-        scope["muniment.request_id"] = request_id = _request_id(headers)
-        body = _Body(receive, self._pause_seconds)
+        scope["muniment.request_id"] = request_id = str(uuid.uuid4())
+        body = pace.arriving(scope, receive, self._options)
         answer = _Answer(send, request_id, self._defaults(scope, origin))
-        structlog.contextvars.bind_contextvars(request_id=request_id)
+        structlog.contextvars.bind_contextvars(request_id=request_id, **_caller_request_id(headers))
         try:
             await self._pass_on(scope, headers, body, answer)
         finally:
@@ -112,8 +112,10 @@ class Transport:
                 client=scope["client"][0] if scope.get("client") else None,
             )
 
-    async def _pass_on(self, scope: Scope, headers: dict[bytes, bytes], body: "_Body", answer: "_Answer") -> None:
+    async def _pass_on(self, scope: Scope, headers: dict[bytes, bytes], body: Receive, answer: "_Answer") -> None:
         try:
+            if len(headers) != len(scope["headers"]):
+                _refuse_repeated(scope["headers"])
             if scope["scheme"] != "https" and self._must_be_safe(scope, headers) and await self._enforced():
                 raise InsecureTransport("TLS is required here: use the https address.")
             await self._app(scope, body, answer)
@@ -183,47 +185,16 @@ def base_address(options: WebOptions) -> str:
     return f"https://{host}" if options.port == _DEFAULT_PORTS["https"] else f"https://{host}:{options.port}"
 
 
+def caller_address(request: Request) -> str:
+    """Say from which address a request comes: past the trusted proxies, no stranger's word (empty: from no network)."""
+    return request.client.host if request.client else ""
+
+
 def logged_path(path: str) -> str:
     """Spell a path for the log: what may be a token is replaced by the beginning of its SHA-256."""
     path = _TOKEN_ADDRESS.sub(lambda found: found[1] + _fingerprint(found[2]), path)
     path = _TOKEN_LIKE.sub(lambda found: _fingerprint(found[0]), path)
     return path if path.isprintable() else ascii(path)[1:-1]
-
-
-class _Body:
-    """The request's body, with a limit on the pause between two pieces.
-
-    asyncio.timeout would do the same for four times the cost; nearly every request with a body passes here, and its
-    body is nearly always there already.
-    """
-
-    def __init__(self, receive: Receive, pause_seconds: float) -> None:
-        self._receive = receive
-        self._pause_seconds = pause_seconds
-        self._whole = False
-        self._late = False
-
-    async def __call__(self) -> Message:
-        if self._whole:
-            return await self._receive()
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine of asyncio runs in a task
-        timer = asyncio.get_running_loop().call_later(self._pause_seconds, self._give_up, task)
-        try:
-            message = await self._receive()
-        except asyncio.CancelledError:
-            if self._late and not task.uncancel():
-                self._whole = True
-                raise TimedOut(f"Nothing of the body arrived for {self._pause_seconds} seconds.") from None
-            raise
-        finally:
-            timer.cancel()
-        self._whole = not message.get("more_body", False)
-        return message
-
-    def _give_up(self, task: "asyncio.Task[Any]") -> None:
-        self._late = True
-        task.cancel()
 
 
 class _Answer:
@@ -252,11 +223,21 @@ class _Answer:
         await self._send(message)
 
 
-def _request_id(headers: dict[bytes, bytes]) -> str:
+def _caller_request_id(headers: dict[bytes, bytes]) -> dict[str, str]:
+    """Give what the log notes of the caller's own request id, beside ours: nothing where it cannot be one."""
     given = headers.get(b"x-request-id")
-    if given is not None and _REQUEST_ID.fullmatch(given):
-        return given.decode()
-    return str(uuid.uuid4())
+    return {"caller_request_id": given.decode()} if given is not None and _REQUEST_ID.fullmatch(given) else {}
+
+
+def _refuse_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raise Malformed where a header stands twice of which a proxy and this server could each believe another one.
+
+    Source: RFC 9112 section 3.2 for Host; RFC 9110 section 5.3 for Authorization, which is no list.
+    """
+    counted = Counter(name for name, _ in headers)
+    for name in (b"authorization", b"host"):
+        if counted[name] > 1:
+            raise Malformed(f"The request has {counted[name]} {name.decode().title()} headers; one is allowed.")
 
 
 def _listed(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[str]:

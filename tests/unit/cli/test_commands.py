@@ -3,13 +3,17 @@
 import io
 import os
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
 
+from muniment.app import now
 from muniment.cli import commands
 from muniment.cli.opened import Opened
-from muniment.directory import entries
+from muniment.db import SECOND, Database
+from muniment.directory import attributes, entries
+from muniment.directory.options import DirectoryNames
 
 QUICK = ["--set", "directory.hash_memory_kib=8192", "--set", "directory.hash_passes=1"]
 
@@ -87,6 +91,30 @@ def test_users_come_and_go(muniment: Muniment) -> None:
     assert muniment("user", "list", "staff") == ""
     muniment("user", "show", "ada@staff", code=3)
     assert muniment.err.count("\n") == 1
+
+
+def test_a_pause_is_shown_and_ended_and_a_lock_stays(muniment: Muniment) -> None:
+    """failures A5"""
+    muniment("partition", "add", "paused")
+    muniment("user", "add", "pia@paused", "--random")
+    assert "known places\t0" in muniment("user", "show", "pia@paused")
+    database = Database(f"sqlite:///{muniment.data / 'directory.db'}")
+    until = (now() // SECOND + 600) * SECOND
+    with database.begin() as cx:
+        found = entries.find_user(cx, DirectoryNames(), "pia@paused")
+        entries.note_sign_in(cx, found.id, f'{{"":[10,{until}],"b1":[2,0]}}', f'{{"b1":{until}}}', until)
+    database.close()
+    muniment("user", "set", "pia@paused", "--disable")
+    shown = muniment("user", "show", "pia@paused")
+    assert f"wrong passwords\t10 elsewhere, paused until {attributes.timestamp(until)}\n" in shown
+    assert "wrong passwords\t2 at a known place\n" in shown
+    assert "known places\t1" in shown
+    muniment("user", "unpause", "pia@paused")
+    shown = muniment("user", "show", "pia@paused")
+    assert "wrong passwords" not in shown
+    assert "known places\t1" in shown
+    assert "state\tdisabled" in shown
+    muniment("user", "unpause", "nobody@paused", code=3)
 
 
 def test_a_password_comes_from_standard_input_never_from_an_argument(
@@ -181,6 +209,23 @@ def test_another_repository_has_a_resource_of_its_own(muniment: Muniment) -> Non
     assert "Documents of second" in muniment("resource", "list")
 
 
+def test_what_each_owner_keeps_is_listed_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    muniment = Muniment(tmp_path / "data", capsys)
+    muniment("init")
+    folder = tmp_path / "Papers"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.txt").write_text("x" * 10)
+    muniment("import", "--no-wait", str(folder))
+    (line,) = (line for line in muniment("repository", "usage").splitlines() if "@" in line)
+    assert line.split()[-2:] == ["4", "30"], "three documents and their cabinet"
+    database = Database(Opened(tmp_path / "data", None, []).installation.database_url("repository"))
+    with database.begin() as cx:
+        cx.exec_driver_sql("UPDATE usage SET bytes = bytes + 1")
+    database.close()
+    assert "NOT SOUND" in muniment("repository", "usage", code=1)
+
+
 def test_the_index_says_that_there_is_none_before_an_agent_ran(muniment: Muniment) -> None:
     assert "no index yet" in muniment("index", "status")
     muniment("index", "check", code=5)
@@ -260,3 +305,27 @@ def test_half_an_installation_keeps_to_its_half(tmp_path: Path, capsys: pytest.C
     assert not (tmp_path / "alone" / "repository.db").exists()
     alone("--set", "halves=directory", "repository", "list", code=3)
     assert "does not run here" in alone.err
+
+
+def test_a_migrated_folder_lists_the_names_that_mean_something_else(muniment: Muniment) -> None:
+    muniment("acl", "add", "of the house", "world=READ")
+    path = muniment.data / "repository.db"
+    with sqlite3.connect(path) as database:
+        row = database.execute("SELECT repository_id FROM acls WHERE name = 'of the house'").fetchone()
+        for number, (name, owner) in enumerate((("team", "ada@staff"), ("0123456789abcdef", "ada@staff"))):
+            database.execute(
+                "INSERT INTO acls (repository_id, shown_id, name, owner, owner_name, owner_key, entry_count, created,"
+                " modified) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)",
+                (row[0], f"45{number:014}", name, owner, owner, owner),
+            )
+        database.execute("UPDATE acls SET common = NULL WHERE owner <> ''")
+    told = muniment("migrate")
+    assert re.search("^main\tteam\tada@staff/team\t4500000000000000$", told, re.MULTILINE)
+    assert re.search("^main\t0123456789abcdef\t4500000000000001\t4500000000000001$", told, re.MULTILINE)
+    assert "of the house" not in told
+    assert "ada@staff/team" not in muniment("migrate"), "it is told once"
+    assert re.search("^of the house\t45", muniment("acl", "list"), re.MULTILINE)
+    assert re.search("^ada@staff/team\t45", muniment("acl", "list"), re.MULTILINE)
+    muniment("acl", "change", "ada@staff/team", "world=BROWSE")
+    muniment("acl", "remove", "team", code=3)
+    muniment("acl", "remove", "4500000000000000")

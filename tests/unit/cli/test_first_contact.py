@@ -145,7 +145,7 @@ def test_the_last_administrator_stays(muniment: Muniment) -> None:
         ["resource", "expel", "Directory Administration", ADMINISTRATORS],
     ):
         muniment(*taken, code=Exit.REFUSED)
-        assert f"group admit {ADMINISTRATORS}" in muniment.err
+        assert "'muniment group admit'" in muniment.err
     assert "state\tactive" in muniment("user", "show", last)
     assert ADMINISTRATORS in muniment("resource", "members", "Directory Administration")
 

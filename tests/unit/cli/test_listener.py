@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+import pytest
 from starlette.types import Receive, Scope, Send
 
 from muniment.cli import listener
@@ -22,6 +24,10 @@ RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with no time: closing sends a reset instead of an end (socket(7))."""
 
 
+LARGE = 8 << 20
+"""Bytes that no socket's buffers hold."""
+
+
 async def answer(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer every request alike."""
     if scope["type"] == "lifespan":
@@ -30,18 +36,24 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             await send({"type": f"{what}.complete"})
             if what == "lifespan.shutdown":
                 return
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-    await send({"type": "http.response.body", "body": b"ok"})
+    size = {"/large": LARGE, "/whole": LARGE}.get(scope["path"], 2)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+    left = size if scope["path"] == "/whole" else 2
+    for sent in range(0, size - left, 65_536):
+        await send({"type": "http.response.body", "body": bytes(min(65_536, size - left - sent)), "more_body": True})
+    await send({"type": "http.response.body", "body": b"k" * left})
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[int]:
+def serving(folder: Path, **options: int) -> Iterator[int]:
     """Serve plain HTTP in a thread, and say its port."""
     made = certificates.ensure(folder / "tls", ["localhost"], time.time_ns() // 1000)
     https, http = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
     listeners = Listeners(https, http, str(made.cert_file), str(made.key_file))
     stop, ready, interval = threading.Event(), threading.Event(), sys.getswitchinterval()
-    serving = threading.Thread(target=listener.serve, args=(answer, listeners, WebOptions(), stop, ready.set))
+    serving = threading.Thread(
+        target=listener.serve, args=(answer, listeners, msgspec.convert(options, WebOptions), stop, ready.set)
+    )
     serving.start()
     try:
         assert ready.wait(20)
@@ -71,3 +83,36 @@ def test_nothing_is_kept_of_a_connection_that_its_caller_broke_off(tmp_path: Pat
         while held() and time.monotonic() < deadline:
             time.sleep(0.05)
         assert held() == 0
+
+
+def small_window(port: int) -> socket.socket:
+    """Connect so that little of an answer is on its way before the caller reads it."""
+    caller = socket.socket()
+    caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    caller.settimeout(30)
+    caller.connect(("127.0.0.1", port))
+    return caller
+
+
+@pytest.mark.parametrize("asked", [b"/large", b"/whole"])
+@pytest.mark.parametrize("connection", [b"keep-alive", b"close"])
+def test_who_does_not_read_an_answer_loses_it(tmp_path: Path, asked: bytes, connection: bytes) -> None:
+    with serving(tmp_path, slow_seconds=1) as port, small_window(port) as caller:
+        caller.sendall(b"GET %b HTTP/1.1\r\nHost: localhost\r\nConnection: %b\r\n\r\n" % (asked, connection))
+        deadline = time.monotonic() + 30
+        while held() == 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        while held() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert held() == 0
+
+
+def test_who_reads_slowly_but_fast_enough_gets_the_whole(tmp_path: Path) -> None:
+    """The connection's own time without requests does not begin before the answer is read."""
+    with serving(tmp_path, keep_alive_seconds=1) as port, small_window(port) as caller:
+        caller.sendall(b"GET /whole HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        arrived = caller.recv(1000).count(b"k")
+        time.sleep(3)
+        while arrived < LARGE and (piece := caller.recv(1 << 20)):
+            arrived += piece.count(b"k")
+        assert arrived >= LARGE

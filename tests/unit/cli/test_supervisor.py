@@ -8,8 +8,13 @@ import time
 import pytest
 
 
-def supervised(roles: str, *, seconds: float = 20, stop_after: float | None = None) -> tuple[int, str]:
-    """Run a supervisor over roles written as Python; give its exit code and what was printed."""
+def supervised(
+    roles: str, *, seconds: float = 20, stop_after: float | None = None, until: str = "all ready"
+) -> tuple[int, str]:
+    """Run a supervisor over roles written as Python; give its exit code and what was printed.
+
+    With ``stop_after`` it is told to stop so many seconds after it has printed ``until``.
+    """
     program = textwrap.dedent(
         """
         import os, sys, threading, time
@@ -30,7 +35,7 @@ def supervised(roles: str, *, seconds: float = 20, stop_after: float | None = No
         if stop_after is not None:
             assert process.stdout is not None
             printed = process.stdout.readline()
-            while "all ready" not in printed:
+            while until not in printed:
                 line = process.stdout.readline()
                 assert line, printed
                 printed += line
@@ -108,6 +113,23 @@ def test_when_a_vital_one_falls_everything_ends() -> None:
     code, printed = supervised(vital)
     assert code == 1
     assert "finished" in printed
+
+
+def test_a_vital_one_that_is_killed_is_started_again_and_the_others_go_on() -> None:
+    vital = """
+    import signal
+    def vital(stop, ready):
+        ready()
+        if not os.path.exists(mark):
+            open(mark, "w").close(); time.sleep(0.3); os.kill(os.getpid(), signal.SIGKILL)
+        print("begun again", flush=True); stop.wait()
+    import tempfile
+    mark = tempfile.mkdtemp() + "/mark"
+    roles = [Role('one', steady), Role('vital', vital, vital=True)]
+    """
+    code, printed = supervised(vital, stop_after=0, until="begun again")
+    assert code == 0
+    assert printed.count("steady") == printed.count("finished") == 1
 
 
 @pytest.mark.timeout(60)

@@ -9,7 +9,7 @@ from sqlalchemy import event
 
 from muniment import db
 from muniment.db import Database, Instant
-from muniment.directory import entries, grants, memberships, resources
+from muniment.directory import administration, entries, grants, memberships, resources
 from muniment.directory.access import Memory
 from muniment.directory.entries import Entry
 from muniment.directory.options import DirectoryOptions
@@ -18,6 +18,7 @@ from muniment.directory.refusals import InvalidGrant
 
 SCOPE = "resource:My+API"
 PASSWORD = "right"
+HOME = "192.0.2.1"
 HASH = hash_now(PASSWORD, memory_kib=8192, passes=1)
 
 
@@ -41,10 +42,12 @@ class Office:
             resources.activate(cx, self.resource.id, now)
             resources.add_to_role(cx, self.resource, self.group)
 
-    def begin(self, now: Instant, username: str = "alice@People", scope: str = SCOPE) -> grants.Attempt:
+    def begin(
+        self, now: Instant, username: str = "alice@People", scope: str = SCOPE, address: str = HOME
+    ) -> grants.Attempt:
         """Begin a sign-in."""
         with self.db.read() as cx:
-            return grants.begin_password_sign_in(cx, self.options, "app", None, username, scope, now)
+            return grants.begin_password_sign_in(cx, self.options, "app", None, username, scope, address, now)
 
     def finish(self, attempt: grants.Attempt, right: bool, now: Instant) -> grants.Issued | InvalidGrant:
         """Finish a sign-in."""
@@ -52,14 +55,20 @@ class Office:
             return grants.finish_password_grant(cx, self.options, attempt, right, now)
 
     def sign_in(
-        self, now: Instant, username: str = "alice@People", *, right: bool = True
+        self, now: Instant, username: str = "alice@People", *, right: bool = True, address: str = HOME
     ) -> grants.Issued | InvalidGrant:
         """Ask for tokens with the right password, or a wrong one."""
-        return self.finish(self.begin(now, username), right, now)
+        return self.finish(self.begin(now, username, address=address), right, now)
 
     def issue(self, now: Instant, username: str = "alice@People") -> grants.Issued:
         """Ask for tokens, and get them."""
         issued = self.sign_in(now, username)
+        assert isinstance(issued, grants.Issued)
+        return issued
+
+    def issue_from(self, address: str, now: Instant) -> grants.Issued:
+        """Ask for tokens from there, and get them."""
+        issued = self.sign_in(now, address=address)
         assert isinstance(issued, grants.Issued)
         return issued
 
@@ -78,17 +87,17 @@ class Office:
     def revoke(self, token: str, now: Instant) -> None:
         """End a token's grant."""
         with self.db.begin() as cx:
-            grants.revoke(cx, token, now)
+            grants.revoke(cx, self.names, token, now)
 
     def disable(self, user: Entry, disabled: bool, now: Instant) -> None:
-        """Disable a user, or enable him."""
+        """Disable a user, or enable them."""
         with self.db.begin() as cx:
-            entries.set_disabled(cx, user, disabled, now)
+            administration.set_disabled(cx, user, disabled, now)
 
     def lock(self, user: Entry, locked: bool, now: Instant) -> None:
-        """Lock a user out, or let him in."""
+        """Lock a user out, or let them in."""
         with self.db.begin() as cx:
-            entries.set_locked(cx, user, locked, now)
+            administration.set_locked(cx, user, locked, now)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from muniment.directory import access, attributes, entries, memberships, resourc
 from muniment.directory.access import Access, Memory, Question, User
 from tests.unit.directory.office import Office
 
-DECIDES_NOTHING = {"entries": {"failures", "paused_until", "attempted"}}
+DECIDES_NOTHING = {"entries": {"tries", "places", "attempted"}}
 """Columns that access does not hang on."""
 
 UNWATCHED = {"grants", "access_tokens", "tickets", "keys", "system_attributes"}

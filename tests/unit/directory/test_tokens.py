@@ -1,14 +1,23 @@
 """Is this string a token of ours?"""
 
 import base64
+import re
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from unittest.mock import patch
 
 import pytest
 import sqlalchemy as sa
 
+from muniment import db
 from muniment.db import SECOND, Database, Instant
-from muniment.directory import tokens
+from muniment.directory import grants, tokens
+from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import DeadToken, InvalidGrant, UnparseableToken
-from tests.unit.directory.office import Office
+from muniment.directory.tokens import SweepPlace
+from muniment.web.refusals import Overloaded
+from tests.unit.directory.office import Office, counted
 
 
 @pytest.fixture
@@ -64,12 +73,40 @@ def test_neither_a_token_nor_its_bytes_are_kept(office: Office, now: Instant) ->
                 assert issued.access_token.encode() not in kept
 
 
-def test_a_purge_takes_no_more_at_a_time_than_it_is_told(office: Office, now: Instant) -> None:
-    """failures A25"""
-    for _ in range(3):
-        office.revoke(office.issue(now).access_token, now)
+def _rows(office: Office) -> dict[str, int]:
+    with office.db.read() as cx:
+        return {
+            table: cx.execute(sa.text(f"SELECT count(*) FROM {table}")).scalar_one()
+            for table in ("grants", "access_tokens")
+        }
+
+
+def test_a_purge_takes_no_more_rows_at_a_time_than_it_is_told(office: Office, now: Instant) -> None:
+    """failures A25: rows, not grants: one grant may have a million tokens."""
+    first, second = office.issue(now), office.issue(now)
+    for _ in range(7):
+        office.refresh(first, now)
+    for issued in (first, second):
+        office.revoke(issued.access_token, now)
+    counts = [sum(_rows(office).values())]
+    assert counts == [11]
+    taken = []
+    for _ in range(5):
+        with counted(office.db) as sent, office.db.begin() as cx:
+            taken.append(tokens.purge(cx, now + 1, 3))
+        counts.append(sum(_rows(office).values()))
+        deleted = [statement for statement in sent if statement.startswith("DELETE FROM access_tokens")]
+        assert len(deleted) <= 3
+    assert taken == [3, 3, 3, 2, 0]
+    assert counts == [11, 8, 5, 2, 0, 0]
+
+
+def test_expired_grants_do_not_keep_revoked_ones_from_going(office: Office, now: Instant) -> None:
+    end = now + office.options.refresh_token_seconds * SECOND
+    office.issue(now)
+    office.revoke(office.issue(end).access_token, end)
     with office.db.begin() as cx:
-        assert [tokens.purge(cx, now + 1, 2) for _ in range(3)] == [2, 1, 0]
+        assert tokens.purge(cx, end + 1, 100) == 4
 
 
 def test_purging_forgets_the_dead_and_keeps_the_living(office: Office, now: Instant) -> None:
@@ -77,7 +114,7 @@ def test_purging_forgets_the_dead_and_keeps_the_living(office: Office, now: Inst
     office.revoke(dead.access_token, now)
     with office.db.begin() as cx:
         assert tokens.purge(cx, now, 100) == 0
-        assert tokens.purge(cx, now + 1, 100) == 1
+        assert tokens.purge(cx, now + 1, 100) == 2
         assert tokens.purge(cx, now + 1, 100) == 0
     office.info(living.access_token, now)
     with pytest.raises(DeadToken):
@@ -85,8 +122,167 @@ def test_purging_forgets_the_dead_and_keeps_the_living(office: Office, now: Inst
     end = now + office.options.refresh_token_seconds * SECOND
     with office.db.begin() as cx:
         assert tokens.purge(cx, end, 100) == 0
-        assert tokens.purge(cx, end + 1, 100) == 1
-        assert cx.execute(sa.text("SELECT count(*) FROM access_tokens")).scalar_one() == 0
+        assert tokens.purge(cx, end + 1, 100) == 2
+    assert _rows(office) == {"grants": 0, "access_tokens": 0}
+
+
+def _sweep(
+    office: Office, before: Instant, rows: int, swept: SweepPlace = tokens.SWEEP_START
+) -> tuple[int, SweepPlace]:
+    with office.db.begin() as cx:
+        return tokens.sweep(cx, swept, before, rows)
+
+
+def test_expired_tokens_of_a_living_grant_go_and_its_newest_stays(office: Office, now: Instant) -> None:
+    access = office.options.access_token_seconds * SECOND
+    issued = office.issue(now)
+    second = office.refresh(issued, now + 1)
+    last = office.refresh(issued, now + 2)
+    other = office.issue(now)
+    assert _sweep(office, now + access, 100) == (0, tokens.SWEEP_START)
+    over = now + access + 3
+    seen, swept = _sweep(office, over, 100)
+    assert seen == 4
+    assert _rows(office) == {"grants": 2, "access_tokens": 2}
+    assert _sweep(office, over, 100, swept) == (0, swept), "what stays is not looked at again"
+    for token in (issued.access_token, second.access_token, last.access_token, other.access_token):
+        with pytest.raises(DeadToken):
+            office.info(token, over)
+    office.revoke(second.access_token, over)  # forgotten: nothing is left to end
+    office.refresh(issued, over)
+    office.revoke(last.access_token, over)
+    with pytest.raises(InvalidGrant):
+        office.refresh(issued, over)
+    office.revoke(other.access_token, over)
+    with pytest.raises(InvalidGrant):
+        office.refresh(other, over)
+
+
+def test_a_sweep_looks_at_no_more_than_it_is_told_and_passes_over_nothing(office: Office, now: Instant) -> None:
+    """failures A25: also where many tokens expire at one instant, and many of them stay."""
+    access = office.options.access_token_seconds * SECOND
+    for _ in range(5):
+        office.issue(now)
+    issued = office.issue(now)
+    for _ in range(4):
+        office.refresh(issued, now)
+    office.refresh(issued, now + 1)
+    swept, seen, left = tokens.SWEEP_START, 3, [_rows(office)["access_tokens"]]
+    while seen == 3:
+        seen, swept = _sweep(office, now + access + 2, 3, swept)
+        left.append(_rows(office)["access_tokens"])
+    assert left[0] == 11
+    assert left[-1] == 6, "the newest of each grant"
+    assert all(before - after <= 3 for before, after in pairwise(left))
+
+
+def test_at_most_so_many_tokens_of_a_grant_live(directory_db: Database, now: Instant) -> None:
+    """Beyond them a refresh is told when the oldest expires; expired ones do not count, purged or not."""
+    office = Office(directory_db, now, DirectoryOptions(live_tokens=3, access_token_seconds=100))
+    issued, other = office.issue(now), office.issue(now)
+    for later in (10, 20):
+        office.refresh(issued, now + later * SECOND)
+    for at, seconds in ((30 * SECOND, 70), (30 * SECOND + 1, 70), (99 * SECOND + 1, 1)):
+        with pytest.raises(Overloaded) as refused:
+            office.refresh(issued, now + at)
+        assert refused.value.retry_seconds == seconds
+    office.refresh(other, now + 30 * SECOND)
+    office.refresh(issued, now + 100 * SECOND)
+    with pytest.raises(Overloaded) as refused:
+        office.refresh(issued, now + 100 * SECOND)
+    assert refused.value.retry_seconds == 10
+    with pytest.raises(Overloaded) as refused:
+        office.refresh(issued, now - 3600 * SECOND)
+    assert refused.value.retry_seconds == 100, "bounded, though the clock went back"
+    assert isinstance(office.sign_in(now), grants.Issued), "another sign-in is another grant"
+
+
+def test_counting_the_live_tokens_takes_no_statement_of_its_own(office: Office, now: Instant) -> None:
+    issued = office.issue(now)
+    office.refresh(issued, now)
+    with counted(office.db) as sent:
+        office.refresh(issued, now)
+    kinds = [statement.split()[0] for statement in sent if not statement.startswith("BEGIN")]
+    assert kinds == ["SELECT"] * 4 + ["INSERT"], "the client, the key, the grant, the key, the token"
+
+
+def test_parallel_refreshes_stay_within_the_live_tokens_of_a_grant(directory_db: Database, now: Instant) -> None:
+    """SQLite: exactly. PostgreSQL counts in the statement that waits for the grant: each one that waits may add one."""
+    threads, most = 8, 20
+    office = Office(directory_db, now, DirectoryOptions(live_tokens=most))
+    issued = office.issue(now)
+
+    def refresh(_number: int) -> bool:
+        try:
+            office.refresh(issued, now)
+        except Overloaded:
+            return False
+        return True
+
+    with ThreadPoolExecutor(threads) as pool:
+        made = 1 + sum(pool.map(refresh, range(60)))
+    assert made == _rows(office)["access_tokens"]
+    assert most <= made <= most + (0 if office.db.dialect == "sqlite" else threads)
+    assert not refresh(0)
+
+
+@pytest.mark.parametrize("work", ["dead grants", "expired tokens", "a refresh"])
+def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work: str) -> None:
+    """Whatever lives is passed over: SQLite reads no table from its beginning, PostgreSQL needs no sorting."""
+    issued = office.issue(now)
+    assert isinstance(issued.refresh_token, str)
+    with office.db.read() as cx:
+        digest = tokens.parse(cx, issued.refresh_token).digest
+    with office.db.begin() as cx:
+        if office.db.dialect == "postgresql":
+            cx.execute(
+                sa.text(
+                    "INSERT INTO grants (user_id, client_id, resource_id, refresh_digest, refresh_expires, created)"
+                    " SELECT 1, 1, 'r', sha256(convert_to('g' || i, 'UTF8')), :far + i, 0"
+                    " FROM generate_series(1, 5000) i"
+                ),
+                {"far": now * 2},
+            )
+            cx.execute(
+                sa.text(
+                    "INSERT INTO access_tokens (digest, id, grant_id, issued, expires)"
+                    " SELECT sha256(convert_to('t' || i, 'UTF8')), 'i', (SELECT max(id) FROM grants), 0, :far + i"
+                    " FROM generate_series(1, 20000) i"
+                ),
+                {"far": now * 2},
+            )
+            cx.execute(sa.text("ANALYZE grants, access_tokens"))
+    sent: list[tuple[str, object]] = []
+
+    def note(_cx: object, _cursor: object, statement: str, parameters: object, *_more: object) -> None:
+        sent.append((statement, parameters))
+
+    questions: dict[str, Callable[[sa.Connection], object]] = {
+        "dead grants": lambda cx: tokens.purge(cx, now * 2, 10),
+        "expired tokens": lambda cx: tokens.sweep(cx, tokens.SWEEP_START, now * 2, 10),
+        "a refresh": lambda cx: tokens.lock_grant(cx, digest, 10_000, now),
+    }
+    on_driver = db._on_driver
+
+    def note_too(cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None) -> object:
+        if values:
+            sent.append((sql, dict(values)))
+        return on_driver(cx, sql, values)
+
+    sa.event.listen(office.db.engine, "before_cursor_execute", note)
+    with patch.object(db, "_on_driver", note_too), office.db.begin() as cx:
+        questions[work](cx)
+    sa.event.remove(office.db.engine, "before_cursor_execute", note)
+    asked = [one for one in sent if "BEGIN" not in one[0]]
+    assert asked
+    explain = "EXPLAIN QUERY PLAN " if office.db.dialect == "sqlite" else "EXPLAIN "
+    with office.db.begin() as cx:
+        for statement, parameters in asked:
+            plan = "\n".join(str(row[-1]) for row in on_driver(cx, explain + statement, parameters))  # type: ignore[arg-type]
+            assert not re.search(r"SCAN (grants|access_tokens)(?! USING)|Seq Scan on (grants|access_tokens)", plan), (
+                statement,
+                plan,
+            )
 
 
 def test_an_expired_access_token_is_kept_as_long_as_it_can_end_its_grant(office: Office, now: Instant) -> None:
@@ -94,6 +290,7 @@ def test_an_expired_access_token_is_kept_as_long_as_it_can_end_its_grant(office:
     later = now + office.options.access_token_seconds * SECOND + 1
     with office.db.begin() as cx:
         assert tokens.purge(cx, later, 100) == 0
+    _sweep(office, later, 100)
     office.revoke(issued.access_token, later)
     with pytest.raises(InvalidGrant):
         office.refresh(issued, later)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from muniment.db import Database, Instant
 from muniment.repository import acls, creation, object_types, objects, repositories
-from muniment.repository.acls import Permission, Principals
 from muniment.repository.content import ContentStore, StoredContent
 from muniment.repository.object_types import Catalogue
 from muniment.repository.objects import StoredObject
+from muniment.repository.principals import Permission, Principals
 from muniment.repository.properties import Given
 
 MARTA = Principals("Marta@demo", frozenset({"staff@demo"}))

@@ -1,8 +1,10 @@
 """The index agent: batches, poison, several repositories, rebuilding, checking."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,16 +13,19 @@ import pytest
 from sqlalchemy.engine import Connection
 
 from muniment.db import SECOND, Database, Instant
-from muniment.repository import agent, batches, changes, creation, links, objects, repositories, text
+from muniment.repository import agent, batches, changes, creation, links, object_types, objects, repositories, text
+from muniment.repository.aql.tree import Property, Query
 from muniment.repository.changes import START, Position
 from muniment.repository.content import ContentStore
 from muniment.repository.fulltext import fields, generations
 from muniment.repository.fulltext.document import Document, document
 from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
 from muniment.repository.fulltext.generations import Following
+from muniment.repository.fulltext.index import Search, Visible
+from muniment.repository.properties import Given
 from muniment.repository.refusals import IndexUnavailable, InUse
 from tests.clock import Clock
-from tests.shelf import MARTA, Shelf
+from tests.shelf import BORIS, MARTA, Shelf
 
 
 @pytest.fixture
@@ -146,7 +151,7 @@ def test_a_writer_that_commits_late_is_not_skipped(shelf: Shelf) -> None:
     thread = threading.Thread(target=first_writer)
     thread.start()
     late.wait(30)
-    second = shelf.add("early") if shelf.database.dialect == "postgresql" else ""
+    second = shelf.add("early", owner=BORIS) if shelf.database.dialect == "postgresql" else ""
     shelf.catch_up()
     assert len(list(shelf.index.snapshot().documents())) <= bool(second)
     seen.set()
@@ -161,10 +166,10 @@ def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
 ) -> None:
     bad, good = shelf.add("pump bad"), shelf.add("pump good")
 
-    def poisoned(stored: objects.StoredObject, values: object, said: str) -> Document:
+    def poisoned(stored: objects.StoredObject, values: object, said: str, ids: AbstractSet[str]) -> Document:
         if stored.id == bad:
             raise ValueError("poison")
-        return document(stored, values, said)  # type: ignore[arg-type]
+        return document(stored, values, said, ids)  # type: ignore[arg-type]
 
     monkeypatch.setattr(batches, "document", poisoned)
     shelf.catch_up()
@@ -351,7 +356,7 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
     own = folder / str(shelf.repository.id)
     left = store.put([b"left by a crash"])
     with shelf.database.begin() as cx:
-        links.keep(cx, shelf.repository.id, MARTA.id, b"{}", 60, shelf.now)
+        links.keep(cx, shelf.repository.id, MARTA.id, b"{}", 60, links.SearchQuota(10, 1000), shelf.now)
     agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock())
     agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock())
     later = int((time.time() + 2 * 86_400) * SECOND)
@@ -368,3 +373,70 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
     assert (own / "2").exists()
     with shelf.database.read() as cx:
         assert not links.kept_until(cx, links.name(shelf.repository.id, MARTA.id, b"{}"))
+
+
+def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:
+    """The structured comparison does."""
+    types = (
+        b'[types.part]\nparent = "document"\nproperties = { drawing = "id", also = { kind = "id", repeating = true } }'
+    )
+    with shelf.database.begin() as cx:
+        object_types.load_types_file(cx, shelf.repository.id, types, shelf.now)
+    with shelf.database.begin() as cx:
+        known = object_types.catalogue(cx, shelf.repository.id)
+        given: dict[str, Given] = {"object_name": "bolt", "drawing": "0900000100abcdef", "also": ["09000001000000aa"]}
+        creation.create(cx, shelf.repository, known, MARTA, "part", given, None, None, shelf.now)
+    shelf.catch_up()
+    (held,) = shelf.index.snapshot().documents()
+    assert held.ids == ("also", "drawing")
+    assert shelf.found(MARTA, "bolt") == [held.key]
+    for q in ("0900000100abcdef", "09000001*", '"09000001000000aa"', held.key, f"{held.key[:10]}*"):
+        assert shelf.found(MARTA, q) == [], q
+    wanted = Query((), Property("drawing", "BEGINS_WITH", "0900000100AB"))
+    answer = shelf.index.snapshot().search(Search(wanted, Visible(everything=True), 0, 10))
+    assert [hit.object_id for hit in answer.hits] == [held.key]
+    assert shelf.report().sound
+
+
+def test_an_index_of_another_format_is_rebuilt_by_itself_while_searches_go_on(shelf: Shelf, tmp_path: Path) -> None:
+    made = [shelf.add(f"pump {number}") for number in range(5)]
+    folder, index = tmp_path / "index", reader(tmp_path / "index", shelf)
+    with running(shelf.database, folder):
+        eventually(lambda: reached(index, shelf))
+    own = folder / str(shelf.repository.id)
+    old = generations.current(own)
+    assert old is not None
+    about = old / "muniment.json"
+    about.write_text(about.read_text().replace(f'"format":{fields.FORMAT}', '"format":1'))
+    again, seen = reader(folder, shelf), list[Path | None]()
+    assert keys(again) == sorted(made), "an index of the format before is read until the new one is there"
+
+    def opened(generation: Path) -> EmbeddedWriter:
+        seen.append(generations.current(own))
+        assert keys(again) == sorted(made)
+        return EmbeddedWriter(generation)
+
+    with running(shelf.database, folder, opened):
+        eventually(lambda: generations.current(own) != old and reached(again, shelf))
+        added = shelf.add("valve")
+        eventually(lambda: reached(again, shelf))
+    assert seen[:2] == [old, old], "the rebuild leaves the old one in use until it is done"
+    assert keys(again) == sorted([*made, added])
+    assert (
+        json.loads((generations.current(own) or own).joinpath("muniment.json").read_text())["format"] == fields.FORMAT
+    )
+
+
+def test_an_index_of_a_format_that_nobody_reads_is_rebuilt_too(shelf: Shelf, tmp_path: Path) -> None:
+    made = shelf.add("pump")
+    folder, index = tmp_path / "index", reader(tmp_path / "index", shelf)
+    with running(shelf.database, folder):
+        eventually(lambda: reached(index, shelf))
+    about = (generations.current(folder / str(shelf.repository.id)) or folder) / "muniment.json"
+    about.write_text(about.read_text().replace(f'"format":{fields.FORMAT}', '"format":99'))
+    again = reader(folder, shelf)
+    with pytest.raises(IndexUnavailable, match="makes a new one"):
+        again.snapshot()
+    with running(shelf.database, folder):
+        eventually(lambda: reached(again, shelf))
+    assert keys(again) == [made]

@@ -42,16 +42,16 @@ class Catalogue:
 
 
 def bound(condition: Expression) -> Expression | None:
-    return bind(Query((), condition), Catalogue()).condition
+    return bind(Query((), condition), Catalogue(), {}).condition
 
 
 def test_types_bring_their_sub_types() -> None:
-    assert bind(Query(("document",)), Catalogue()).types == ("document", "report")
-    assert bind(Query(("report",)), Catalogue()).types == ("report",)
-    assert bind(Query(), Catalogue()).types == ()
-    assert bind(Query(("sysobject", "report")), Catalogue()).types == ()
+    assert bind(Query(("document",)), Catalogue(), {}).types == ("document", "report")
+    assert bind(Query(("report",)), Catalogue(), {}).types == ("report",)
+    assert bind(Query(), Catalogue(), {}).types == ()
+    assert bind(Query(("sysobject", "report")), Catalogue(), {}).types == ()
     with pytest.raises(UnknownType):
-        bind(Query(("sysobject", "nothing")), Catalogue())
+        bind(Query(("sysobject", "nothing")), Catalogue(), {})
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,9 @@ def test_keywords_look_at_what_people_write() -> None:
             "owner_name": ["o"],
             "title": ["t"],
             "a_x": ["x"],
-        }
+            "place": ["0900000100000001"],
+        },
+        ids={"place"},
     )
     assert list(looked_at) == [("title", "t"), ("object_name", "n"), ("zebra", "z")]
 
@@ -140,4 +142,4 @@ def test_a_refusal_says_where_the_document_has_what_it_is_about() -> None:
     with pytest.raises(WrongValue, match=r"\(line 8, column 3\)\.$"):
         bound(PropertyRange("size", "BETWEEN", "one", "2", "line 8, column 3"))
     with pytest.raises(UnknownType, match=r"\(line 2, column 1\)\.$"):
-        bind(Query(("nothing",), None, "line 2, column 1"), Catalogue())
+        bind(Query(("nothing",), None, "line 2, column 1"), Catalogue(), {})

@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
-from muniment.repository.acls import Principals
-from muniment.repository.callers import Callers
+from muniment.repository.callers import Attributes, Callers
+from muniment.repository.principals import Principals
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 
@@ -19,15 +19,20 @@ def document(*groups: object, user_id: str = "Marta@Staff", attribute: str = "me
     return msgspec.json.encode({"user": {"id": user_id, "values": [{"name": attribute, "values": list(groups)}]}})
 
 
-def identified(answer: bytes, authorization: str | None = "Bearer abc", **settings: str) -> Principals:
+def identified(answer: bytes, authorization: str | None = "Bearer abc", member_of: str = "memberOf") -> Principals:
     """Identify a caller whose token the directory answers like this."""
 
-    async def verify(token: str, resource_id: str) -> bytes:
+    def ask(token: str, resource_id: str) -> bytes:
         assert (token, resource_id) == ("abc", REPOSITORY.resource_id)
         return answer
 
-    callers = Callers.in_process(verify, ("administrators@directory.admin", "boss@staff"), SUFFIX, **settings)
-    return asyncio.run(callers.identify(authorization, REPOSITORY))
+    async def identify() -> Principals:
+        return (await callers.identify(authorization, REPOSITORY)).principals()
+
+    callers = Callers.in_process(
+        ask, ("administrators@directory.admin", "boss@staff"), SUFFIX, Attributes(groups=member_of)
+    )
+    return asyncio.run(identify())
 
 
 def test_groups_are_named_by_their_partition_and_compared_without_case() -> None:

@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> ContentStore:
 
 
 def files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
+    return [path for path in folder.rglob("*") if path.is_file() and path.name != "removals.lock"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
@@ -42,6 +42,47 @@ def test_what_was_kept_is_given_back_whole_and_in_ranges(
     length = data.draw(st.integers(0, len(whole) + 10))
     assert b"".join(store.read(kept, start, length)) == whole[start : start + length]
     assert store.verify(kept.key, kept.sha256)
+
+
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def modes(folder: Path) -> set[int]:
+    return {path.stat().st_mode & 0o777 for path in files(folder)}
+
+
+def folder_modes(folder: Path) -> set[int]:
+    return {path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*")) if path.is_dir()}
+
+
+def test_files_and_folders_are_for_their_owner_alone_whatever_the_umask(no_umask: None, tmp_path: Path) -> None:
+    store = ContentStore(tmp_path / "made" / "content")
+    writer = store.writer()
+    assert modes(tmp_path) == {0o600}
+    writer.write(b"one")
+    writer.finish()
+    store.put([b"two"])
+    store.put_all([b"three", b"four"])
+    assert len(files(tmp_path)) == 4
+    assert modes(tmp_path) == {0o600}
+    assert folder_modes(tmp_path / "made" / "content") == {0o700}
+
+
+def test_what_a_former_release_left_open_is_closed_to_others(store: ContentStore, tmp_path: Path) -> None:
+    """The folder as soon as it is opened, each file with the next search for content that nobody names."""
+    kept = store.put([b"kept"])
+    (place,) = files(tmp_path)
+    place.chmod(0o644)
+    (tmp_path / "content").chmod(0o755)
+    again = ContentStore(tmp_path / "content")
+    assert (tmp_path / "content").stat().st_mode & 0o777 == 0o700
+    assert list(again.older_than(0)) == []
+    assert modes(tmp_path) == {0o600}
+    assert b"".join(again.read(kept)) == b"kept"
 
 
 def test_pieces_that_end_with_an_exception_leave_nothing(store: ContentStore, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def excerpt(text: str, *leaves: Term | Phrase) -> str | None:
         (Term("die"), "dying"),
         (Term("foo-bar"), "foo bars"),
         (Term("pum", prefix=True), "pumping"),
-        (Term("x-pum", prefix=True), "pumping"),
+        (Term("old-pum", prefix=True), "Old pumping"),
         (Phrase("big red"), "BIG,\n red"),
     ],
 )
@@ -44,6 +44,8 @@ def test_what_does_not_match_is_not_shown() -> None:
     assert excerpt("pumped up", Phrase("pump")) is None
     assert excerpt("red big", Phrase("big red")) is None
     assert excerpt("spumps", Term("pump")) is None
+    assert excerpt("pump of an old pumping station", Term("x-pum", prefix=True)) is None
+    assert excerpt("old and pumping", Term("old-pum", prefix=True)) is None
     assert excerpt("anything", Term("!")) is None
     assert excerpt("anything") is None
     assert excerpt("", Term("a")) is None

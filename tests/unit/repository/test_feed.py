@@ -8,13 +8,13 @@ from sqlalchemy.engine import Connection
 
 from muniment.db import Database, Instant
 from muniment.repository import acls, changes, creation, feed, object_types, repositories
-from muniment.repository.acls import Principals
 from muniment.repository.aql.tree import ExpressionSet, Fulltext, PropertyList, Query, Term, Value
 from muniment.repository.changes import Kind, Position
 from muniment.repository.feed import Question
 from muniment.repository.fulltext.document import Document
 from muniment.repository.fulltext.index import Answer, Hit, Search, Visible
 from muniment.repository.objects import StoredObject
+from muniment.repository.principals import Principals
 from muniment.repository.refusals import BadQuery, UnknownProperty
 from muniment.repository.repositories import Repository
 

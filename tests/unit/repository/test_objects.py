@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from muniment.repository import changes, creation, object_types, objects, repositories, text
-from muniment.repository.acls import Permission, Principals
 from muniment.repository.changes import START
+from muniment.repository.cursors import Stretch
 from muniment.repository.objects import StoredObject
+from muniment.repository.principals import Permission, Principals
 from muniment.repository.properties import Given
 from muniment.repository.refusals import (
     InUse,
@@ -350,7 +351,9 @@ def test_a_list_shows_by_name_what_the_caller_may_browse(shelf: Shelf) -> None:
 
     def listed(principals: Principals, type_name: str = "document", offset: int = 0, limit: int = 10) -> list[str]:
         with shelf.database.read() as cx:
-            found = objects.children(cx, shelf.repository, catalogue, principals, cabinet.id, type_name, offset, limit)
+            found = objects.children(
+                cx, shelf.repository, catalogue, principals, cabinet.id, type_name, Stretch(None, offset, limit)
+            )
             counted = objects.count_children(cx, shelf.repository, catalogue, principals, cabinet.id, type_name)
         assert offset or counted == len(found)
         return [stored.name for stored in found]
@@ -362,7 +365,7 @@ def test_a_list_shows_by_name_what_the_caller_may_browse(shelf: Shelf) -> None:
     assert listed(MARTA, "folder") == [folder.name]
     assert listed(MARTA, "sysobject") == ["a", "b", "c", "d", "e"]
     with shelf.database.read() as cx:
-        top = objects.children(cx, shelf.repository, catalogue, JON, None, "cabinet", 0, 10)
+        top = objects.children(cx, shelf.repository, catalogue, JON, None, "cabinet", Stretch(None, 0, 10))
     assert [stored.id for stored in top] == [cabinet.id]
 
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy.engine import Connection
 
 from muniment.repository import acls, changes, objects, text
-from muniment.repository.acls import Permission, Principals
+from muniment.repository.principals import Permission, Principals
 from tests.plans import steps
 from tests.unit.repository.shelf import Shelf
 
@@ -17,7 +17,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "objects": lambda cx: objects.rows(cx, 1, IDS),
     "texts": lambda cx: text.text_of(cx, IDS),
     "ACLs": lambda cx: acls.granted(cx, 1, CALLER, Permission.READ),
-    "changes": lambda cx: changes.pending(cx, 1, changes.START, ("acl", "deleted")),
+    "changes": lambda cx: changes.hiding(cx, 1, changes.START, 100),
 }
 NARROWEST = {"objects": "(id=?)", "texts": "(object_id=?)", "ACLs": "(accessor=?", "changes": "sequence>?)"}
 

@@ -1,5 +1,6 @@
 """The search service and discovery over HTTP: parameters, media types, pages, links, refusals."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -8,16 +9,19 @@ import httpx
 import lxml.etree
 import msgspec
 import pytest
+import sqlalchemy as sa
 from starlette.applications import Starlette
 
 from muniment.db import Database, Instant
+from muniment.repository import changes
 from muniment.repository.callers import Callers
 from muniment.repository.content import ContentStore
 from muniment.repository.endpoints import routes, search
-from muniment.repository.endpoints.half import POSITION, RepositoryHalf
+from muniment.repository.endpoints.half import RepositoryHalf
 from muniment.repository.fulltext.embedded import Embedded
 from muniment.repository.fulltext.generations import Following
 from muniment.repository.options import RepositoryOptions
+from muniment.repository.positions import HEADER
 from muniment.repository.refusals import NotSignedIn
 from muniment.web.decisions import Desk
 from tests.clock import Clock
@@ -27,6 +31,8 @@ from tests.shelf import BORIS, MARTA, Shelf
 NAMES = {"atom": "http://www.w3.org/2005/Atom", "dm": "urn:muniment:vocab"}
 HERE = "/rest/repositories/demo/search"
 SUFFIX = "ou=P,dc=x"
+ROOT = {"Authorization": "Bearer root"}
+PLAIN = ROOT | {HEADER: "plain"}
 XML = {"Content-Type": "application/xml", "Accept": "application/xml"}
 
 
@@ -42,13 +48,15 @@ def fulltext(words: str) -> str:
 
 
 class Site:
-    """A repository behind its addresses, with two callers whose tokens are their names."""
+    """A repository behind its addresses, with two callers and an administrator, whose tokens are their names."""
 
     def __init__(self, shelf: Shelf, folder: Path) -> None:
-        async def verify(token: str, _resource_id: str) -> bytes:
-            if token not in ("marta", "boris"):
+        def verify(token: str, _resource_id: str) -> bytes:
+            if token not in ("marta", "boris", "root"):
                 raise NotSignedIn("no")
-            return msgspec.json.encode({"user": {"id": f"{token}@staff", "values": []}})
+            groups = [f"cn=administrators,ou=Root,ou=staff,{SUFFIX}"] if token == "root" else []
+            values = [{"name": "memberOf", "values": groups}]
+            return msgspec.json.encode({"user": {"id": f"{token}@staff", "values": values}})
 
         self.shelf = shelf
         self.clock = Clock()
@@ -56,7 +64,7 @@ class Site:
         half = RepositoryHalf(
             desk=Desk(shelf.database),
             options=RepositoryOptions(max_page_offset=1000),
-            callers=Callers.in_process(verify, (), SUFFIX),
+            callers=Callers.in_process(verify, ("administrators@staff",), SUFFIX),
             store=ContentStore(folder / "content"),
             indexes=lambda _repository: self.index,
             clock=self.clock,
@@ -279,14 +287,19 @@ def test_other_repositories_and_methods_are_refused(site: Site) -> None:
 
 def test_a_search_waits_for_the_position_it_asks_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "_WAIT_SECONDS", 0.05)
-    first = site.client.get(HERE).headers[POSITION]
+    first = site.client.get(HERE).headers[HEADER]
     assert site.client.get(f"{HERE}?wait-for={first}").status_code == 200
-    made = site.shelf.add("pump")
+    made = site.shelf.add("pump", acl="public")
     wanted = str(site.shelf.change(made, title="x").position)
-    assert site.client.get(f"{HERE}?wait-for={wanted}").status_code == 503
+    late = site.client.get(f"{HERE}?wait-for={wanted}", headers=PLAIN)
+    assert (late.status_code, late.json()["code"]) == (503, "E_INDEX_BEHIND")
+    assert not re.search("[0-9]", late.json()["message"]), "it tells no position"
     site.shelf.catch_up()
-    answer = site.client.get(f"{HERE}?q=x&wait-for={wanted}")
-    assert (answer.status_code, answer.headers[POSITION]) == (200, wanted)
+    answer = site.client.get(f"{HERE}?q=x&wait-for={wanted}", headers=PLAIN)
+    assert (answer.status_code, answer.headers[HEADER]) == (200, wanted)
+    sealed = site.client.get(f"{HERE}?q=x&wait-for={answer.headers[HEADER]}", headers=ROOT).headers[HEADER]
+    answer = site.client.get(f"{HERE}?q=x&wait-for={sealed}")
+    assert answer.status_code == 200
     assert made in answer.text
 
 
@@ -337,3 +350,57 @@ def test_an_entry_leads_to_the_object(site: Site) -> None:
     answer = site.client.get(content.get("src", ""), headers={"Accept": "application/xml"})
     assert answer.status_code == 200
     assert made in answer.text
+
+
+def _kept(site: Site) -> int:
+    with site.shelf.database.read() as cx:
+        return int(cx.execute(sa.text("SELECT count(*) FROM links")).scalar_one())
+
+
+def test_a_posted_search_is_kept_only_where_another_page_exists(site: Site) -> None:
+    """failures C6"""
+    filled(site)
+    for number in range(20):
+        feed = site.posted(fulltext(f"nothing{number}"), f"{HERE}?page=2&items-per-page=1")
+        assert (ids(feed), set(links(feed))) == ([], {"self"})
+    site.posted(fulltext("valve"))
+    site.posted(fulltext("valve"), f"{HERE}?page=9&items-per-page=5")
+    assert _kept(site) == 0
+    assert "next" in links(site.posted(fulltext("valve"), f"{HERE}?items-per-page=2"))
+    assert _kept(site) == 1
+    feed = site.posted(fulltext("main"), f"{HERE}?page=3&items-per-page=2")
+    assert set(links(feed)) == {"self", "previous", "first"}
+    assert len(ids(site.feed(links(feed)["previous"]))) == 2
+
+
+def test_a_caller_whose_searches_are_all_kept_is_answered_and_can_go_on(site: Site) -> None:
+    filled(site)
+    most = RepositoryOptions().kept_queries
+    first = links(site.posted(fulltext("valve"), f"{HERE}?items-per-page=2"))["next"]
+    for number in range(most):
+        site.clock.now += 1
+        feed = site.posted(fulltext(f"valve OR nothing{number}"), f"{HERE}?items-per-page=2")
+    assert _kept(site) == most
+    assert len(ids(site.feed(links(feed)["next"]))) == 2
+    assert site.client.get(first).status_code == 404
+
+
+def test_a_position_that_is_cut_off_is_not_waited_for(site: Site) -> None:
+    filled(site)
+    position = site.shelf.index.snapshot().position
+    with site.shelf.database.begin() as cx:
+        assert changes.cut(cx, site.shelf.repository.id, position, site.shelf.now + 1, 1, 1000)
+        assert changes.after(cx, site.shelf.repository.id, position, 10) == []
+    assert len(ids(site.feed(f"{HERE}?q=valve&wait-for={position}", **ROOT))) == 5
+
+
+def test_an_index_that_is_too_far_behind_answers_503_with_the_time_to_come_again(site: Site) -> None:
+    made = filled(site)
+    with site.shelf.database.begin() as cx:
+        for _ in range(RepositoryOptions().max_pending_changes + 1):
+            changes.note(cx, site.shelf.repository.id, made[0], "acl", site.shelf.now)
+    answer = site.client.get(f"{HERE}?q=valve")
+    assert (answer.status_code, answer.json()["code"]) == (503, "E_INDEX_BEHIND")
+    assert int(answer.headers["Retry-After"]) >= 1
+    site.shelf.catch_up()
+    assert len(ids(site.feed(f"{HERE}?q=valve"))) == 5

@@ -17,9 +17,11 @@ def repository_id(repository_db: Database, now: Instant) -> int:
         return repositories.add(cx, "archive", "00000000-0000-4000-8000-000000000001", "", now).id
 
 
-def enqueue(database: Database, repository_id: int, object_id: str, key: str, now: Instant) -> None:
+def enqueue(
+    database: Database, repository_id: int, object_id: str, key: str, now: Instant, owner: str = "marta@staff"
+) -> None:
     with database.begin() as cx:
-        text.enqueue(cx, repository_id, object_id, key, "text/plain", "a.txt", now)
+        text.enqueue(cx, repository_id, text.File(object_id, owner, key, "text/plain", "a.txt"), now)
 
 
 def take(database: Database, now: Instant) -> text.Job:
@@ -31,7 +33,7 @@ def take(database: Database, now: Instant) -> text.Job:
 
 def nothing_to_take(database: Database, now: Instant) -> bool:
     with database.begin() as cx:
-        return not text.waits(cx, now) and text.take(cx, now) is None
+        return text.take(cx, now) is None and not text.waits(cx, now)
 
 
 def status(database: Database, object_id: str = ONE) -> text.IndexStatus:
@@ -198,7 +200,7 @@ def test_a_taker_passes_over_a_job_another_is_just_taking(
     if repository_db.dialect == "sqlite":
         return  # There a taker waits for the other's transaction, one writer at a time.
     enqueue(repository_db, repository_id, ONE, "key-1", now)
-    enqueue(repository_db, repository_id, TWO, "key-2", now + 1)
+    enqueue(repository_db, repository_id, TWO, "key-2", now + 1, owner="boris@staff")
     with repository_db.begin() as first, repository_db.begin() as second:
         one, two = text.take(first, now + 1), text.take(second, now + 1)
     assert one

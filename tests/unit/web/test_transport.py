@@ -4,17 +4,18 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import pytest
+import structlog
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
 from muniment.db import Busy
-from muniment.web import transport
+from muniment.web import bodies, transport
 from muniment.web.answers import Said
 from muniment.web.options import WebOptions
 from muniment.web.refusals import Malformed, TimedOut
@@ -94,15 +95,26 @@ async def _never() -> Message:
 # Request ids
 
 
-def test_a_request_id_is_kept_where_it_is_one() -> None:
-    answer = _ask(headers={"X-Request-ID": "order-66.a_b"})
-    assert answer.headers["x-request-id"] == answer.scope["muniment.request_id"] == "order-66.a_b"
+OURS = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+
+def test_a_callers_request_id_is_noted_beside_ours_and_the_answer_carries_ours() -> None:
+    answer, (line,) = _asked_with_lines({"X-Request-ID": "order-66.a_b"})
+    assert re.fullmatch(OURS, answer.headers["x-request-id"])
+    assert answer.headers["x-request-id"] == answer.scope["muniment.request_id"] == line["request_id"]
+    assert line["caller_request_id"] == "order-66.a_b"
 
 
 @pytest.mark.parametrize("given", ["", "two words", "x" * 41, "line\u0085break", "<b>"])
-def test_a_request_id_that_is_none_is_replaced(given: str) -> None:
-    made = _ask(headers={"X-Request-ID": given}).headers["x-request-id"]
-    assert re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", made)
+def test_a_callers_request_id_that_is_none_is_not_noted(given: str) -> None:
+    answer, (line,) = _asked_with_lines({"X-Request-ID": given})
+    assert re.fullmatch(OURS, answer.headers["x-request-id"])
+    assert "caller_request_id" not in line
+
+
+def _asked_with_lines(headers: dict[str, str]) -> tuple[Answer, list[MutableMapping[str, Any]]]:
+    with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
+        return _ask(headers=headers), lines
 
 
 # The access log
@@ -328,6 +340,53 @@ def test_a_body_that_stops_coming_is_answered_408_and_the_connection_closed() ->
     impatient = WebOptions(body_pause_seconds=1)
     answer = _ask(receive=_dripping(b"a", b"b", then_seconds=5), method="POST", options=impatient)
     assert (answer.status, answer.headers["connection"]) == (408, "close")
+
+
+async def _keep(scope: Scope, receive: Receive, send: Send) -> None:
+    async for _piece in bodies.pieces(Request(scope, receive), 10_000_000):
+        pass
+    await PlainTextResponse("kept")(scope, receive, send)
+
+
+def _steady(piece: bytes, every_seconds: float, times: int) -> Receive:
+    """Send a body in pieces that come one after the other, the last one when they have come so many times."""
+    left = iter(range(times, -1, -1))
+
+    async def receive() -> Message:
+        await asyncio.sleep(every_seconds)
+        return {"type": "http.request", "body": piece, "more_body": bool(next(left))}
+
+    return receive
+
+
+@pytest.mark.parametrize("piece", [b"a", b"a" * 1000])
+def test_a_body_that_never_pauses_has_to_be_there_in_time_as_a_whole(piece: bytes) -> None:
+    """failures C1: a byte each 20 seconds took 284 seconds, and was obeyed."""
+    told = WebOptions(body_seconds=1, body_pause_seconds=30)
+    answer = _ask(receive=_steady(piece, 0.05, 10_000), method="POST", options=told)
+    assert (answer.status, answer.headers["connection"]) == (408, "close")
+
+
+def test_content_may_take_longer_when_it_comes_fast_enough() -> None:
+    told = WebOptions(body_seconds=1, slow_seconds=1, lowest_upload_rate=1000)
+    assert _ask(_keep, receive=_steady(b"a" * 1000, 0.05, 50), method="POST", options=told).body == b"kept"
+
+
+def test_content_that_comes_slower_than_it_must_is_broken_off() -> None:
+    told = WebOptions(slow_seconds=1, lowest_upload_rate=1000)
+    answer = _ask(_keep, receive=_steady(b"a" * 10, 0.05, 10_000), method="POST", options=told)
+    assert (answer.status, answer.headers["connection"]) == (408, "close")
+
+
+def test_nobody_can_be_quick_first_to_be_slow_for_long() -> None:
+    told = WebOptions(slow_seconds=1, lowest_upload_rate=1000)
+    slow = _steady(b"a", 0.05, 10_000)
+    begun: list[bytes] = [b"a" * 1_000_000]
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": begun.pop(), "more_body": True} if begun else await slow()
+
+    assert _ask(_keep, receive=receive, method="POST", options=told).status == 408
 
 
 def test_once_the_body_is_there_waiting_for_the_caller_to_leave_has_no_deadline() -> None:

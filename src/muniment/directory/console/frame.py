@@ -4,10 +4,11 @@ import base64
 import datetime as dt
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Mapping
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import jinja2
@@ -38,6 +39,12 @@ _HEADINGS = {
 _MEDIA_TYPES = {".css": "text/css", ".svg": "image/svg+xml"}
 
 
+_CONSOLE_PAGE = re.compile(r"/console(/[a-z0-9-]+)*")
+
+Cookie = Literal["ticket", "form", "browser"]
+"""A sign-in; what the form is bound to before anybody is signed in; by which a browser is known again."""
+
+
 def _files() -> dict[str, bytes]:
     folder = resources.files("muniment.directory.console") / "static"
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
@@ -45,6 +52,11 @@ def _files() -> dict[str, bytes]:
 
 def _moment(instant: Instant) -> str:
     return dt.datetime.fromtimestamp(instant // SECOND, dt.UTC).strftime("%Y-%m-%d %H:%MZ")
+
+
+def _cookie_name(request: Request, names: DirectoryNames, what: Cookie) -> str:
+    ours = "__Host-muniment_ticket" if request.scope["scheme"] == "https" else "muniment_ticket"
+    return (names.ticket_cookie or ours) + ("" if what == "ticket" else f"_{what}")
 
 
 _STATIC = _files()
@@ -97,7 +109,8 @@ def page_shape(names: DirectoryNames) -> Shape:
 
     def write(request: Request, said: Said, sentence: str) -> Response:
         if said.code == "not_signed_in":
-            return led_to(request, names, "/login?RFA=")
+            page = page_of_ours(request.scope["path"].removeprefix(f"/{names.prefix}"))
+            return led_to(request, names, f"/login?RFA=&page={page}")
         heading = _HEADINGS.get(said.status, "That did not work")
         # The whole address: over plain HTTP, where TLS is required, a path alone would lead back to this page.
         home = f"{request.scope.get('muniment.base', '')}/{names.prefix}/login"
@@ -121,27 +134,34 @@ async def static(request: Request, _directory: Directory) -> Response:
     return Response(_STATIC[name], 200, {"Cache-Control": "public, max-age=31536000, immutable"}, media_type)
 
 
-def form_cookie(names: DirectoryNames) -> str:
-    """Name the cookie to which the sign-in form is bound before anybody is signed in."""
-    return f"{names.ticket_cookie}_form"
+def cookie(request: Request, names: DirectoryNames, what: Cookie) -> str:
+    """Read one of our cookies; empty when the browser shows none."""
+    return request.cookies.get(_cookie_name(request, names, what), "")
 
 
 def set_cookie(
-    response: Response, request: Request, names: DirectoryNames, cookie: str, value: str, seconds: int | None = None
+    response: Response, request: Request, names: DirectoryNames, what: Cookie, value: str, seconds: int | None = None
 ) -> None:
-    """Set a cookie for the directory's own addresses. ``seconds`` None: until the browser closes; 0: gone at once.
+    """Set one of our cookies. ``seconds`` None: until the browser closes; 0: gone at once.
 
-    It is Secure unless plain HTTP is permitted and was used: a browser would not keep it then.
+    It is Secure unless plain HTTP is permitted and was used: a browser would not keep it then. By our own name over TLS
+    it begins with ``__Host-``: a browser takes it from this host alone, for all addresses (RFC 6265bis 4.1.3.2).
     """
+    name = _cookie_name(request, names, what)
     response.set_cookie(
-        cookie,
+        name,
         value,
         max_age=seconds,
-        path=place(request, names),
+        path="/" if name.startswith("__Host-") else place(request, names),
         secure=request.scope["scheme"] == "https",
         httponly=True,
         samesite="Lax",  # type: ignore[arg-type] # as RFC 6265bis spells it
     )
+
+
+def page_of_ours(path: str) -> str:
+    """Give the path if it is that of a page of the console, below the directory's addresses; else nothing."""
+    return path if _CONSOLE_PAGE.fullmatch(path) else ""
 
 
 def new_mark() -> str:

@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muniment import events
 from muniment.db import Instant
 from muniment.directory import entries, resources, system
 from muniment.directory.console import frame, sign_in
@@ -22,7 +23,7 @@ from muniment.web.answers import Said, Table
 from muniment.web.refusals import Malformed
 
 CONSOLE: Table = {
-    NotSignedIn: Said(401, "not_signed_in"),
+    NotSignedIn: Said(303, "not_signed_in"),
     Forged: Said(403, "forged"),
     BadAttribute: Said(400, "bad_attribute"),
 }
@@ -76,6 +77,7 @@ async def system_attributes(request: Request, directory: Directory) -> Response:
     return await _system_attributes(request, directory, done=done)
 
 
+@events.tells("system attribute")
 async def change_system_attribute(request: Request, directory: Directory) -> Response:
     """POST /console/system-attributes: add, change or delete one; it holds from the next request on."""
     names = directory.options.names
@@ -85,8 +87,11 @@ async def change_system_attribute(request: Request, directory: Directory) -> Res
         raise Malformed("The form says neither add nor change nor delete.")
     csrf = form.get(f"{names.form_prefix}csrf", "")
     ticket = _ticket(request, directory)
+    event = events.begin(request.scope, "system attribute", how=action)
     try:
-        await directory.desk.write(_change, request, csrf, ticket, action, name, value, directory.clock())
+        event.who, event.on = await directory.desk.write(
+            _change, names, request, csrf, ticket, action, name, value, directory.clock()
+        )
     except BadAttribute as refusal:
         typed = {"typed_name": name, "typed_value": value} if action == "add" else {}
         return await _system_attributes(request, directory, sentence=refusal.sentence, typed=typed)
@@ -132,21 +137,30 @@ def _attributes(cx: Connection, ticket: str, now: Instant) -> SystemAttributes:
 
 
 def _change(
-    cx: Connection, request: Request, csrf: str, ticket: str, action: str, name: str, value: str, now: Instant
-) -> None:
-    _administrator(cx, ticket, now)
+    cx: Connection,
+    names: DirectoryNames,
+    request: Request,
+    csrf: str,
+    ticket: str,
+    action: str,
+    name: str,
+    value: str,
+    now: Instant,
+) -> tuple[str, str]:
+    user = _administrator(cx, ticket, now)
     frame.check_csrf(cx, request, csrf, ticket)
     if action == "delete":
         system.remove(cx, name)
-        return
+        return entries.shown_id(names, user), name
     is_set = system.get(cx, name.strip()) is not None
     if action == "add" and is_set:
         raise BadAttribute(f"{name.strip()} is set already: change it in the list.")
     system.put(cx, name, value, now)
+    return entries.shown_id(names, user), name.strip()
 
 
 def _ticket(request: Request, directory: Directory) -> str:
-    return request.cookies.get(directory.options.names.ticket_cookie, "")
+    return frame.cookie(request, directory.options.names, "ticket")
 
 
 def _console_values(names: DirectoryNames, here: str, user: Entry, csrf: str) -> dict[str, Any]:

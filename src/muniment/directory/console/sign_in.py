@@ -8,15 +8,19 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muniment import events
 from muniment.db import Instant
-from muniment.directory import entries, grants, resources, tickets
+from muniment.directory import entries, grants, resources, sign_ins, tickets
 from muniment.directory.console import frame
 from muniment.directory.entries import Entry
 from muniment.directory.half import Directory
-from muniment.directory.options import DirectoryOptions
+from muniment.directory.names import key
+from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import AccessEnded, InvalidGrant, NotSignedIn
 from muniment.directory.resources import Resource
+from muniment.directory.sign_ins import Origin
 from muniment.web import bodies
+from muniment.web.transport import caller_address
 
 REFUSED = "That did not work. Check the user name and the password; if they are right, an administrator can help."
 
@@ -35,10 +39,14 @@ def is_form(form: Mapping[str, str], directory: Directory) -> bool:
 
 
 async def page(request: Request, directory: Directory) -> Response:
-    """GET /login: the form, or who is signed in to what. ``RFA`` names the resource, else it is the administration."""
+    """GET /login: the form, or who is signed in to what. ``RFA`` names the resource, else it is the administration.
+
+    ``page`` is the page of the console that was asked for without a ticket: the sign-in leads back to it.
+    """
     request.scope["muniment.page"] = True
-    wanted = _resource_id(bodies.query(request).get("RFA"))
-    return await _shown(request, directory, wanted)
+    asked = bodies.query(request)
+    back = frame.page_of_ours(asked.get("page", ""))
+    return await _shown(request, directory, _resource_id(asked.get("RFA")), back=back)
 
 
 async def submit(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
@@ -62,15 +70,21 @@ def user_of(cx: Connection, ticket: str, now: Instant) -> tuple[Entry, str]:
 
 
 async def _shown(
-    request: Request, directory: Directory, wanted: str | None, *, sentence: str = "", username: str = ""
+    request: Request,
+    directory: Directory,
+    wanted: str | None,
+    *,
+    back: str,
+    sentence: str = "",
+    username: str = "",
 ) -> Response:
     names = directory.options.names
-    ticket = request.cookies.get(names.ticket_cookie, "")
-    known_mark = request.cookies.get(frame.form_cookie(names), "")
+    ticket = frame.cookie(request, names, "ticket")
+    known_mark = frame.cookie(request, names, "form")
     mark = known_mark or frame.new_mark()
     sight = await directory.desk.read(_look, wanted, ticket, mark, directory.clock())
     if sight.user is not None and sight.resource.built_in == resources.ADMINISTRATION:
-        return frame.led_to(request, names, "/console")
+        return frame.led_to(request, names, back or "/console")
     values = {
         "resource_name": resources.shown_name(names, sight.resource),
         "resource_id": sight.resource.id,
@@ -79,36 +93,54 @@ async def _shown(
     if sight.user is not None:
         values |= {"user_id": entries.shown_id(names, sight.user)}
         return frame.draw(request, names, "signed_in.html", values)
-    response = frame.draw(request, names, "sign_in.html", {**values, "sentence": sentence, "username": username})
+    values |= {"sentence": sentence, "username": username, "back": back}
+    response = frame.draw(request, names, "sign_in.html", values)
     if mark != known_mark:
-        frame.set_cookie(response, request, names, frame.form_cookie(names), mark)
+        frame.set_cookie(response, request, names, "form", mark)
     return response
 
 
 async def _sign_in(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
-    options, prefix = directory.options, directory.options.names.form_prefix
-    mark = request.cookies.get(frame.form_cookie(options.names), "")
+    options, names = directory.options, directory.options.names
+    prefix = names.form_prefix
+    mark = frame.cookie(request, names, "form")
     await directory.desk.read(frame.check_csrf, request, form[f"{prefix}csrf"], mark)
     username, password = form.get(f"{prefix}username", ""), form.get(f"{prefix}password", "")
-    wanted = _resource_id(form.get("RFA"))
-    attempt = await directory.desk.read(grants.begin_form_sign_in, options, wanted or None, username, directory.clock())
-    password_ok = await asyncio.wrap_future(directory.gate.check(attempt.stored, password))
-    old = request.cookies.get(options.names.ticket_cookie, "")
+    wanted, back = _resource_id(form.get("RFA")), frame.page_of_ours(form.get("page", ""))
+    # The cookie that the browser is to keep is the one its place is known by.
+    browser = sign_ins.browser_cookie(frame.cookie(request, names, "browser"))
+    origin = Origin(caller_address(request), browser=browser)
+    event = events.begin(request.scope, "sign-in", how="form", account=key(username))
+    attempt = await directory.desk.read(
+        grants.begin_form_sign_in, options, wanted or None, username, origin, directory.clock()
+    )
+    check = directory.gate.check(attempt.stored, password, attempt.asker(username), directory.clock())
+    password_ok = await asyncio.wrap_future(check)
+    event.who = None if attempt.user_id is None else username
+    event.resource = await directory.desk.read(_shown_name, names, attempt.resource_id)
+    old = frame.cookie(request, names, "ticket")
     ticket = await directory.desk.write(_decide, options, attempt, password_ok, old, directory.clock())
     if isinstance(ticket, InvalidGrant):
-        return await _shown(request, directory, attempt.resource_id, sentence=REFUSED, username=username)
-    response = frame.led_to(request, options.names, f"/login?RFA={attempt.resource_id}")
-    frame.set_cookie(response, request, options.names, options.names.ticket_cookie, ticket, options.ticket_seconds)
-    frame.set_cookie(response, request, options.names, frame.form_cookie(options.names), "", 0)
+        event.result = "refused"
+        if ticket.pauses:
+            events.begin(request.scope, "pause", result="done", who=username, how=directory.pause)
+        return await _shown(request, directory, attempt.resource_id, back=back, sentence=REFUSED, username=username)
+    response = frame.led_to(request, names, back or f"/login?RFA={attempt.resource_id}")
+    frame.set_cookie(response, request, names, "ticket", ticket, options.ticket_seconds)
+    frame.set_cookie(response, request, names, "form", "", 0)
+    frame.set_cookie(response, request, names, "browser", browser, sign_ins.PLACE_SECONDS)
     return response
 
 
 async def _sign_out(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
     names = directory.options.names
-    ticket = request.cookies.get(names.ticket_cookie, "")
-    await directory.desk.write(_end, request, form[f"{names.form_prefix}csrf"], ticket)
+    ticket = frame.cookie(request, names, "ticket")
+    event = events.begin(request.scope, "sign-out", how="form")
+    event.who = await directory.desk.write(
+        _end, names, request, form[f"{names.form_prefix}csrf"], ticket, directory.clock()
+    )
     response = frame.led_to(request, names, f"/login?RFA={_resource_id(form.get('RFA')) or ''}")
-    frame.set_cookie(response, request, names, names.ticket_cookie, "", 0)
+    frame.set_cookie(response, request, names, "ticket", "", 0)
     return response
 
 
@@ -140,9 +172,18 @@ def _decide(
     return tickets.issue(cx, user.id, attempt.resource_id, options.ticket_seconds, now)
 
 
-def _end(cx: Connection, request: Request, csrf: str, ticket: str) -> None:
+def _end(cx: Connection, names: DirectoryNames, request: Request, csrf: str, ticket: str, now: Instant) -> str | None:
     frame.check_csrf(cx, request, csrf, ticket)
-    tickets.end(cx, ticket)
+    try:
+        return entries.shown_id(names, user_of(cx, ticket, now)[0])
+    except NotSignedIn:
+        return None
+    finally:
+        tickets.end(cx, ticket)
+
+
+def _shown_name(cx: Connection, names: DirectoryNames, resource_id: str) -> str:
+    return resources.shown_name(names, resources.by_id(cx, resource_id))
 
 
 def _resource_id(given: str | None) -> str | None:

@@ -8,11 +8,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muniment import events
 from muniment.directory import grants
 from muniment.directory.console import sign_in
 from muniment.directory.endpoints import spelling
 from muniment.directory.grants import Issued
 from muniment.directory.half import Directory
+from muniment.directory.line import Asker
+from muniment.directory.names import key, resource_name
 from muniment.directory.refusals import (
     AccessEnded,
     DeadToken,
@@ -26,6 +29,7 @@ from muniment.directory.refusals import (
     UnsupportedGrantType,
     WrongResource,
 )
+from muniment.directory.sign_ins import neighbourhood
 from muniment.web import bodies
 from muniment.web.answers import Said, Table, json_response
 from muniment.web.refusals import (
@@ -34,11 +38,11 @@ from muniment.web.refusals import (
     MethodNotAllowed,
     NotStored,
     Overloaded,
-    Refusal,
     TimedOut,
     TooLarge,
     UnsupportedMediaType,
 )
+from muniment.web.transport import caller_address
 
 LOGIN: Table = {
     InvalidTokenRequest: Said(400, "invalid_request"),
@@ -87,6 +91,7 @@ class Verification(msgspec.Struct, frozen=True, rename={"resource_id_too": "reso
 _VERIFICATION = msgspec.json.Decoder(Verification)
 
 
+@events.tells("sign-in", "sign-out", "pause")
 async def login(request: Request, directory: Directory) -> Response:
     """POST /login: with the sign-in form's own field it is the form, anything else is a token request."""
     form = await bodies.form(request)
@@ -102,14 +107,15 @@ async def token(request: Request, directory: Directory, form: Mapping[str, str])
     client_id, client_secret = client(request, asked)
     grant = _needed(asked, "grant_type")
     if grant == "password":
-        issued = await _password(directory, client_id, client_secret, asked)
+        issued = await _password(request, directory, client_id, client_secret, asked)
     elif grant == "refresh_token":
-        issued = await _refresh(directory, client_id, client_secret, asked)
+        issued = await _refresh(directory, client_id, client_secret, asked, caller_address(request))
     else:
         raise UnsupportedGrantType("The grant types offered are password and refresh_token.")
     return json_response(issued, headers=spelling.NEVER_STORED)
 
 
+@events.tells()
 async def tokeninfo(request: Request, directory: Directory) -> Response:
     """POST /v1/authentication/oauth/tokeninfo: whose token is this (given 4.3)?"""
     asked = await bodies.json(request, _VERIFICATION)
@@ -122,9 +128,17 @@ async def tokeninfo(request: Request, directory: Directory) -> Response:
     return json_response(found, headers=spelling.NEVER_STORED)
 
 
+@events.tells("revocation")
 async def revoke(request: Request, directory: Directory) -> Response:
     """DELETE /v1/authentication/oauth/<token>: end the whole grant (given 4.4)."""
-    await directory.desk.write(grants.revoke, request.path_params["token"], directory.clock())
+    event = events.begin(request.scope, "revocation")
+    revoked = await directory.desk.write(
+        grants.revoke, directory.options.names, request.path_params["token"], directory.clock()
+    )
+    if revoked is None:
+        event.result, event.how = "refused", "over already"
+    else:
+        event.who, event.client, event.resource = revoked.user, revoked.client, revoked.resource
     return Response(status_code=204, headers=_SHARED_WITH_BROWSERS)
 
 
@@ -150,9 +164,10 @@ def client(request: Request, asked: Mapping[str, str]) -> tuple[str, str | None]
 
 
 async def _password(
-    directory: Directory, client_id: str, client_secret: str | None, asked: Mapping[str, str]
+    request: Request, directory: Directory, client_id: str, client_secret: str | None, asked: Mapping[str, str]
 ) -> Issued:
     username, password, scope = (_needed(asked, name) for name in ("username", "password", "scope"))
+    event = events.begin(request.scope, "sign-in", how="password grant", account=key(username))
     attempt = await directory.desk.read(
         grants.begin_password_sign_in,
         directory.options,
@@ -160,10 +175,14 @@ async def _password(
         client_secret,
         username,
         scope,
+        caller_address(request),
         directory.clock(),
     )
-    client_ok = await _client_ok(directory, attempt.client, client_secret)
-    password_ok = await asyncio.wrap_future(directory.gate.check(attempt.stored, password))
+    event.client, event.resource = client_id, resource_name(scope)
+    event.who = None if attempt.user_id is None else username
+    client_ok = await _client_ok(directory, attempt.client, client_id, client_secret, caller_address(request))
+    check = directory.gate.check(attempt.stored, password, attempt.asker(username), directory.clock())
+    password_ok = await asyncio.wrap_future(check)
     decided = await directory.desk.write(
         grants.finish_password_grant,
         directory.options,
@@ -172,15 +191,19 @@ async def _password(
         directory.clock(),
         client_ok=client_ok,
     )
-    if isinstance(decided, Refusal):
+    if isinstance(decided, InvalidGrant):
+        if decided.pauses:
+            events.begin(request.scope, "pause", result="done", who=username, how=directory.pause)
         raise decided
     return decided
 
 
-async def _refresh(directory: Directory, client_id: str, client_secret: str | None, asked: Mapping[str, str]) -> Issued:
+async def _refresh(
+    directory: Directory, client_id: str, client_secret: str | None, asked: Mapping[str, str], address: str
+) -> Issued:
     refresh_token = _needed(asked, "refresh_token")
     known = await directory.desk.read(grants.begin_refresh, client_id, client_secret)
-    client_ok = await _client_ok(directory, known, client_secret)
+    client_ok = await _client_ok(directory, known, client_id, client_secret, address)
     return await directory.desk.write(
         grants.refresh,
         directory.options,
@@ -193,10 +216,13 @@ async def _refresh(directory: Directory, client_id: str, client_secret: str | No
     )
 
 
-async def _client_ok(directory: Directory, known: grants.Client | None, client_secret: str | None) -> bool:
+async def _client_ok(
+    directory: Directory, known: grants.Client | None, client_id: str, client_secret: str | None, address: str
+) -> bool:
     if known is None or known.stored is None:
         return True
-    return await asyncio.wrap_future(directory.gate.check(known.stored, client_secret or ""))
+    asker = Asker(neighbourhood(address), f"client {client_id}")
+    return await asyncio.wrap_future(directory.gate.check(known.stored, client_secret or "", asker, directory.clock()))
 
 
 def _needed(asked: Mapping[str, str], name: str) -> str:

@@ -4,10 +4,12 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muniment import events
 from muniment.db import Instant
-from muniment.directory import grants, resources
+from muniment.directory import entries, grants, resources
 from muniment.directory.endpoints import spelling
 from muniment.directory.half import Directory
+from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import (
     AlreadyActivated,
     NotAdministrator,
@@ -24,10 +26,15 @@ ACTIVATION: Table = {
 }
 
 
+@events.tells("activation")
 async def activate(request: Request, directory: Directory) -> Response:
     """POST /rest/resources/<id>/activate: 200 with the secret, once; the caller is an administrator (bearer token)."""
-    token = bearer(request)
-    secret = await directory.desk.write(_activate, token, request.path_params["resource_id"], directory.clock())
+    event = events.begin(request.scope, "activation", client=None)
+    token, names = bearer(request), directory.options.names
+    event.who = await directory.desk.read(_who, names, token, directory.clock())
+    secret, event.on = await directory.desk.write(
+        _activate, names, token, request.path_params["resource_id"], directory.clock()
+    )
     return json_response({"secret_key": secret, "secretKey": secret}, headers=spelling.NEVER_STORED)
 
 
@@ -40,6 +47,11 @@ def bearer(request: Request) -> str:
     return token.strip()
 
 
-def _activate(cx: Connection, token: str, resource_id: str, now: Instant) -> str:
+def _activate(cx: Connection, names: DirectoryNames, token: str, resource_id: str, now: Instant) -> tuple[str, str]:
     grants.administers(cx, token, now)
-    return resources.activate(cx, resource_id, now)
+    secret = resources.activate(cx, resource_id, now)
+    return secret, resources.shown_name(names, resources.by_id(cx, resource_id))
+
+
+def _who(cx: Connection, names: DirectoryNames, token: str, now: Instant) -> str:
+    return entries.shown_id(names, grants.administers(cx, token, now))

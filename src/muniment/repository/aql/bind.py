@@ -1,6 +1,6 @@
 """The check of a query against the catalogue: types spelled out with their sub-types, values read by kind."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -8,6 +8,7 @@ import msgspec
 
 from muniment.repository.aql import values
 from muniment.repository.aql.tree import (
+    Carries,
     Expression,
     ExpressionSet,
     Fulltext,
@@ -38,25 +39,41 @@ class Catalogue(Protocol):
         """Find a property of any type. Raises UnknownProperty."""
 
 
-def bind(query: Query, catalogue: Catalogue) -> Query:
+ACL_NAME = "acl_name"
+"""The property that calls an object's ACL as its caller would: no text of the index says that."""
+
+
+def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int]) -> Query:
     """Spell the types out and read the values. A query of no type, or of ``sysobject``, asks for every type.
 
+    ``acls`` says which ACLs the texts of ``acl_texts`` mean to the caller; one that is not there is met by nothing.
     Raises UnknownType, UnknownProperty, WrongValue.
     """
     with _placed(query.types_place):
         types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))
     if "sysobject" in query.types:
         types = ()
-    return Query(types, None if query.condition is None else _bound(query.condition, catalogue))
+    return Query(types, None if query.condition is None else _bound(query.condition, catalogue, acls))
 
 
-def _bound(expression: Expression, catalogue: Catalogue) -> Expression:
-    if isinstance(expression, Fulltext):
+def acl_texts(expression: Expression | None) -> frozenset[str]:
+    """List what an expression calls ACLs by."""
+    if isinstance(expression, ExpressionSet):
+        return frozenset().union(*map(acl_texts, expression.expressions))
+    if isinstance(expression, PropertyList) and expression.name == ACL_NAME:
+        return frozenset(map(str, expression.values))
+    return frozenset()
+
+
+def _bound(expression: Expression, catalogue: Catalogue, acls: Mapping[str, int]) -> Expression:
+    if isinstance(expression, Fulltext | Carries):
         return expression
     if isinstance(expression, ExpressionSet):
-        parts = tuple(_bound(part, catalogue) for part in expression.expressions)
+        parts = tuple(_bound(part, catalogue, acls) for part in expression.expressions)
         return ExpressionSet(expression.operator, parts)
     with _placed(expression.place):
+        if expression.name == ACL_NAME:
+            return _carries(expression, acls)
         kind = catalogue.property(expression.name).kind
         if isinstance(expression, Property):
             return _property(expression, kind)
@@ -99,3 +116,9 @@ def _range(expression: PropertyRange, kind: values.Kind) -> PropertyRange:
 
 def _value(kind: values.Kind, name: str, value: Value, end: bool = False) -> Value:
     return values.read(kind, name, value, end) if isinstance(value, str) else value
+
+
+def _carries(expression: Property | PropertyList | PropertyRange, acls: Mapping[str, int]) -> Carries:
+    if not isinstance(expression, PropertyList):
+        raise WrongValue(f"The property {ACL_NAME!r} names an ACL: it is compared by IN alone.")
+    return Carries(tuple(sorted({acls[str(value)] for value in expression.values if str(value) in acls})))

@@ -1,10 +1,11 @@
 """The plain evaluator of a query over one object: slow, simple, and the oracle that an index is held against."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from muniment.repository.aql.tree import (
     Both,
+    Carries,
     Either,
     Expression,
     ExpressionSet,
@@ -37,29 +38,35 @@ class Analyser(Protocol):
 def evaluate(
     query: Query,
     type_name: str,
+    acl: int,
     values: Mapping[str, Sequence[Value]],
     text: str,
     may_read: bool,
     analyser: Analyser,
+    ids: Collection[str] = (),
 ) -> bool:
     """Say whether an object that the caller may browse meets a bound query.
 
-    ``values`` and ``text`` are the object's; a match in the text counts only where the caller ``may_read`` it.
+    ``acl``, ``values`` and ``text`` are the object's; a match in the text counts only where the caller ``may_read`` it.
+    ``ids`` names the values that are ids: keywords do not look at them.
     """
     if query.types and type_name not in query.types:
         return False
     if query.condition is None:
         return True
-    return _Object(values, text if may_read else "", analyser).meets(query.condition)
+    return _Object(acl, values, text if may_read else "", analyser, ids).meets(query.condition)
 
 
 class _Object:
     """What of one object a caller may see."""
 
-    def __init__(self, values: Mapping[str, Sequence[Value]], text: str, analyser: Analyser) -> None:
+    def __init__(
+        self, acl: int, values: Mapping[str, Sequence[Value]], text: str, analyser: Analyser, ids: Collection[str]
+    ) -> None:
+        self._acl = acl
         self._values = values
         self._analyser = analyser
-        metadata = [value for _, value in keyword_values(values)]
+        metadata = [value for _, value in keyword_values(values, ids)]
         self._exact = ([analyser.exact(value) for value in metadata], [analyser.exact(text)])
         self._stemmed = ([analyser.stemmed(value) for value in metadata], [analyser.stemmed(text)])
 
@@ -67,6 +74,8 @@ class _Object:
         if isinstance(expression, ExpressionSet):
             met = map(self.meets, expression.expressions)
             return all(met) if expression.operator == "AND" else any(met)
+        if isinstance(expression, Carries):
+            return self._acl in expression.acls
         if isinstance(expression, Fulltext):
             return expression.keywords is not None and self._says(expression.keywords)
         values = [fold(value) if isinstance(value, str) else value for value in self._values.get(expression.name, ())]
@@ -88,30 +97,28 @@ class _Object:
         if isinstance(keywords, Phrase):
             return _somewhere(self._analyser.exact(keywords.text), self._exact)
         if isinstance(keywords, Term) and keywords.prefix:
-            return self._begins(self._analyser.exact(keywords.text))
+            return _somewhere(self._analyser.exact(keywords.text), self._exact, beginning=True)
         return _somewhere(self._analyser.stemmed(keywords.text), self._stemmed)
 
-    def _begins(self, wanted: Words) -> bool:
-        if not wanted:
-            return False
-        *whole, (_, beginning) = wanted
-        for texts in self._exact:
-            words = {word for text in texts for _, word in text}
-            if all(word in words for _, word in whole) and any(word.startswith(beginning) for word in words):
-                return True
-        return False
 
+def _somewhere(wanted: Words, parts: Sequence[Sequence[Words]], beginning: bool = False) -> bool:
+    """Whether the words stand somewhere, with the distances they have in the query.
 
-def _somewhere(wanted: Words, parts: Sequence[Sequence[Words]]) -> bool:
-    """Whether the words stand somewhere, with the distances they have in the query."""
+    With ``beginning`` any word that begins with the last one stands for it.
+    """
     if not wanted:
         return False
-    first = wanted[0][0]
+    first, (last, end) = wanted[0][0], wanted[-1]
     for texts in parts:
         for text in texts:
             places = set(text)
-            if any(all((start + at - first, word) in places for at, word in wanted) for start, _ in text):
-                return True
+            ends = (
+                {at for at, word in text if word.startswith(end)} if beginning else {at for at, w in text if w == end}
+            )
+            for start, _ in text:
+                whole = all((start + at - first, word) in places for at, word in wanted[:-1])
+                if whole and start + last - first in ends:
+                    return True
     return False
 
 

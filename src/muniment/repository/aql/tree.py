@@ -22,8 +22,8 @@ class Limits(msgspec.Struct, frozen=True):
 class Term(msgspec.Struct, frozen=True, tag=True):
     """One word, in any grammatical form; with ``prefix``, every word that begins with it.
 
-    Text that punctuation splits into several words asks for them one after the other; with ``prefix`` for all of them
-    anywhere, the last one as a beginning.
+    Text that punctuation splits into several words asks for them one after the other; with ``prefix`` too, unstemmed
+    and the last one as a beginning.
     """
 
     text: str
@@ -98,7 +98,13 @@ class ExpressionSet(msgspec.Struct, frozen=True, tag=True):
     expressions: tuple["Expression", ...]
 
 
-Expression: TypeAlias = Fulltext | Property | PropertyList | PropertyRange | ExpressionSet
+class Carries(msgspec.Struct, frozen=True, tag=True):
+    """An object carries one of these ACLs. ``bind`` makes it of a comparison with ``acl_name``."""
+
+    acls: tuple[int, ...]
+
+
+Expression: TypeAlias = Fulltext | Property | PropertyList | PropertyRange | ExpressionSet | Carries
 
 
 class Query(msgspec.Struct, frozen=True, tag=True):

@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from muniment.db import Instant
@@ -40,14 +40,15 @@ def fold(text: str) -> str:
     return _CONTROL.sub(" ", text.casefold()[:COMPARED])
 
 
-def keyword_values(values: Mapping[str, Sequence[Value]]) -> Iterator[tuple[str, str]]:
+def keyword_values(values: Mapping[str, Sequence[Value]], ids: Collection[str]) -> Iterator[tuple[str, str]]:
     """List the metadata that keywords look at, in a fixed order: title, subject, object_name, then the others by name.
 
-    These are all string values but those that the repository writes (``r_``, ``i_``, ``a_``) and owner and ACL names.
+    These are all string values but those that the repository writes (``r_``, ``i_``, ``a_``), owner and ACL names, and
+    the values of properties of kind id, which ``ids`` names: they are no words that a person wrote.
     """
     first = [name for name in ("title", "subject", "object_name") if name in values]
     for name in (*first, *sorted(set(values).difference(first))):
-        if name in _NOT_KEYWORDS or name.startswith(_SYSTEM):
+        if name in _NOT_KEYWORDS or name in ids or name.startswith(_SYSTEM):
             continue
         for value in values[name]:
             if isinstance(value, str) and value:

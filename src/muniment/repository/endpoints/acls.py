@@ -1,6 +1,6 @@
-"""ACLs by name, and which one an object carries.
+"""ACLs by id or name, and which one an object carries.
 
-Sources: repository.md 8.7 for accessors, permissions and permission sets; that ACLs go by name is ours.
+Sources: repository.md 8.7 for ids, accessors, permissions and permission sets; what a name means is ours.
 """
 
 from collections.abc import Mapping
@@ -10,16 +10,22 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository import acls, objects
-from muniment.repository.acls import Acl, Permission, Principals
+from muniment import events
+from muniment.repository import acl_entries, acl_names, acls, cursors, objects
+from muniment.repository.acl_names import AclQuota
+from muniment.repository.acls import Acl
+from muniment.repository.cursors import Listing
 from muniment.repository.endpoints import descriptions, representations, spelling
-from muniment.repository.endpoints.half import BELOW, ENTERING, POSITION, Address, RepositoryHalf, address, entered
+from muniment.repository.endpoints.half import BELOW, ENTERING, Address, RepositoryHalf, address, entered
+from muniment.repository.endpoints.representations import ListPage, Page
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.objects import StoredObject
 from muniment.repository.options import RepositoryNames
+from muniment.repository.principals import Permission, Principals
 from muniment.repository.refusals import (
     InUse,
     NameTaken,
+    QuotaExceeded,
     UnknownAccessor,
     UnknownAcl,
     UnknownObject,
@@ -40,6 +46,7 @@ TABLE: Table = {
     WrongValue: Said(400, "E_INVALID_ATTR_VALUE"),
     NameTaken: Said(409, "E_NAME_TAKEN"),
     InUse: Said(409, "E_IN_USE"),
+    QuotaExceeded: Said(403, "E_QUOTA_EXCEEDED"),
 }
 
 ASSIGNING: Table = {
@@ -66,116 +73,183 @@ class _Body(msgspec.Struct, rename="kebab"):
 _body = msgspec.json.Decoder(_Body)
 
 
+class _Shown(msgspec.Struct, frozen=True):
+    """An ACL, and those of its entries that the caller may see."""
+
+    acl: Acl
+    entries: Mapping[str, Permission]
+
+
+class _Permissions(msgspec.Struct, frozen=True):
+    """An object, the caller's own permission, what they call its ACL, and those of its entries that they may see."""
+
+    stored: StoredObject
+    own: Permission
+    acl_name: str
+    entries: Mapping[str, Permission]
+
+
 async def listed(request: Request, half: RepositoryHalf) -> Response:
     """GET acls: a feed of those the caller may see."""
-    repository, principals = await entered(request, half)
+    caller = await entered(request, half)
+    repository = caller.repository
     representations.feed_type(request, half.options.names)
     wanted = representations.page(request, half.options)
-    found = await half.desk.read(acls.every, repository.id, principals)
     own = f"{address(request, half, repository)}/acls"
-    entries = [
-        representations.plain_entry(
-            f"{own}/{spelling.segment(acl.name)}", acl.name, acl.owner, f"{len(acl.entries)} entries", acl.modified
-        )
-        for acl in found
-    ]
-    shown = entries[wanted.offset : wanted.offset + wanted.size]
-    more = len(entries) > wanted.offset + wanted.size
-    total = len(entries) if wanted.include_total else None
-    return representations.feed_answer(request, half, "ACLs", own, wanted, shown, more, total)
+    listed = await caller.read_long(lambda cx, principals: _listed(cx, repository, principals, wanted, own))
+    return representations.feed_answer(request, half, "ACLs", own, wanted, listed)
 
 
+@events.tells("acl")
 async def make(request: Request, half: RepositoryHalf) -> Response:
     """POST acls: a new ACL, owned by the caller."""
-    repository, principals = await entered(request, half)
+    event = events.begin(request.scope, "acl", how="made")
+    caller = await entered(request, half)
+    caller.tell(event)
+    repository = caller.repository
     media_type = spelling.chosen(request, spelling.both(half.options.names))
     body = await _read(request, half)
-    made = await half.desk.write(
-        acls.add, repository.id, body.name, principals, _entries(body, half.options.names), half.clock()
+    entries, quota = _entries(body, half.options.names), _quota(half)
+    made = await caller.write(
+        lambda cx, principals: _shown(
+            cx, acls.add(cx, repository.id, body.name, principals, entries, half.clock(), quota), principals
+        )
     )
-    return _answered(request, half, media_type, repository, made, principals, 201)
+    event.on = made.acl.name
+    return _answered(request, half, media_type, repository, made, 201)
 
 
 async def read(request: Request, half: RepositoryHalf) -> Response:
-    """GET acls/{name}."""
-    repository, principals = await entered(request, half)
+    """GET acls/{acl}: by its id, or by a name that needs no owner beside it."""
+    caller = await entered(request, half)
+    repository, name = caller.repository, _called(request)
     media_type = spelling.chosen(request, spelling.both(half.options.names))
-    acl = await half.desk.read(acls.named, repository.id, request.path_params["name"], principals)
-    return _answered(request, half, media_type, repository, acl, principals, 200)
+    acl = await caller.read(
+        lambda cx, principals: _shown(cx, acls.named(cx, repository.id, name, principals), principals)
+    )
+    return _answered(request, half, media_type, repository, acl, 200)
 
 
+@events.tells("acl")
 async def change(request: Request, half: RepositoryHalf) -> Response:
-    """POST acls/{name}: other entries in place of those there were."""
-    repository, principals = await entered(request, half)
+    """POST acls/{acl}: other entries in place of those there were."""
+    event = events.begin(request.scope, "acl", how="changed")
+    caller = await entered(request, half)
+    caller.tell(event)
+    repository = caller.repository
     media_type = spelling.chosen(request, spelling.both(half.options.names))
     body = await _read(request, half)
-    name = request.path_params["name"]
-    if body.name and body.name != name:
-        raise WrongValue("An ACL keeps its name.")
-    entries = _entries(body, half.options.names)
-    changed = await half.desk.write(_changed, repository, name, principals, entries, half.clock())
-    return _answered(request, half, media_type, repository, changed, principals, 200)
+    entries, name, quota = _entries(body, half.options.names), _called(request), _quota(half)
+
+    def decided(cx: Connection, principals: Principals) -> _Shown:
+        acl = acls.named(cx, repository.id, name, principals)
+        if body.name and body.name != acl.name:
+            raise WrongValue("An ACL keeps its name.")
+        return _shown(cx, acls.change(cx, acl, principals, entries, half.clock(), quota), principals)
+
+    changed = await caller.write(decided)
+    event.on = changed.acl.name
+    return _answered(request, half, media_type, repository, changed, 200)
 
 
+@events.tells("acl")
 async def remove(request: Request, half: RepositoryHalf) -> Response:
-    """DELETE acls/{name}: an ACL that no object carries."""
-    repository, principals = await entered(request, half)
+    """DELETE acls/{acl}: an ACL that no object carries."""
+    event = events.begin(request.scope, "acl", how="removed")
+    caller = await entered(request, half)
+    caller.tell(event)
     representations.parameters(request, ("force",))
-    await half.desk.write(_removed, repository, request.path_params["name"], principals)
+    name = _called(request)
+    await caller.write(lambda cx, principals: _removed(cx, caller.repository, name, principals))
+    event.on = name
     return Response(status_code=204)
 
 
 async def permission_set(request: Request, half: RepositoryHalf) -> Response:
     """GET permission-set: the object's ACL, what it permits as far as it concerns the caller, and to himself."""
-    repository, principals = await entered(request, half)
+    caller = await entered(request, half)
+    repository, object_id = caller.repository, representations.identifier(request)
     media_type = spelling.chosen(request, spelling.both(half.options.names))
-    stored, permission, acl = await half.desk.read(
-        _permissions, repository, principals, representations.identifier(request)
-    )
-    return _permission_answer(request, half, media_type, repository, principals, stored, permission, acl)
+    permissions = await caller.read(lambda cx, principals: _permissions(cx, repository, principals, object_id))
+    return _permission_answer(request, half, media_type, repository, permissions)
 
 
+@events.tells("acl")
 async def assign(request: Request, half: RepositoryHalf) -> Response:
-    """PUT permission-set: another ACL for the object, by name."""
-    repository, principals = await entered(request, half)
+    """PUT permission-set: another ACL for the object, by name, by owner and name, or by id."""
+    event = events.begin(request.scope, "acl", how="assigned")
+    caller = await entered(request, half)
+    caller.tell(event)
+    repository, object_id = caller.repository, representations.identifier(request)
     media_type = spelling.chosen(request, spelling.both(half.options.names))
     body = await _read(request, half)
     if not body.acl_name:
         raise WrongValue("Name the ACL to assign in 'acl-name'.")
-    stored, permission, acl = await half.desk.write(
-        _assigned, repository, principals, representations.identifier(request), body.acl_name, half.clock()
+    permissions, told = await caller.change(
+        lambda cx, principals: _assigned(cx, repository, principals, object_id, body.acl_name, half.clock()),
+        lambda permissions: permissions.stored.position,
     )
-    return _permission_answer(request, half, media_type, repository, principals, stored, permission, acl)
+    event.on = f"{permissions.stored.id}: {permissions.acl_name}"
+    answered = _permission_answer(request, half, media_type, repository, permissions)
+    answered.headers.update(told)
+    return answered
 
 
-def _changed(
-    cx: Connection,
-    repository: Repository,
-    name: str,
-    principals: Principals,
-    entries: Mapping[str, Permission],
-    now: int,
-) -> Acl:
-    return acls.change(cx, acls.named(cx, repository.id, name, principals), principals, entries, now)
+def _called(request: Request) -> str:
+    """Say what the address calls the ACL by, without a suffix that only chooses the format."""
+    text: str = request.path_params["acl"]
+    without = text.removesuffix(".json").removesuffix(".xml")
+    return without if acl_names.is_id(without) else text
+
+
+def _quota(half: RepositoryHalf) -> AclQuota:
+    return AclQuota(half.options.max_acls, half.options.max_acl_entries)
+
+
+def _listed(cx: Connection, repository: Repository, principals: Principals, wanted: Page, own: str) -> ListPage:
+    listing = Listing(repository.id, principals.key, "acls")
+    asked = cursors.stretch(cx, listing, wanted.part)
+    name, shown_id = asked.after or ("", "")
+    after = str(name), str(shown_id)
+    found = acls.page(cx, repository.id, principals, asked.limit, offset=asked.offset, after=after)
+    following = cursors.next_cursor(cx, listing, wanted.part, [(acl.name, acl.shown_id) for acl in found])
+    entries = [
+        representations.plain_entry(f"{own}/{acl.shown_id}", acl.name, acl.owner, _summary(acl.entries), acl.modified)
+        for acl in found[: wanted.part.size]
+    ]
+    return ListPage(entries, following, acls.count(cx, repository.id, principals) if wanted.include_total else None)
+
+
+def _summary(entries: int) -> str:
+    return f"{entries} entries" if entries != 1 else "1 entry"
 
 
 def _removed(cx: Connection, repository: Repository, name: str, principals: Principals) -> None:
     acls.remove(cx, acls.named(cx, repository.id, name, principals), principals)
 
 
-def _permissions(
-    cx: Connection, repository: Repository, principals: Principals, object_id: str
-) -> tuple[StoredObject, Permission, Acl]:
+def _shown(cx: Connection, acl: Acl, principals: Principals) -> _Shown:
+    return _Shown(acl, acls.shown_entries(cx, acl, principals))
+
+
+def _permissions(cx: Connection, repository: Repository, principals: Principals, object_id: str) -> _Permissions:
     stored, permission = objects.read(cx, repository, object_id, principals)
-    return stored, permission, acls.by_id(cx, stored.acl_id)
+    return _permitted_by(cx, stored, permission, principals)
 
 
 def _assigned(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, acl_name: str, now: int
-) -> tuple[StoredObject, Permission, Acl]:
+) -> _Permissions:
     stored = objects.assign_acl(cx, repository, principals, object_id, acl_name, now)
-    permission = acls.permission(cx, stored.acl_id, stored.owner, principals)
-    return stored, permission, acls.by_id(cx, stored.acl_id)
+    return _permitted_by(
+        cx, stored, acl_entries.permission(cx, stored.acl_id, stored.owner_key, principals), principals
+    )
+
+
+def _permitted_by(cx: Connection, stored: StoredObject, permission: Permission, principals: Principals) -> _Permissions:
+    acl = acls.by_id(cx, stored.acl_id)
+    shown = acls.shown_entries(cx, acl, principals, whole=principals.is_(stored.owner_key))
+    return _Permissions(stored, permission, acls.shown_name(cx, acl.id, principals), shown)
 
 
 async def _read(request: Request, half: RepositoryHalf) -> _Body:
@@ -233,18 +307,15 @@ def _answered(
     half: RepositoryHalf,
     media_type: str,
     repository: Repository,
-    acl: Acl,
-    principals: Principals,
+    answer: _Shown,
     status: int,
 ) -> Response:
-    here = address(request, half, repository)
-    shown = acls.shown_entries(acl, principals)
-    body = spelling.answer(
-        media_type, "acl", representations.acl_document(here, acl, shown, half.options.names), half.options.names
-    )
+    here, acl = address(request, half, repository), answer.acl
+    document = representations.acl_document(here, acl, answer.entries, half.options.names)
+    body = spelling.answer(media_type, "acl", document, half.options.names)
     headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
     if status == 201:
-        headers["Location"] = f"{here}/acls/{spelling.segment(acl.name)}"
+        headers["Location"] = f"{here}/acls/{answer.acl.shown_id}"
     return Response(body, status, headers)
 
 
@@ -253,30 +324,24 @@ def _permission_answer(
     half: RepositoryHalf,
     media_type: str,
     repository: Repository,
-    principals: Principals,
-    stored: StoredObject,
-    permission: Permission,
-    acl: Acl,
+    permissions: _Permissions,
 ) -> Response:
-    names = half.options.names
+    names, stored = half.options.names, permissions.stored
     own = f"{address(request, half, repository)}/objects/{stored.id}"
-    shown = acl.entries if principals.is_(stored.owner) else acls.shown_entries(acl, principals)
     document: dict[str, Written] = {
-        "acl-name": acl.name,
+        "acl-name": permissions.acl_name,
         "owner": stored.owner,
-        "basic-permission": permission.name.capitalize(),
-        "permitted": representations.permitted(shown, names),
+        "basic-permission": permissions.own.name.capitalize(),
+        "permitted": representations.permitted(permissions.entries, names),
         "links": [{"rel": "self", "href": f"{own}/permission-set"}, {"rel": "parent", "href": own}],
     }
     headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
-    if stored.position is not None:
-        headers[POSITION] = str(stored.position)
     return Response(spelling.answer(media_type, "permission-set", document, names), headers=headers)
 
 
 ADDRESSES: tuple[Address, ...] = (
     Address(f"{BELOW}/acls", {"GET": listed, "POST": make}, TABLE),
-    Address(f"{BELOW}/acls/{{name}}", {"GET": read, "POST": change, "DELETE": remove}, TABLE),
+    Address(f"{BELOW}/acls/{{acl}}", {"GET": read, "POST": change, "DELETE": remove}, TABLE),
     Address(f"{BELOW}/objects/{{id}}/permission-set", {"GET": permission_set, "PUT": assign}, ASSIGNING),
 )
 """The ACL surface: every address below a repository that this module answers."""

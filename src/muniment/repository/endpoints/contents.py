@@ -6,25 +6,37 @@ attachment that no browser may interpret: ``nosniff`` and ``Content-Security-Pol
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import ExitStack
 from urllib.parse import quote
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
+from muniment import events
 from muniment.db import Busy
-from muniment.repository import batches, objects, text
-from muniment.repository.acls import Permission, Principals
+from muniment.repository import batches, objects, text, usage
 from muniment.repository.content import StoredContent
 from muniment.repository.endpoints import representations, spelling, uploads
-from muniment.repository.endpoints.half import BELOW, ENTERING, POSITION, Address, RepositoryHalf, address, entered
+from muniment.repository.endpoints.half import (
+    BELOW,
+    ENTERING,
+    Address,
+    Caller,
+    RepositoryHalf,
+    address,
+    entered,
+)
+from muniment.repository.endpoints.representations import ListPage
 from muniment.repository.objects import StoredObject
+from muniment.repository.principals import Permission, Principals
 from muniment.repository.refusals import (
     ContentDamaged,
     NoContent,
     NotOfferedYet,
     NotPermitted,
+    QuotaExceeded,
     RangeNotSatisfiable,
     UnknownObject,
     VersionConflict,
@@ -32,7 +44,9 @@ from muniment.repository.refusals import (
 )
 from muniment.repository.repositories import Repository
 from muniment.repository.text import IndexStatus
+from muniment.repository.usage import Amount, StorageQuota
 from muniment.web.answers import Said, Table
+from muniment.web.places import HoldingResponse
 from muniment.web.refusals import Refusal
 
 TABLE: Table = {
@@ -43,6 +57,7 @@ TABLE: Table = {
     NoContent: Said(404, "E_NO_CONTENT"),
     ContentDamaged: Said(500, "E_CONTENT_DAMAGED"),
     RangeNotSatisfiable: Said(416, "E_RANGE_NOT_SATISFIABLE"),
+    QuotaExceeded: Said(403, "E_QUOTA_EXCEEDED"),
 }
 
 _RANGE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")
@@ -51,53 +66,55 @@ _UNPRINTABLE = re.compile(r'[^ -~]|["\\%/]')
 
 async def media(request: Request, half: RepositoryHalf) -> Response:
     """GET content-media: the bytes, whole or one range of them."""
-    repository, principals = await entered(request, half)
+    caller = await entered(request, half)
     representations.parameters(request, ("format", "page", "modifier", "media-url-policy"))
-    while True:
-        stored = await half.desk.read(objects.readable, repository, representations.identifier(request), principals)
-        content = _content(stored)
-        try:
-            return await _media(request, half, stored, content)
-        except ContentDamaged:
-            # Replaced between the two reads? Then the former content is gone rightly.
-            again = await half.desk.read(objects.readable, repository, representations.identifier(request), principals)
-            if again.content == content:
-                raise
+    with ExitStack() as held:
+        held.enter_context(caller.downloading())
+        while True:
+            stored = await _readable(request, caller)
+            content = _content(stored)
+            try:
+                return HoldingResponse(await _media(request, half, caller, stored), held.pop_all())
+            except ContentDamaged:
+                # Replaced between the two reads? Then the former content is gone rightly.
+                if (await _readable(request, caller)).content == content:
+                    raise
 
 
 async def described(request: Request, half: RepositoryHalf) -> Response:
     """GET contents/content: the content object."""
-    repository, principals = await entered(request, half)
+    caller = await entered(request, half)
     names = half.options.names
     media_type = spelling.chosen(request, spelling.both(names))
     representations.parameters(request, ("format", "page", "modifier", "media-url-policy", "network-location"))
-    stored = await half.desk.read(objects.readable, repository, representations.identifier(request), principals)
+    stored = await _readable(request, caller)
     _content(stored)
-    document = representations.content_document(address(request, half, repository), stored, names)
+    document = representations.content_document(address(request, half, caller.repository), stored, names)
     return _answered(media_type, "content", document, half)
 
 
 async def listed(request: Request, half: RepositoryHalf) -> Response:
     """GET contents: a feed of the one content an object has, or of none."""
-    repository, principals = await entered(request, half)
+    caller = await entered(request, half)
     representations.feed_type(request, half.options.names)
     wanted = representations.page(request, half.options)
-    stored = await half.desk.read(objects.readable, repository, representations.identifier(request), principals)
-    thing = f"{address(request, half, repository)}/objects/{stored.id}"
+    stored = await _readable(request, caller)
+    thing = f"{address(request, half, caller.repository)}/objects/{stored.id}"
     entries = [
         representations.plain_entry(
             f"{thing}/contents/content", stored.name, stored.owner, stored.media_type, stored.modified
         )
     ]
-    shown = entries if stored.content is not None and wanted.number == 1 else []
-    total = len(shown) if wanted.include_total else None
-    return representations.feed_answer(request, half, "Contents", f"{thing}/contents", wanted, shown, False, total)
+    shown = entries if stored.content is not None and wanted.part.number == 1 else []
+    listed = ListPage(shown, None, len(shown) if wanted.include_total else None)
+    return representations.feed_answer(request, half, "Contents", f"{thing}/contents", wanted, listed)
 
 
+@events.tells()
 async def replace(request: Request, half: RepositoryHalf) -> Response:
     """POST contents: the body, whatever it is, becomes the object's content."""
-    repository, principals = await entered(request, half)
-    names = half.options.names
+    caller = await entered(request, half)
+    repository, names = caller.repository, half.options.names
     media_type = spelling.chosen(request, spelling.both(names))
     given = representations.parameters(
         request, ("format", "page", "primary", "overwrite", "content-length", "content-charset"), later=("modifier",)
@@ -106,22 +123,28 @@ async def replace(request: Request, half: RepositoryHalf) -> Response:
         raise NotOfferedYet("Renditions and further pages of content are not offered yet.")
     expected = representations.expected_version(request)
     object_id = representations.identifier(request)
-    name = await half.desk.read(_may_replace, repository, principals, object_id)
+    quota = uploads.upload_quota(half)
+    name, room = await caller.read(lambda cx, principals: _may_replace(cx, repository, principals, object_id, quota))
     stated = given["format"] if "/" in given.get("format", "") else request.headers.get("content-type", "")
-    received = await uploads.raw_content(request, half)
+    with caller.uploading():
+        received = await uploads.raw_content(request, half, room)
     kind = uploads.media_type_of(stated, name)
     content, found = received.stored, await uploads.found_in(received, name, kind, half)
     try:
-        stored, former = await half.desk.write(
-            objects.replace_content,
-            repository,
-            principals,
-            object_id,
-            content,
-            kind,
-            half.clock(),
-            expected=expected,
-            found=found,
+        (stored, former), told = await caller.change(
+            lambda cx, principals: objects.replace_content(
+                cx,
+                repository,
+                principals,
+                object_id,
+                content,
+                kind,
+                half.clock(),
+                expected=expected,
+                found=found,
+                quota=quota,
+            ),
+            lambda replaced: replaced[0].position,
         )
     except (Refusal, Busy):
         await half.desk.off_loop(half.store.remove, content.key)
@@ -131,16 +154,19 @@ async def replace(request: Request, half: RepositoryHalf) -> Response:
     here = address(request, half, repository)
     answered = _answered(media_type, "content", representations.content_document(here, stored, names), half, 201)
     answered.headers["Location"] = f"{here}/objects/{stored.id}/contents/content"
-    answered.headers[POSITION] = str(stored.position)
+    answered.headers.update(told)
     return answered
 
 
 async def index_status(request: Request, half: RepositoryHalf) -> Response:
     """GET index-status: how far the text of an object is, and why there is none."""
-    repository, principals = await entered(request, half)
+    caller = await entered(request, half)
     media_type = spelling.chosen(request, spelling.both(half.options.names))
-    stored, status = await half.desk.read(_index_status, repository, principals, representations.identifier(request))
-    own = f"{address(request, half, repository)}/objects/{stored.id}"
+    object_id = representations.identifier(request)
+    stored, status = await caller.read(
+        lambda cx, principals: _index_status(cx, caller.repository, principals, object_id)
+    )
+    own = f"{address(request, half, caller.repository)}/objects/{stored.id}"
     document: dict[str, spelling.Written] = {
         "state": status.state,
         "reason": status.reason,
@@ -150,7 +176,8 @@ async def index_status(request: Request, half: RepositoryHalf) -> Response:
     return _answered(media_type, "index-status", document, half)
 
 
-async def _media(request: Request, half: RepositoryHalf, stored: StoredObject, content: StoredContent) -> Response:
+async def _media(request: Request, half: RepositoryHalf, caller: Caller, stored: StoredObject) -> Response:
+    content = _content(stored)
     headers = _headers(stored, content)
     if representations.matches(request, "if-none-match", headers["ETag"]):
         return Response(status_code=304, headers=headers)
@@ -171,15 +198,40 @@ async def _media(request: Request, half: RepositoryHalf, stored: StoredObject, c
     pieces = half.store.read(content, start, length)
     # Damage that shows at once is answered; what shows later cuts the transfer short.
     first = await half.desk.off_loop(next, pieces, b"")
-    return StreamingResponse(_pieces(half, first, pieces), status, headers)
+    if len(first) == int(headers["Content-Length"]):
+        return Response(first, status, headers)
+    return caller.stream(
+        _pieces(half, first, pieces),
+        status,
+        headers,
+        lambda cx, principals: _check_still_there(cx, caller.repository, principals, stored),
+    )
 
 
-def _may_replace(cx: Connection, repository: Repository, principals: Principals, object_id: str) -> str:
+def _check_still_there(cx: Connection, repository: Repository, principals: Principals, begun: StoredObject) -> None:
+    """Check that a download may go on. Raises UnknownObject, NotPermitted; NoContent where it has other content now."""
+    if objects.readable(cx, repository, begun.id, principals).content != begun.content:
+        raise NoContent("The object does not have this content any more.")
+
+
+async def _readable(request: Request, caller: Caller) -> StoredObject:
+    object_id = representations.identifier(request)
+    return await caller.read(lambda cx, principals: objects.readable(cx, caller.repository, object_id, principals))
+
+
+def _may_replace(
+    cx: Connection, repository: Repository, principals: Principals, object_id: str, quota: StorageQuota
+) -> tuple[str, int | None]:
+    """Say the object's name, and how many bytes its new content may have; None where no quota counts."""
     stored, permission = objects.read(cx, repository, object_id, principals)
     if permission < Permission.WRITE:
         raise NotPermitted("You may not change this object: it takes the permission Write.")
     objects.check_may_hold_content(stored.id)
-    return stored.name
+    if principals.administrator:
+        return stored.name, None
+    size = stored.content.size if stored.content else 0
+    # What is smaller than before is always taken, also from an owner who has more than they may.
+    return stored.name, max(size, usage.room(cx, stored.owner_key, quota, Amount(0, -size)))
 
 
 def _index_status(
@@ -234,7 +286,7 @@ def _wanted(request: Request, content: StoredContent, etag: str) -> tuple[int, i
     return start, end - start + 1
 
 
-async def _pieces(half: RepositoryHalf, first: bytes, rest: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _pieces(half: RepositoryHalf, first: bytes, rest: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
     """Give out pieces; the next one is read, and its digest taken, while one is on its way to the caller."""
     piece = first
     while piece:

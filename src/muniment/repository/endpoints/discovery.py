@@ -3,12 +3,17 @@
 Source: given 2.10; repository.md 7.2. The list is open without credentials, as in the field, and says names only.
 """
 
+from collections.abc import Callable
+
+from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository import atom, repositories
-from muniment.repository.endpoints import spelling
+from muniment.repository import cursors, repositories
+from muniment.repository.cursors import Listing
+from muniment.repository.endpoints import representations, spelling
 from muniment.repository.endpoints.half import RepositoryHalf, address, base_address, entered
+from muniment.repository.endpoints.representations import ListPage, Page
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.repositories import Repository
 
@@ -17,38 +22,24 @@ SEARCH_TEMPLATE = (
 )
 """What the search link's template ends in, character for character (given 2.10)."""
 
+_STRANGERS = ""
+"""Whose turn it is where nobody signs in, and whose a cursor is."""
+
 _RELATIONS = ("cabinets", "types", "acls")
 
 
 async def listing(request: Request, half: RepositoryHalf) -> Response:
-    """GET: every repository's name and address, as a feed."""
-    vendor = half.options.names.media_type
-    media_type = spelling.chosen(
-        request,
-        (f"{vendor}+json", "application/json", "application/atom+xml", "application/xml", f"{vendor}+xml"),
-    )
+    """GET: every repository's name and address, as a feed, a page of them at a time."""
+    representations.feed_type(request, half.options.names)
+    wanted = representations.page(request, half.options)
     here = f"{base_address(request, half)}/repositories"
-    kept = await half.desk.read(repositories.every)
-    feed = atom.Feed(
-        id=here,
-        title="Repositories",
-        author="Muniment",
-        updated=half.clock(),
-        page=1,
-        items_per_page=max(len(kept), half.options.items_per_page),
-        links=(atom.Link("self", here),),
-        entries=tuple(_entry(repository, address(request, half, repository)) for repository in kept),
-    )
-    if media_type.endswith("json"):
-        return Response(atom.as_json(feed, f"{vendor}+json"), headers={"Content-Type": media_type})
-    names = half.options.names
-    body = atom.as_xml(feed, names.vocab_namespace, names.relevance_namespace)
-    return Response(body, headers={"Content-Type": media_type})
+    listed = await half.desk.read_long(_STRANGERS, _listed, wanted, lambda one: address(request, half, one))
+    return representations.feed_answer(request, half, "Repositories", here, wanted, listed)
 
 
 async def repository_resource(request: Request, half: RepositoryHalf) -> Response:
     """GET: one repository and where its services are (given 2.10)."""
-    repository, _ = await entered(request, half)
+    repository = (await entered(request, half)).repository
     media_type = spelling.chosen(request, spelling.both(half.options.names))
     here, base = address(request, half, repository), half.options.names.linkrel_base
     links: list[Written] = [
@@ -66,5 +57,12 @@ async def repository_resource(request: Request, half: RepositoryHalf) -> Respons
     return Response(body, headers={"Content-Type": media_type})
 
 
-def _entry(repository: Repository, here: str) -> atom.Entry:
-    return atom.Entry(here, repository.name, "Muniment", repository.name, repository.created, here)
+def _listed(cx: Connection, wanted: Page, address_of: Callable[[Repository], str]) -> ListPage:
+    listing = Listing(0, _STRANGERS, "repositories")
+    found = repositories.page(cx, cursors.stretch(cx, listing, wanted.part))
+    following = cursors.next_cursor(cx, listing, wanted.part, [(one.name,) for one in found])
+    entries = [
+        representations.plain_entry(address_of(one), one.name, "Muniment", one.name, one.created)
+        for one in found[: wanted.part.size]
+    ]
+    return ListPage(entries, following, repositories.count(cx) if wanted.include_total else None)

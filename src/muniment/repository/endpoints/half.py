@@ -1,21 +1,28 @@
 """What every endpoint of the repository has at hand, and how each begins: who calls which repository."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote
 
+from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.db import Instant
-from muniment.repository import repositories
-from muniment.repository.acls import Principals
-from muniment.repository.callers import Callers
+from muniment.db import Busy, Instant
+from muniment.events import Event
+from muniment.repository import bearers, keys, positions, repositories
+from muniment.repository.bearers import KeyMemory
+from muniment.repository.callers import Bearer, Callers, StaleAnswer
+from muniment.repository.changes import Position
 from muniment.repository.content import ContentStore
 from muniment.repository.fulltext.index import Index
+from muniment.repository.keys import Seal
 from muniment.repository.options import RepositoryOptions
+from muniment.repository.principals import Principals
 from muniment.repository.refusals import (
     DirectoryUnavailable,
     NotOfferedYet,
@@ -26,6 +33,11 @@ from muniment.repository.refusals import (
 from muniment.repository.repositories import Repository
 from muniment.web.answers import Said, Table
 from muniment.web.decisions import Desk
+from muniment.web.places import Places
+from muniment.web.refusals import Overloaded
+from muniment.web.streams import Stream
+
+T = TypeVar("T")
 
 BELOW = "/repositories/{repository}"
 """What the path template of every address below a repository begins with, after the prefix."""
@@ -33,8 +45,17 @@ BELOW = "/repositories/{repository}"
 SEARCHES = 2
 """Searches of one process under way at one time; more would only wait for each other, and let nobody else work."""
 
-POSITION = "Muniment-Position"
-"""Header of a write's answer: the position of its change in the change log."""
+_LONG_DECISION = 0.05
+"""Seconds after which a decision has waited for other writes' locks, as on PostgreSQL: the caller is asked again."""
+
+_KNOWN_SECONDS = 1.0
+"""How long it may take until another resource guards a repository."""
+
+_TRIES = 3
+"""How often a directory elsewhere is asked for one use of a right, where that use must wait too long for its turn."""
+
+_UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
+"""How long a stream stands still while nobody can say whether its caller may have it, and how often that is asked."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +63,9 @@ class RepositoryHalf:
     """The repository as its endpoints see it; ``indexes`` opens a repository's index, ``clock`` says the time.
 
     ``searching`` is held by each search while it works off the loop. ``repositories`` are those asked for so far, by
-    name: what a row of theirs says never changes. ``links`` says until when those that this process named are kept.
+    name, each with the half's seal and the moment until which it is not asked for again. ``bearers`` remembers under
+    which keys callers' names are kept.
+    ``downloads`` and ``uploads`` say how many each caller has under way.
     """
 
     desk: Desk
@@ -52,8 +75,10 @@ class RepositoryHalf:
     indexes: Callable[[Repository], Index]
     clock: Callable[[], Instant]
     searching: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SEARCHES))
-    repositories: dict[str, Repository] = field(default_factory=dict)
-    links: dict[str, Instant] = field(default_factory=dict)
+    repositories: dict[str, tuple[Repository, Seal, float]] = field(default_factory=dict)
+    bearers: KeyMemory = field(default_factory=KeyMemory)
+    downloads: Places = field(default_factory=Places)
+    uploads: Places = field(default_factory=Places)
 
 
 Answering: TypeAlias = Callable[[Request, RepositoryHalf], Awaitable[Response]]
@@ -77,16 +102,188 @@ ENTERING: Table = {
 """How every address below a repository says what ``entered`` refuses, and what is not to be had."""
 
 
-async def entered(request: Request, half: RepositoryHalf) -> tuple[Repository, Principals]:
-    """Say which repository the address names and who calls: step 1 of every request below a repository.
+class Caller:
+    """Who calls which repository. Every decision for them is taken here, and is told only then who they are.
 
-    Raises UnknownRepository, NotSignedIn, DirectoryUnavailable.
+    So a right that ended while a body arrived, while the index was waited for or while others' work came first is not
+    used any more (decision 0018). What a decision is told of the caller never leaves it: there is no other way to it.
+    """
+
+    def __init__(
+        self, half: RepositoryHalf, repository: Repository, seal: Seal, bearer: Bearer, *, plain_positions: bool
+    ) -> None:
+        self.repository = repository
+        self._half = half
+        self._seal = seal
+        self._bearer = bearer
+        self._plain_positions = plain_positions
+        self._event: Event | None = None
+
+    def tell(self, event: Event) -> None:
+        """Let an event say what the next decisions are told of the caller, and which repository it is."""
+        self._event, event.resource = event, self.repository.name
+
+    def downloading(self) -> AbstractContextManager[None]:
+        """Hold the place of a download. Raises Overloaded when the caller has no more of them."""
+        return self._half.downloads.place(self._bearer.turn, self._half.options.max_downloads, "downloads")
+
+    def uploading(self) -> AbstractContextManager[None]:
+        """Hold the place of an upload. Raises Overloaded when the caller has no more of them."""
+        return self._half.uploads.place(self._bearer.turn, self._half.options.max_uploads, "uploads")
+
+    async def read(self, question: Callable[[Connection, Principals], T]) -> T:
+        """Ask a question of one snapshot. Raises NotSignedIn, DirectoryUnavailable, and what the question raises."""
+        return await self._used(lambda: self._half.desk.read(lambda cx: question(cx, self._principals(cx))))
+
+    async def read_long(self, question: Callable[[Connection, Principals], T]) -> T:
+        """Ask a question that may take long, off the loop; callers have turns. Raises as ``read``, and Overloaded."""
+        turn = self._bearer.turn
+        return await self._used(lambda: self._half.desk.read_long(turn, lambda cx: question(cx, self._principals(cx))))
+
+    async def write(self, decision: Callable[[Connection, Principals], T]) -> T:
+        """Take a decision in a write transaction; the caller is asked about once it has begun. Raises as ``read``."""
+
+        def decided(cx: Connection) -> T:
+            caller, began = self._bearer.principals(), time.monotonic()
+            if self._event is not None:
+                self._event.who = caller.id
+            try:
+                return decision(cx, self._proven(cx, caller))
+            finally:
+                if time.monotonic() - began > _LONG_DECISION and self._bearer.principals() != caller:
+                    raise StaleAnswer
+
+        return await self._used(lambda: self._half.desk.write(decided))
+
+    async def change(
+        self, decision: Callable[[Connection, Principals], T], position: Callable[[T], Position | None]
+    ) -> tuple[T, dict[str, str]]:
+        """Take a decision that changes an object; the headers that tell the ``position`` of the change go with it.
+
+        Raises as ``write``, and NotPermitted.
+        """
+
+        def changed(cx: Connection, principals: Principals) -> tuple[T, dict[str, str]]:
+            done = decision(cx, principals)
+            at = position(done)
+            return done, {} if at is None else {positions.HEADER: self.told(principals, at)}
+
+        return await self.write(changed)
+
+    def told(self, principals: Principals, position: Position) -> str:
+        """Spell a position of the repository as the caller asks for it. Raises NotPermitted."""
+        return positions.spell(self._seal, self.repository.id, principals, position, plain=self._plain_positions)
+
+    async def position(self, written: str) -> Position:
+        """Read a position that the caller sends. Raises Malformed, NotPermitted, and as ``read``."""
+        return await self.read(
+            lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, written)
+        )
+
+    async def search(self, work: Callable[[Principals], T]) -> T:
+        """Do work off the loop that opens its own transactions, when its turn among the searches has come.
+
+        Raises as ``read``.
+        """
+
+        async def in_turn() -> T:
+            async with self._half.searching:
+                return await self._half.desk.off_loop(lambda: work(self._principals()))
+
+        return await self._used(in_turn)
+
+    def stream(
+        self,
+        pieces: AsyncGenerator[bytes, None],
+        status: int,
+        headers: Mapping[str, str],
+        permitted: Callable[[Connection, Principals], object],
+    ) -> Response:
+        """Send pieces for as long as ``permitted`` raises nothing; it is asked anew while they go out.
+
+        A directory or a database that does not answer holds the pieces up; after 30 seconds the answer is cut off.
+        """
+        options = self._half.options
+
+        async def check() -> None:
+            loop = asyncio.get_running_loop()
+            until = loop.time() + _UNANSWERED_SECONDS
+            while True:
+                try:
+                    await self.read(permitted)
+                except (DirectoryUnavailable, Busy, Overloaded):
+                    if loop.time() > until:
+                        raise
+                    await asyncio.sleep(_RETRY_SECONDS)
+                else:
+                    return
+
+        return Stream(
+            pieces,
+            status,
+            headers,
+            check,
+            check_bytes=options.stream_check_bytes,
+            check_seconds=options.stream_check_seconds,
+        )
+
+    async def prove(self) -> None:
+        """Keep for good under which keys the caller's names are kept, before anything is asked for them.
+
+        That takes a statement the first time this process meets them, and a write the first time any does. Raises as
+        ``write``.
+        """
+        lacking = self._half.bearers.lacks(self._bearer.principals().names())
+        if not lacking:
+            return
+        known = await self._half.desk.read(bearers.bound_keys, lacking.values())
+        if unbound := {name: identity for name, identity in lacking.items() if identity not in known}:
+            made = await self._half.desk.write(bearers.bind, unbound, self._half.clock())
+            known |= {identity: made[name] for name, identity in unbound.items()}
+        self._half.bearers.keep(known)
+
+    def _principals(self, cx: Connection | None = None) -> Principals:
+        caller = self._bearer.principals()
+        names = caller.names()
+        if (keys := self._half.bearers.of(names)) is None:
+            keys = self._asked(names) if cx is None else bearers.keys(cx, names)
+        return caller.kept_under(keys)
+
+    def _proven(self, cx: Connection, caller: Principals) -> Principals:
+        names = caller.names()
+        keys = self._half.bearers.of(names)
+        return caller.kept_under(bearers.bind(cx, names, self._half.clock()) if keys is None else keys)
+
+    def _asked(self, names: Mapping[str, str]) -> dict[str, str]:
+        with self._half.desk.database.read() as cx:
+            return bearers.keys(cx, names)
+
+    async def _used(self, use: Callable[[], Awaitable[T]]) -> T:
+        for _ in range(_TRIES):
+            await self._bearer.prepare()
+            try:
+                return await use()
+            except StaleAnswer:
+                continue
+        raise Overloaded("Too much other work comes first.")
+
+
+async def entered(request: Request, half: RepositoryHalf) -> Caller:
+    """Say who calls which repository: step 1 of every request below a repository. A stranger gets no further.
+
+    Raises UnknownRepository, NotSignedIn, DirectoryUnavailable, Malformed.
     """
     name = request.path_params["repository"]
-    repository = half.repositories.get(name)
-    if repository is None:
-        repository = half.repositories[name] = await half.desk.read(repositories.named, name)
-    return repository, await half.callers.identify(request.headers.get("authorization"), repository)
+    known = half.repositories.get(name)
+    if known is None or time.monotonic() > known[2]:
+        repository, seal = await half.desk.read(lambda cx: (repositories.named(cx, name), keys.seal(cx)))
+        half.repositories[name] = known = repository, seal, time.monotonic() + _KNOWN_SECONDS
+    repository, seal, _ = known
+    bearer = await half.callers.identify(request.headers.get("authorization"), repository)
+    plain = positions.plain_wanted(request.headers.get(positions.HEADER))
+    caller = Caller(half, repository, seal, bearer, plain_positions=plain)
+    await caller.prove()
+    return caller
 
 
 def base_address(request: Request, half: RepositoryHalf) -> str:

@@ -13,13 +13,15 @@ from starlette.responses import Response
 
 from muniment.db import Instant
 from muniment.repository import atom, properties
-from muniment.repository.acls import Acl, Permission
+from muniment.repository.acls import Acl
+from muniment.repository.cursors import Part
 from muniment.repository.endpoints import spelling
-from muniment.repository.endpoints.half import POSITION, RepositoryHalf
+from muniment.repository.endpoints.half import RepositoryHalf
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.object_types import Catalogue, ObjectType
 from muniment.repository.objects import StoredObject, values
 from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.principals import Permission
 from muniment.repository.properties import PropertyDefinition, Value
 from muniment.repository.refusals import NotOfferedYet, VersionConflict
 from muniment.web import bodies
@@ -41,17 +43,20 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Which part of a list is wanted."""
+    """Which part of a list is wanted, of members of which type, and whether they are to be counted."""
 
-    number: int
-    size: int
+    part: Part
     include_total: bool
     object_type: str | None
 
-    @property
-    def offset(self) -> int:
-        """How many members come before the page."""
-        return (self.number - 1) * self.size
+
+class ListPage(msgspec.Struct, frozen=True):
+    """One page of a list: its entries, the cursor of the next one (None for the last), and how many there are in all
+    where that was asked for."""
+
+    entries: Sequence[atom.Entry]
+    following: str | None
+    total: int | None = None
 
 
 def kind_of(object_id: str) -> str:
@@ -84,8 +89,6 @@ def object_answer(
     body = spelling.answer(media_type, kind, document, names, attributes=attributes)
     etag = f'"{stored.version}-{hashlib.sha256(body).hexdigest()[:16]}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
-    if stored.position is not None:
-        headers[POSITION] = str(stored.position)
     if status == 201:
         headers["Location"] = own
     if request.method in ("GET", "HEAD") and matches(request, "if-none-match", etag):
@@ -137,8 +140,9 @@ def content_document(here: str, stored: StoredObject, names: RepositoryNames) ->
 
 def acl_document(here: str, acl: Acl, entries: Mapping[str, Permission], names: RepositoryNames) -> dict[str, Written]:
     """Describe an ACL with those of its entries that may be seen."""
-    own = f"{here}/acls/{quote(acl.name, safe='')}"
+    own = f"{here}/acls/{acl.shown_id}"
     return {
+        "id": acl.shown_id,
         "name": acl.name,
         "owner": acl.owner,
         "permitted": permitted(entries, names),
@@ -210,16 +214,22 @@ def page(request: Request, options: RepositoryOptions, *, typed: bool = False) -
     Raises Malformed, NotOfferedYet, UnknownType (only with ``typed``).
     """
     own = ("object-type",) if typed else ()
-    given = parameters(request, ("page", "items-per-page", "include-total", *own), later=_LATER)
+    given = parameters(request, ("page", "items-per-page", "include-total", "cursor", *own), later=_LATER)
     size = _number(given, "items-per-page", options.items_per_page, options.max_items_per_page)
     number = _number(given, "page", 1, 10**9)
-    if number * size > options.max_page_offset:
-        raise Malformed(f"Page {number} lies past member {options.max_page_offset}, the deepest that paging reaches.")
+    cursor = given.get("cursor")
+    if cursor is None and number * size > options.max_page_offset:
+        raise Malformed(
+            f"Page {number} lies past member {options.max_page_offset}, the deepest that a bare page number reaches: "
+            "follow 'next' from page to page."
+        )
     total = given.get("include-total", "false")
     if total not in ("true", "false"):
         raise Malformed(f"The parameter 'include-total' is true or false, not {total[:40]!r}.")
     named = given.get("object-type")
-    return Page(number, size, total == "true", spelling.type_read(named, options.names) if named else None)
+    return Page(
+        Part(number, size, cursor), total == "true", spelling.type_read(named, options.names) if named else None
+    )
 
 
 def parameters(request: Request, known: Sequence[str], later: Sequence[str] = ()) -> dict[str, str]:
@@ -234,52 +244,53 @@ def parameters(request: Request, known: Sequence[str], later: Sequence[str] = ()
 
 
 def feed_answer(
-    request: Request,
-    half: RepositoryHalf,
-    title: str,
-    own: str,
-    wanted: Page,
-    entries: Sequence[atom.Entry],
-    more: bool,
-    total: int | None,
+    request: Request, half: RepositoryHalf, title: str, own: str, wanted: Page, listed: ListPage
 ) -> Response:
     """Answer with one page of a list (repository.md 4.2)."""
     names = half.options.names
     media_type = feed_type(request, names)
-
-    def link(rel: str, number: int) -> atom.Link:
-        asked = {"items-per-page": str(wanted.size), "page": str(number)}
-        if wanted.include_total:
-            asked["include-total"] = "true"
-        if wanted.object_type:
-            asked["object-type"] = spelling.type_written(wanted.object_type, names)
-        return atom.Link(rel, f"{own}?{urlencode(asked)}")
-
-    links = [link("self", wanted.number)]
-    if more:
-        links.append(link("next", wanted.number + 1))
-    if wanted.number > 1:
-        links.append(link("previous", wanted.number - 1))
-    if more or wanted.number > 1:
-        links.append(link("first", 1))
-        if total is not None:
-            links.append(link("last", max(1, -(-total // wanted.size))))
     feed = atom.Feed(
         id=own,
         title=title,
         author="Muniment",
         updated=half.clock(),
-        page=wanted.number,
-        items_per_page=wanted.size,
-        links=tuple(links),
-        entries=tuple(entries),
-        total=total,
+        page=wanted.part.number,
+        items_per_page=wanted.part.size,
+        links=tuple(_page_links(own, wanted, listed, half.options)),
+        entries=tuple(listed.entries),
+        total=listed.total,
     )
     if media_type.endswith("json"):
         body = atom.as_json(feed, spelling.both(names)[0])
     else:
         body = atom.as_xml(feed, names.vocab_namespace, names.relevance_namespace)
     return Response(body, headers={"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept"})
+
+
+def _page_links(own: str, wanted: Page, listed: ListPage, options: RepositoryOptions) -> list[atom.Link]:
+    """Link to this page and to others. Only ``next`` has a cursor; what a bare number does not reach is left out."""
+    part, total, reach = wanted.part, listed.total, options.max_page_offset // wanted.part.size
+
+    def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:
+        asked = {"items-per-page": str(part.size), "page": str(number)}
+        if wanted.include_total:
+            asked["include-total"] = "true"
+        if wanted.object_type:
+            asked["object-type"] = spelling.type_written(wanted.object_type, options.names)
+        if cursor is not None:
+            asked["cursor"] = cursor
+        return atom.Link(rel, f"{own}?{urlencode(asked)}")
+
+    links = [link("self", part.number, part.cursor)]
+    if listed.following is not None:
+        links.append(link("next", part.number + 1, listed.following))
+    if 1 < part.number <= reach + 1:
+        links.append(link("previous", part.number - 1))
+    if listed.following is not None or part.number > 1:
+        links.append(link("first", 1))
+        if total is not None and (last := max(1, -(-total // part.size))) <= reach:
+            links.append(link("last", last))
+    return links
 
 
 def feed_type(request: Request, names: RepositoryNames) -> str:

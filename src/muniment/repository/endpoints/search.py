@@ -11,17 +11,18 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muniment import events
 from muniment.db import SECOND
-from muniment.repository import atom, feed, links
-from muniment.repository.acls import Principals, accessor_key
+from muniment.repository import atom, feed, links, positions
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Limits, Query
 from muniment.repository.changes import Position
 from muniment.repository.endpoints import spelling
-from muniment.repository.endpoints.half import POSITION, RepositoryHalf, address, entered
+from muniment.repository.endpoints.half import Caller, RepositoryHalf, address, entered
 from muniment.repository.feed import FeedPage, Question
 from muniment.repository.fulltext.index import Index
 from muniment.repository.options import RepositoryOptions
+from muniment.repository.principals import Principals
 from muniment.repository.refusals import IndexBehind, NotOfferedYet
 from muniment.repository.repositories import Repository
 from muniment.web import bodies
@@ -41,7 +42,6 @@ _NOT_YET = (
 )
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
-_LINKS_REMEMBERED = 10_000
 
 _query_encoder = msgspec.json.Encoder()
 _query_decoder = msgspec.json.Decoder(Query)
@@ -53,7 +53,7 @@ class _Asked(msgspec.Struct, frozen=True):
     page: int
     items_per_page: int
     include_total: bool
-    wait_for: Position | None
+    wait_for: str | None
     media_type: str
     repeated: dict[str, str]
     document: bytes | None = None
@@ -61,33 +61,37 @@ class _Asked(msgspec.Struct, frozen=True):
 
 async def by_keywords(request: Request, half: RepositoryHalf) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
-    repository, principals = await entered(request, half)
+    caller = await entered(request, half)
     asked = _asked(request, half.options, ("q", "object-type", "link"))
-    return await _answer(request, half, repository, principals, asked)
+    return await _answer(request, half, caller, asked)
 
 
+@events.tells()
 async def by_document(request: Request, half: RepositoryHalf) -> Response:
     """POST: a query document in XML (given 2.8)."""
-    repository, principals = await entered(request, half)
+    caller = await entered(request, half)
     asked = _asked(request, half.options, ())
     names = half.options.names
     if bodies.media_type(request) not in ("application/xml", "text/xml", f"{names.media_type}+xml"):
         raise UnsupportedMediaType("The query document must be application/xml.")
     bodies.check_encoding(request)
     document = await bodies.raw(request, half.options.max_metadata_bytes)
-    return await _answer(request, half, repository, principals, msgspec.structs.replace(asked, document=document))
+    return await _answer(request, half, caller, msgspec.structs.replace(asked, document=document))
 
 
-async def _answer(
-    request: Request, half: RepositoryHalf, repository: Repository, principals: Principals, asked: _Asked
-) -> Response:
+async def _answer(request: Request, half: RepositoryHalf, caller: Caller, asked: _Asked) -> Response:
+    repository = caller.repository
     index = half.indexes(repository)
-    if asked.wait_for is not None:
-        await _reached(half, index, asked.wait_for)
+    if asked.wait_for:
+        await _reached(half, index, await caller.position(asked.wait_for))
     here = address(request, half, repository)
-    async with half.searching:
-        body, position = await half.desk.off_loop(_page, half, index, repository, principals, asked, here)
-    return Response(body, headers={"Content-Type": asked.media_type, POSITION: str(position)})
+
+    def answered(principals: Principals) -> tuple[bytes, str]:
+        body, position = _page(half, index, repository, principals, asked, here)
+        return body, caller.told(principals, position)
+
+    body, told = await caller.search(answered)
+    return Response(body, headers={"Content-Type": asked.media_type, positions.HEADER: told})
 
 
 def _page(
@@ -102,11 +106,14 @@ def _page(
         principals,
         Question(query, asked.page, asked.items_per_page, asked.include_total),
         half.options.max_page_offset,
+        half.options.max_pending_changes,
     )
-    repeated = asked.repeated
-    if kept is not None and (page.more or page.page > 1):
-        repeated = {"link": _keep(half, repository, principals, kept), **repeated}
-    written = _feed(page, repeated, here, half)
+    repeated, others = asked.repeated, page.more or page.page > 1
+    if kept is not None:
+        # A page that was asked for and does not exist is no reason to keep anything.
+        others = page.more or (page.page > 1 and bool(page.found))
+        repeated = {"link": _keep(half, repository, principals, kept), **repeated} if others else repeated
+    written = _feed(page, repeated, here, half, others=others)
     names = half.options.names
     if asked.media_type.endswith("json"):
         return atom.as_json(written, f"{names.media_type}+json"), page.position
@@ -124,7 +131,7 @@ def _query(
         return query, _query_encoder.encode(query)
     link = asked.repeated.get("link")
     if link is not None:
-        caller = accessor_key(principals.id)
+        caller = principals.key
         with half.desk.database.read() as cx:
             return _query_decoder.decode(links.follow(cx, repository.id, link, caller, half.clock())), None
     text = asked.repeated.get("q", "")
@@ -136,23 +143,18 @@ def _query(
 
 
 def _keep(half: RepositoryHalf, repository: Repository, principals: Principals, document: bytes) -> str:
-    caller, now, seconds = accessor_key(principals.id), half.clock(), half.options.link_seconds
-    link, until = links.name(repository.id, caller, document), now + seconds * SECOND // 2
-    if half.links.get(link, now) >= until:
-        return link
+    caller, now, seconds = principals.key, half.clock(), half.options.link_seconds
+    link = links.name(repository.id, caller, document)
     with half.desk.database.read() as cx:
         kept = links.kept_until(cx, link)
-    if kept < until:
+    if kept < now + seconds * SECOND // 2:
+        quota = links.SearchQuota(half.options.kept_queries, half.options.kept_query_bytes)
         with half.desk.database.begin() as cx:
-            links.keep(cx, repository.id, caller, document, seconds, now)
-        kept = now + seconds * SECOND
-    if len(half.links) >= _LINKS_REMEMBERED:
-        half.links.clear()
-    half.links[link] = kept
+            links.keep(cx, repository.id, caller, document, seconds, quota, now)
     return link
 
 
-def _feed(page: FeedPage, repeated: Mapping[str, str], here: str, half: RepositoryHalf) -> atom.Feed:
+def _feed(page: FeedPage, repeated: Mapping[str, str], here: str, half: RepositoryHalf, *, others: bool) -> atom.Feed:
     service = f"{here}/search"
 
     def link(rel: str, number: int) -> atom.Link:
@@ -162,9 +164,9 @@ def _feed(page: FeedPage, repeated: Mapping[str, str], here: str, half: Reposito
     shown = [link("self", page.page)]
     if page.more:
         shown.append(link("next", page.page + 1))
-    if page.page > 1:
+    if others and page.page > 1:
         shown.append(link("previous", page.page - 1))
-    if page.more or page.page > 1:
+    if others:
         shown.append(link("first", 1))
         if page.total is not None:
             shown.append(link("last", max(1, -(-page.total // page.items_per_page))))
@@ -208,7 +210,7 @@ def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -
         page=_number(parameters, "page", 1, None),
         items_per_page=_number(parameters, "items-per-page", options.items_per_page, options.max_items_per_page),
         include_total=_true(parameters, "include-total"),
-        wait_for=_position(parameters),
+        wait_for=parameters.get("wait-for"),
         media_type=_feed_type(request, options),
         repeated=repeated,
     )
@@ -239,24 +241,13 @@ def _true(parameters: Mapping[str, str], name: str) -> bool:
     return written == "true"
 
 
-def _position(parameters: Mapping[str, str]) -> Position | None:
-    written = parameters.get("wait-for")
-    if not written:
-        return None
-    try:
-        return Position.parse(written)
-    except ValueError as error:
-        raise Malformed(f"The parameter 'wait-for' must be a position, as {POSITION} states it.") from error
-
-
 async def _reached(half: RepositoryHalf, index: Index, wanted: Position) -> None:
     """Wait until the index is true to the position. Raises IndexBehind after 5 seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _WAIT_SECONDS
     while True:
-        reached = await half.desk.off_loop(lambda: index.snapshot().position)
-        if reached >= wanted:
+        if await half.desk.off_loop(lambda: index.snapshot().position) >= wanted:
             return
         if loop.time() > deadline:
-            raise IndexBehind(f"The index has reached position {reached}, not yet {wanted}.")
+            raise IndexBehind("The index has not reached the position yet: try again in a moment.")
         await asyncio.sleep(_POLL_SECONDS)

@@ -13,10 +13,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository import acls
 from muniment.repository.aql import as_xml
 from muniment.repository.object_types import BUILT_IN_NAMES, SYSTEM_PROPERTIES
 from muniment.repository.options import RepositoryNames
+from muniment.repository.principals import OWNER, WORLD
 from muniment.web.answers import Said, Shape
 from muniment.web.refusals import NotAcceptable
 
@@ -65,12 +65,12 @@ def property_written(name: str, names: RepositoryNames) -> str:
 def accessor_read(accessor: str, names: RepositoryNames) -> str:
     """Translate an accessor on the wire: the owner and the world bear the prefix of the built-in types."""
     bare = accessor.removeprefix(names.type_prefix)
-    return bare if bare in (acls.OWNER, acls.WORLD) else accessor
+    return bare if bare in (OWNER, WORLD) else accessor
 
 
 def accessor_written(accessor: str, names: RepositoryNames) -> str:
     """Spell an accessor for the wire."""
-    return names.type_prefix + accessor if accessor in (acls.OWNER, acls.WORLD) else accessor
+    return names.type_prefix + accessor if accessor in (OWNER, WORLD) else accessor
 
 
 def segment(text: str) -> str:

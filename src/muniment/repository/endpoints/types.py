@@ -1,12 +1,18 @@
 """The object types of a repository, with their properties. Source: repository.md 8.8."""
 
+from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository import object_types
+from muniment.repository import cursors, object_types
+from muniment.repository.cursors import Listing
 from muniment.repository.endpoints import representations, spelling
 from muniment.repository.endpoints.half import BELOW, ENTERING, Address, RepositoryHalf, address, entered
+from muniment.repository.endpoints.representations import ListPage, Page
+from muniment.repository.options import RepositoryNames
+from muniment.repository.principals import Principals
 from muniment.repository.refusals import UnknownType
+from muniment.repository.repositories import Repository
 from muniment.web.answers import Said, Table
 
 TABLE: Table = {**ENTERING, UnknownType: Said(404, "E_UNKNOWN_TYPE")}
@@ -14,35 +20,43 @@ TABLE: Table = {**ENTERING, UnknownType: Said(404, "E_UNKNOWN_TYPE")}
 
 async def listed(request: Request, half: RepositoryHalf) -> Response:
     """GET types: a feed of all of them."""
-    repository, _ = await entered(request, half)
+    caller = await entered(request, half)
+    repository = caller.repository
     names = half.options.names
     representations.feed_type(request, names)
     wanted = representations.page(request, half.options, typed=True)
-    catalogue = await half.desk.read(object_types.catalogue, repository.id)
-    below = catalogue.with_subtypes([wanted.object_type]) if wanted.object_type else None
     own = f"{address(request, half, repository)}/types"
-    entries = []
-    for kind in catalogue.types():
-        if below is None or kind.name in below:
-            name = spelling.type_written(kind.name, names)
-            parent = spelling.type_written(kind.parent, names) if kind.parent else ""
-            entries.append(representations.plain_entry(f"{own}/{name}", name, "Muniment", parent, repository.created))
-    shown = entries[wanted.offset : wanted.offset + wanted.size]
-    more = len(entries) > wanted.offset + wanted.size
-    total = len(entries) if wanted.include_total else None
-    return representations.feed_answer(request, half, "Types", own, wanted, shown, more, total)
+    listed = await caller.read_long(lambda cx, principals: _listed(cx, repository, principals, wanted, own, names))
+    return representations.feed_answer(request, half, "Types", own, wanted, listed)
 
 
 async def read(request: Request, half: RepositoryHalf) -> Response:
     """GET types/{name}."""
-    repository, _ = await entered(request, half)
+    caller = await entered(request, half)
+    repository = caller.repository
     names = half.options.names
     media_type = spelling.chosen(request, spelling.both(names))
-    catalogue = await half.desk.read(object_types.catalogue, repository.id)
+    catalogue = await caller.read(lambda cx, _: object_types.catalogue(cx, repository.id))
     kind = catalogue.get(spelling.type_read(request.path_params["name"], names))
     document = representations.type_document(address(request, half, repository), kind, catalogue, names)
     headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
     return Response(spelling.answer(media_type, "type", document, names), headers=headers)
+
+
+def _listed(
+    cx: Connection, repository: Repository, principals: Principals, wanted: Page, own: str, names: RepositoryNames
+) -> ListPage:
+    root = wanted.object_type
+    listing = Listing(repository.id, principals.key, f"types {root or ''}")
+    found = object_types.page(cx, repository.id, root, cursors.stretch(cx, listing, wanted.part))
+    following = cursors.next_cursor(cx, listing, wanted.part, [object_types.place(kind) for kind in found])
+    entries = []
+    for kind in found[: wanted.part.size]:
+        name = spelling.type_written(kind.name, names)
+        parent = spelling.type_written(kind.parent, names) if kind.parent else ""
+        entries.append(representations.plain_entry(f"{own}/{name}", name, "Muniment", parent, repository.created))
+    total = object_types.count(cx, repository.id, root) if wanted.include_total else None
+    return ListPage(entries, following, total)
 
 
 ADDRESSES: tuple[Address, ...] = (

@@ -14,6 +14,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
+from muniment.repository import usage
 from muniment.repository.content import PIECE, StoredContent
 from muniment.repository.endpoints import descriptions
 from muniment.repository.endpoints.descriptions import Metadata
@@ -21,10 +22,14 @@ from muniment.repository.endpoints.half import RepositoryHalf
 from muniment.repository.extraction import plain
 from muniment.repository.refusals import NotOfferedYet
 from muniment.repository.text import Found
+from muniment.repository.usage import StorageQuota
 from muniment.web import bodies
 from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
 
 MULTIPART = ("multipart/form-data", "multipart/mixed")
+
+_AROUND = 65_536
+"""Bytes around and between the parts of a multipart body."""
 
 _TOKEN = r"[A-Za-z0-9!#$&^_.+-]{1,120}"  # noqa: S105 - a token of RFC 9110's grammar
 _MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(;\s*charset={_TOKEN})?")
@@ -47,10 +52,14 @@ class Upload(msgspec.Struct, frozen=True):
     media_type: str
 
 
-async def raw_content(request: Request, half: RepositoryHalf) -> Received:
-    """Keep a body as it comes. Raises UnsupportedMediaType, TooLarge; then, as when it ends early, nothing is kept."""
+async def raw_content(request: Request, half: RepositoryHalf, room: int | None) -> Received:
+    """Keep a body as it comes. ``room`` is how many bytes may still be kept, None where that does not count.
+
+    Raises UnsupportedMediaType, TooLarge, QuotaExceeded; then, as when it ends early, nothing is kept.
+    """
     bodies.check_encoding(request)
-    keeping = _Keeping(half)
+    _check_declared(request, half, room, 0)
+    keeping = _Keeping(half, room)
     try:
         async for piece in bodies.pieces(request, half.options.max_content_bytes):
             await keeping.take(piece)
@@ -60,13 +69,15 @@ async def raw_content(request: Request, half: RepositoryHalf) -> Received:
         raise
 
 
-async def multipart(request: Request, half: RepositoryHalf) -> Upload:
-    """Receive metadata and content in parts, in this order unless their types say otherwise.
+async def multipart(request: Request, half: RepositoryHalf, room: int | None) -> Upload:
+    """Receive metadata and content in parts, in this order unless their types say otherwise. ``room`` is as above.
 
-    Raises Malformed, TooLarge, UnsupportedMediaType, NotOfferedYet (more than one content); then nothing is kept.
+    Raises Malformed, TooLarge, UnsupportedMediaType, NotOfferedYet (more than one content), QuotaExceeded; then nothing
+    is kept.
     """
     bodies.check_encoding(request)
-    receiving = _Receiving(half)
+    _check_declared(request, half, room, half.options.max_metadata_bytes + _AROUND)
+    receiving = _Receiving(half, room)
     try:
         return await receiving.upload(request)
     except BaseException:
@@ -94,11 +105,25 @@ def servable(media_type: str) -> str:
     return media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
 
 
+def upload_quota(half: RepositoryHalf) -> StorageQuota:
+    """Say how much one user may own, as it is set."""
+    return StorageQuota(half.options.max_objects, half.options.max_stored_bytes)
+
+
+def _check_declared(request: Request, half: RepositoryHalf, room: int | None, around: int) -> None:
+    """Raise QuotaExceeded before anything is read, where the body says that it is too large for the room there is."""
+    declared = request.headers.get("content-length", "")
+    told = declared.isascii() and declared.isdecimal() and len(declared) <= 18
+    if room is not None and told and int(declared) - around > room:
+        raise usage.too_much(upload_quota(half))
+
+
 class _Keeping:
     """Content on its way into the store: what has arrived is written, and its digest taken, while more arrives."""
 
-    def __init__(self, half: RepositoryHalf) -> None:
+    def __init__(self, half: RepositoryHalf, room: int | None) -> None:
         self._half = half
+        self._room = room
         self._writer = half.store.writer()
         self._arrived: list[bytes] = []
         self._size = 0
@@ -107,6 +132,10 @@ class _Keeping:
 
     async def take(self, data: bytes) -> None:
         """Take the next bytes; waits when the disk does not keep up, so that no more than two pieces are held."""
+        if self._room is not None:
+            self._room -= len(data)
+            if self._room < 0:
+                raise usage.too_much(upload_quota(self._half))
         self._arrived.append(data)
         self._size += len(data)
         if self._size >= PIECE:
@@ -148,8 +177,9 @@ def _heeded(writing: "asyncio.Task[None]") -> None:
 class _Receiving:
     """A multipart body on its way in."""
 
-    def __init__(self, half: RepositoryHalf) -> None:
+    def __init__(self, half: RepositoryHalf, room: int | None) -> None:
         self._half = half
+        self._room = room
         self._content: _Keeping | None = None
         self._size = 0
         self._metadata: list[bytes] | None = None
@@ -164,7 +194,7 @@ class _Receiving:
         if not 1 <= len(boundary) <= 70:
             raise Malformed("The Content-Type of a multipart body needs a boundary of 1 to 70 characters.")
         parts = _Parts(boundary)
-        limit = options.max_content_bytes + options.max_metadata_bytes + 65_536
+        limit = options.max_content_bytes + options.max_metadata_bytes + _AROUND
         async for piece in bodies.pieces(request, limit):
             for event, data in parts.read(piece):
                 if isinstance(data, Mapping):
@@ -192,7 +222,7 @@ class _Receiving:
         if self._metadata is None and (descriptions.is_one(kind) or (first and kind in _PLAIN)):
             self._metadata, self._metadata_type, self._into = [], kind, "metadata"
         elif self._content is None:
-            self._content, self._media_type, self._into = _Keeping(self._half), stated, "content"
+            self._content, self._media_type, self._into = _Keeping(self._half, self._room), stated, "content"
         else:
             raise NotOfferedYet("More than one content of an object is not offered yet.")
         self._size = 0

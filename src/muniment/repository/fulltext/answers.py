@@ -77,7 +77,8 @@ class EmbeddedSnapshot:
                 if document.get_first(fields.KEY) != fields.POSITION:
                     source = fields.read_source(document)
                     text = fields.read_text(document)
-                    yield Document(source.key, source.type, source.acl, source.owner, source.values, text)
+                    owner = fields.owner_key(source)
+                    yield Document(source.key, source.type, source.acl, owner, source.values, text, source.ids)
             if len(hits) < _EVERY_BATCH:
                 return
             seen += len(hits)
@@ -196,7 +197,7 @@ def spelled(leaf: Leaf) -> str:
 
 
 def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, named: Sequence[Leaf]) -> str | None:
-    found = (finder.excerpt(normal(value), named) for _, value in keyword_values(source.values))
+    found = (finder.excerpt(normal(value), named) for _, value in keyword_values(source.values, source.ids))
     return next((excerpt for excerpt in found if excerpt is not None), None)
 
 

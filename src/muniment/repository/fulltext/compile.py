@@ -1,8 +1,10 @@
 """From the query tree to a query of the embedded index.
 
 Never used here, because silently incomplete or wrong: phrase-prefix queries, and the query parser for strings. A
-prefix is the zero-distance fuzzy prefix query; a range of strings is a regular expression over the term dictionary,
-which reads only the terms within it; a range of numbers goes through the parser, with integers alone.
+prefix is the zero-distance fuzzy prefix query; behind other words it is the last part of a phrase of regular
+expressions, which the engine refuses when more than 16,384 words begin so, instead of leaving some out. A range of
+strings is a regular expression over the term dictionary, which reads only the terms within it; a range of numbers goes
+through the parser, with integers alone.
 """
 
 import math
@@ -12,9 +14,9 @@ from collections.abc import Collection, Iterator, Sequence
 import tantivy
 from tantivy import Occur, Query
 
-from muniment.repository.acls import accessor_key
 from muniment.repository.aql.tree import (
     Both,
+    Carries,
     Either,
     Expression,
     ExpressionSet,
@@ -22,6 +24,7 @@ from muniment.repository.aql.tree import (
     Keywords,
     Phrase,
     Property,
+    PropertyList,
     PropertyRange,
     Term,
     Value,
@@ -105,12 +108,7 @@ class Compiler:
             return self._words(words, self._analyser.exact(leaf.text))
         if not leaf.prefix:
             return self._words(stems, self._analyser.stemmed(leaf.text))
-        wanted = self._analyser.exact(leaf.text)
-        if not wanted:
-            return Query.empty_query()
-        parts = [(Occur.Must, self._word(words, word)) for _, word in wanted[:-1]]
-        parts.append((Occur.Must, Query.fuzzy_term_query(self._schema, words, wanted[-1][1], 0, True, True)))
-        return Query.boolean_query(parts)
+        return self._beginning(words, self._analyser.exact(leaf.text))
 
     def _only_browsable(self, visible: Visible) -> Query:
         granted = self._acls(visible.browse_acls - visible.read_acls)
@@ -128,7 +126,7 @@ class Compiler:
         return self._terms(fields.ACL, [str(acl) for acl in acls])
 
     def _owner(self, visible: Visible) -> list[Query]:
-        return [self._term(fields.OWNER, accessor_key(visible.owner))] if visible.owner else []
+        return [self._term(fields.OWNER, visible.owner)] if visible.owner else []
 
     def _as_decided(self, visible: Visible, seen: Query, decided: frozenset[str]) -> Query:
         """Put what the database knows over what the index says; the position's own document is nobody's to see."""
@@ -147,6 +145,8 @@ class Compiler:
             return _all_of(parts) if expression.operator == "AND" else _any_of(parts)
         if isinstance(expression, Fulltext):
             return Query.empty_query() if expression.keywords is None else self._keywords(expression.keywords, content)
+        if isinstance(expression, Carries):
+            return _silent(self._acls(frozenset(expression.acls)))
         return _silent(self._property(expression))
 
     def _keywords(self, keywords: Keywords, content: bool) -> Query:
@@ -171,6 +171,19 @@ class Compiler:
         first = words[0][0]
         return Query.phrase_query(self._schema, field, [(place - first, word) for place, word in words])
 
+    def _beginning(self, field: str, words: list[tuple[int, str]]) -> Query:
+        """Ask for words one after the other, the last one as a beginning."""
+        if not words:
+            return Query.empty_query()
+        parts = [(Occur.Must, self._word(field, word)) for _, word in words[:-1]]
+        parts.append((Occur.Must, Query.fuzzy_term_query(self._schema, field, words[-1][1], 0, True, True)))
+        if len(words) > 1:
+            first = words[0][0]
+            joined: list[str | tuple[int, str]] = [(place - first, _exactly(word)) for place, word in words[:-1]]
+            joined.append((words[-1][0] - first, _exactly(words[-1][1]) + ".*"))
+            parts.append((Occur.Must, _silent(Query.regex_phrase_query(self._schema, field, joined))))
+        return Query.boolean_query(parts)
+
     def _word(self, field: str, word: str) -> Query:
         query = Query.term_query(self._schema, field, word, "freq")
         if self._statistics is None or (field, word) not in self._statistics.document_frequency:
@@ -179,8 +192,7 @@ class Compiler:
         own = _idf(self._searcher.doc_freq(field, word), self._searcher.num_docs)
         return Query.boost_query(query, visible / own)
 
-    def _property(self, expression: Expression) -> Query:
-        assert not isinstance(expression, ExpressionSet | Fulltext)  # noqa: S101 - told apart by the caller
+    def _property(self, expression: Property | PropertyList | PropertyRange) -> Query:
         if not _NAME.fullmatch(expression.name):
             raise BadQuery(f"There is no property {expression.name[:100]!r}.")
         if isinstance(expression, Property):

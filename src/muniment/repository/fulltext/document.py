@@ -1,6 +1,7 @@
 """An object as the index keeps it."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 import msgspec
@@ -21,8 +22,8 @@ class Stored(Protocol):
         """The object's own type, in neutral spelling."""
 
     @property
-    def owner(self) -> str:
-        """The owner, ``name@partition``."""
+    def owner_key(self) -> str:
+        """What the owner's objects are stored under."""
 
     @property
     def acl_id(self) -> int:
@@ -32,8 +33,9 @@ class Stored(Protocol):
 class Document(msgspec.Struct, frozen=True):
     """One object: what it is found by, who may find it, and what it says.
 
-    ``values`` holds every searchable property in neutral spelling; a double is a float, a date an instant. ``text`` is
-    in the form that is split into words (``analysis.normal``).
+    ``owner`` is the key that the owner's objects are stored under. ``values`` holds every searchable property in
+    neutral spelling; a double is a float, a date an instant. ``text`` is in the form that is split into words
+    (``analysis.normal``). ``ids`` names the values that are ids, not words: keywords do not look at them.
     """
 
     key: str
@@ -42,13 +44,21 @@ class Document(msgspec.Struct, frozen=True):
     owner: str
     values: dict[str, tuple[Value, ...]]
     text: str
+    ids: tuple[str, ...] = ()
 
 
-def document(stored: Stored, values: Mapping[str, Sequence[Value]], text: str) -> Document:
-    """Make the document of an object from its row, its searchable values and the text of its content."""
+def document(
+    stored: Stored, values: Mapping[str, Sequence[Value]], text: str, ids: AbstractSet[str] = frozenset()
+) -> Document:
+    """Make the document of an object from its row, its searchable values and the text of its content.
+
+    ``ids`` names the custom properties of kind id, whether the object has them or not.
+    """
     kept = {
         name: tuple(whole(value) if isinstance(value, str) else value for value in several)
         for name, several in values.items()
         if several
     }
-    return Document(stored.id, stored.type, stored.acl_id, stored.owner, kept, normal(text))
+    return Document(
+        stored.id, stored.type, stored.acl_id, stored.owner_key, kept, normal(text), tuple(sorted(ids & kept.keys()))
+    )

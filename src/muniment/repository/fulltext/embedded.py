@@ -13,7 +13,7 @@ from muniment.repository.fulltext import failures, fields
 from muniment.repository.fulltext.analysis import Analyser
 from muniment.repository.fulltext.answers import EmbeddedSnapshot
 from muniment.repository.fulltext.document import Document
-from muniment.repository.fulltext.index import Snapshot
+from muniment.repository.fulltext.index import OtherFormat, Snapshot
 from muniment.repository.refusals import IndexUnavailable
 
 _ABOUT = "muniment.json"
@@ -61,18 +61,25 @@ class Embedded:
                 "The repository has no index yet: the index agent has not been started."
             ) from missing
         if self._index is None or place != self._place:
-            self._index, self._snapshot = _opened(self._folder, self._analyser), None
+            self._index, self._snapshot = self._readable(), None
         elif commit != self._commit:
             self._index.reload()
             self._snapshot = None
         self._place, self._commit = place, commit
         return self._index
 
+    def _readable(self) -> tantivy.Index:
+        try:
+            return _opened(self._folder, self._analyser, fields.READABLE)
+        except OtherFormat as error:
+            raise IndexUnavailable(f"{error} The index agent makes a new one.") from error
+
 
 class EmbeddedWriter:
     """An index folder, open for writing; made when there is none.
 
-    Raises IndexUnavailable when another process is writing to it, or when it is of another language or format.
+    Raises IndexUnavailable when another process is writing to it or it is of another language, OtherFormat when it is
+    of another format.
     """
 
     def __init__(self, folder: Path, language: str = "English") -> None:
@@ -82,7 +89,7 @@ class EmbeddedWriter:
         with failures.refused("the index could not be opened for writing"):
             _prepare(folder, self._schema, language)
             # Not kept: what can be read of it now, merges will have replaced, and it would hold on to those files.
-            index = _opened(folder, self._analyser)
+            index = _opened(folder, self._analyser, {fields.FORMAT})
             self._writer: tantivy.IndexWriter | None = index.writer(_HEAP, 1)
             self._begin()
             self._position = fields.read_position(index.searcher(), self._schema)
@@ -135,15 +142,17 @@ class EmbeddedWriter:
         return self._writer
 
 
-def _opened(folder: Path, analyser: Analyser) -> tantivy.Index:
+def _opened(folder: Path, analyser: Analyser, formats: Collection[int]) -> tantivy.Index:
     try:
         about = msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
     except (FileNotFoundError, msgspec.DecodeError) as error:
         raise IndexUnavailable("The repository's index is not whole: run 'muniment index rebuild'.") from error
-    if about != _About(fields.FORMAT, analyser.language):
+    if about.format not in formats:
+        raise OtherFormat(f"The repository's index is of format {about.format}, made by another release.")
+    if about.language != analyser.language:
         raise IndexUnavailable(
-            f"The repository's index was made for {about.language} (format {about.format}), the settings ask for "
-            f"{analyser.language} (format {fields.FORMAT}): run 'muniment index rebuild'."
+            f"The repository's index was made for {about.language}, the settings ask for {analyser.language}: "
+            "run 'muniment index rebuild'."
         )
     index = tantivy.Index.open(str(folder))
     index.config_reader("manual")

@@ -119,9 +119,6 @@ class _Wanted:
         if not self.words:
             return
         exact = analyser.spans(text, stemmed=False)
-        if self.prefix:
-            self.words = self.words[-1:]
-            exact = exact[-1:]
         self.beginning = exact[0].word
         if self.stemmed:
             pairs = zip(self.beginning, self.words[0][1], strict=False)
@@ -137,7 +134,9 @@ class _Wanted:
         if at >= len(spans):
             return False
         first, start = self.words[0][0], spans[at].place
-        if self.prefix:
-            return spans[at].word.startswith(self.words[0][1])
         here = {span.place: span.word for span in spans[at : at + self.words[-1][0] - first + 1]}
-        return all(here.get(start + place - first) == word for place, word in self.words)
+        *whole, (last, end) = self.words
+        if not all(here.get(start + place - first) == word for place, word in whole):
+            return False
+        word = here.get(start + last - first, "")
+        return word.startswith(end) if self.prefix else word == end

@@ -8,19 +8,25 @@ from pathlib import Path
 
 import structlog
 
-from muniment.repository.refusals import IndexUnavailable
+from muniment.repository.refusals import BadQuery, IndexUnavailable
 
 _ROOM = 64 << 20
+_TOO_MANY = "exceeded max expansions"
 
 log = structlog.get_logger("muniment.repository.fulltext")
 
 
 @contextmanager
 def refused(what: str) -> Iterator[None]:
-    """Turn the engine's failures into IndexUnavailable, its panics too, which are no Exceptions."""
+    """Turn the engine's failures into IndexUnavailable, its panics too, which are no Exceptions.
+
+    Raises BadQuery for the one failure that the query is to blame for.
+    """
     try:
         yield
     except (ValueError, OSError) as error:
+        if _TOO_MANY in str(error):
+            raise BadQuery("Too many words begin with the last part of a joined word: write more of it.") from error
         log.exception("index engine failed", what=what)
         raise IndexUnavailable(f"The search index is not available: {what}.") from error
     except BaseException as error:

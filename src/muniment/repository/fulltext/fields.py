@@ -11,15 +11,18 @@ import struct
 import msgspec
 import tantivy
 
-from muniment.repository.acls import accessor_key
 from muniment.repository.aql.tree import Value
 from muniment.repository.aql.values import fold, keyword_values
 from muniment.repository.changes import START, Position
 from muniment.repository.fulltext.analysis import Analyser, normal
 from muniment.repository.fulltext.document import Document
+from muniment.repository.principals import accessor_key
 
-FORMAT = 1
-"""Raised with every change of the fields; an index of another format has to be rebuilt."""
+FORMAT = 2
+"""Raised with every change of the fields or of what fills them; an index of another format is rebuilt by the agent."""
+
+READABLE = frozenset({1, FORMAT})
+"""Formats that searches go on in until the rebuild is done: 1 has the same fields, and words of ids in the metadata."""
 
 KEY, NUMBER, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "number", "source", "type", "acl", "owner", "properties"
 METADATA, METADATA_EXACT, CONTENT, CONTENT_EXACT = "metadata", "metadata_exact", "content", "content_exact"
@@ -31,7 +34,7 @@ MARKER = "="
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
-class Source(msgspec.Struct, frozen=True):
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     """What of a document is stored beside its text, to be read back."""
 
     key: str
@@ -39,6 +42,7 @@ class Source(msgspec.Struct, frozen=True):
     acl: int
     owner: str
     values: dict[str, tuple[Value, ...]]
+    ids: tuple[str, ...] = ()
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -77,8 +81,8 @@ def register(index: tantivy.Index, analyser: Analyser) -> None:
 
 def filled(document: Document, of: tantivy.Schema) -> tantivy.Document:
     """Write a document into the fields."""
-    metadata = [normal(value) for _, value in keyword_values(document.values)]
-    source = Source(document.key, document.type, document.acl, document.owner, document.values)
+    metadata = [normal(value) for _, value in keyword_values(document.values, document.ids)]
+    source = Source(document.key, document.type, document.acl, document.owner, document.values, document.ids)
     return tantivy.Document.from_dict(
         {
             KEY: document.key,
@@ -86,7 +90,7 @@ def filled(document: Document, of: tantivy.Schema) -> tantivy.Document:
             SOURCE: _encoder.encode(source),
             TYPE: document.type,
             ACL: str(document.acl),
-            OWNER: accessor_key(document.owner),
+            OWNER: document.owner,
             PROPERTIES: _by_kind(document.values),
             METADATA: metadata,
             METADATA_EXACT: metadata,
@@ -123,6 +127,11 @@ def read_kept(stored: tantivy.Document) -> Kept:
 def read_source(stored: tantivy.Document) -> Source:
     """Read back what was stored beside the text."""
     return _decoder.decode(bytes(stored[SOURCE][0]))
+
+
+def owner_key(source: Source) -> str:
+    """Say what the owner's objects are stored under; an index of an earlier release holds the owner as shown."""
+    return accessor_key(source.owner)
 
 
 def read_text(stored: tantivy.Document) -> str:

@@ -9,10 +9,10 @@ from typing import Protocol
 
 import msgspec
 
-from muniment.repository.acls import accessor_key
 from muniment.repository.aql.tree import Query
 from muniment.repository.changes import Position
 from muniment.repository.fulltext.document import Document
+from muniment.repository.principals import accessor_key
 
 
 class Kept(Protocol):
@@ -28,7 +28,7 @@ class Kept(Protocol):
 
     @property
     def owner(self) -> str:
-        """Its owner."""
+        """The key its owner's objects are stored under; an index of an earlier release holds the owner as shown."""
 
 
 class Visible(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class Visible(msgspec.Struct, frozen=True):
     A match in metadata counts where the object may be browsed, one in content where it may be read; who may read may
     browse. ``hidden`` names objects with a change that the snapshot does not hold: they are left out. ``browse`` and
     ``read`` name objects whose permission the database has decided because their ACL has changed since; for these the
-    ACL in the index is ignored.
+    ACL in the index is ignored. ``owner`` is the key that the caller's own objects are stored under.
     """
 
     everything: bool = False
@@ -55,7 +55,7 @@ class Visible(msgspec.Struct, frozen=True):
             return True
         if kept.key in self.decided:
             return kept.key in self.read
-        owned = bool(self.owner) and accessor_key(kept.owner) == accessor_key(self.owner)
+        owned = bool(self.owner) and accessor_key(kept.owner) == self.owner
         return owned or kept.acl in self.read_acls
 
 
@@ -124,6 +124,10 @@ class Index(Protocol):
 
     def close(self) -> None:
         """Let the files go."""
+
+
+class OtherFormat(Exception):
+    """An index was written in another format than this release writes: it has to be made anew."""
 
 
 class IndexWriter(Protocol):

@@ -1,0 +1,1 @@
+"""A copy of a running installation that is whole or not there, and its way back."""

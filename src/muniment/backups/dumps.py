@@ -1,0 +1,148 @@
+"""One database as of one moment, copied while others write to it, and put back.
+
+SQLite is copied page by page by the online backup of SQLite itself, PostgreSQL by its own ``pg_dump`` in the custom
+format: both read the one snapshot that is held open here, so that what else is read from it fits the copy exactly.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, BinaryIO
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment import db
+from muniment.backups.refusals import BackupRefused
+from muniment.db import Database
+
+_PIECE = 1 << 20
+_PROGRAMS = "PostgreSQL's client programs, of the server's release or a later one (on Debian: postgresql-client)"
+
+
+class DatabaseSnapshot:
+    """A database as of one moment: ``connection`` reads it, ``copy`` writes it down."""
+
+    def __init__(self, database: Database, connection: Connection, exported: str) -> None:
+        self.connection = connection
+        self._database = database
+        self._exported = exported
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes the copy takes, rather more than less."""
+        asked = (
+            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+            if self._database.dialect == "sqlite"
+            else "SELECT pg_database_size(current_database())"
+        )
+        return int(self.connection.execute(sa.text(asked)).scalar_one())
+
+    def copy(self, file: Path) -> None:
+        """Write the copy into a new file, for its owner alone. Raises BackupRefused."""
+        file.touch(mode=0o600, exist_ok=False)
+        if self._database.dialect == "sqlite":
+            db.copy_sqlite(self.connection, file)
+            return
+        asked = ["--format=custom", "--no-owner", "--no-privileges", f"--snapshot={self._exported}"]
+        with file.open("wb") as kept:
+            _run("pg_dump", asked, self._database, out=kept)
+
+
+def suffix(database: Database) -> str:
+    """Say how the file of a copy is called, behind its dot."""
+    return "db" if database.dialect == "sqlite" else "dump"
+
+
+def check_programs(database: Database) -> None:
+    """Raise BackupRefused when PostgreSQL's own programs are needed and not there."""
+    if database.dialect == "postgresql":
+        for program in ("pg_dump", "pg_restore"):
+            _found(program)
+
+
+@contextmanager
+def freeze(database: Database) -> Iterator[DatabaseSnapshot]:
+    """Hold a database still for the reader in the block, while others write on."""
+    with database.read() as cx:
+        if database.dialect == "sqlite":
+            # The snapshot is taken by the first read, not by BEGIN.
+            cx.execute(sa.text("SELECT count(*) FROM sqlite_master")).scalar_one()
+            exported = ""
+        else:
+            exported = str(cx.execute(sa.text("SELECT pg_export_snapshot()")).scalar_one())
+        yield DatabaseSnapshot(database, cx, exported)
+
+
+def is_empty(database: Database) -> bool:
+    """Say whether there is no table in it."""
+    return not sa.inspect(database.engine).get_table_names()
+
+
+def restore_dump(database: Database, file: Path, *, again: bool) -> None:
+    """Fill a PostgreSQL database from a dump, wholly or not at all. Raises BackupRefused.
+
+    ``again``: what an earlier try has filled it with goes first.
+    """
+    asked = ["--format=custom", "--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
+    asked += ["--clean", "--if-exists"] if again else []
+    with file.open("rb") as kept:
+        _run("pg_restore", asked, database, given=kept)
+
+
+def _run(
+    program: str,
+    arguments: list[str],
+    database: Database,
+    *,
+    given: BinaryIO | None = None,
+    out: BinaryIO | None = None,
+) -> None:
+    """Run a program over pipes of ours: when this process is killed, its pipe ends and so does the program."""
+    url = database.engine.url
+    query = {name: value for name, value in url.query.items() if name != "password"}
+    # Without the password: everybody on the machine sees what a program was called with.
+    address = sa.URL.create("postgresql", url.username, None, url.host, url.port, url.database, query)
+    password = url.password or url.query.get("password")
+    environment = os.environ | ({"PGPASSWORD": str(password)} if password else {})
+    called = [_found(program), f"--dbname={address.render_as_string()}", *arguments]
+    with tempfile.TemporaryFile() as complaints:
+        process = subprocess.Popen(
+            called,
+            stdin=subprocess.PIPE if given else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if out else subprocess.DEVNULL,
+            stderr=complaints,
+            env=environment,
+        )
+        try:
+            if given is not None and process.stdin is not None:
+                _feed(given, process.stdin)
+            if out is not None and process.stdout is not None:
+                shutil.copyfileobj(process.stdout, out, _PIECE)
+            code = process.wait()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        complaints.seek(0)
+        said = complaints.read(10_000).decode("utf-8", "replace").split("\n")
+    if code != 0:
+        reason = next((line for line in said if "error" in line), said[0]).strip()
+        raise BackupRefused(f"{reason or f'{program} ended with {code}'}. What is needed: {_PROGRAMS}.")
+
+
+def _feed(given: BinaryIO, program: IO[bytes]) -> None:
+    with suppress(BrokenPipeError):  # then the program has ended, and says why
+        shutil.copyfileobj(given, program, _PIECE)
+        program.close()
+
+
+def _found(program: str) -> str:
+    found = shutil.which(program)
+    if found is None:
+        raise BackupRefused(f"{program} is not on the PATH: install {_PROGRAMS}, or set PATH so that it is found.")
+    return found

@@ -1,0 +1,126 @@
+"""What may an administrator change, what ends with it, and what must hold afterwards?
+
+The rules every surface keeps, because it calls these decisions: what takes a user's way in away ends every grant and
+ticket they have (decision 0021), and somebody can always sign in to the administration.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from muniment.db import Instant
+from muniment.directory import access, entries, memberships, resources, sessions, tokens
+from muniment.directory.entries import Entry
+from muniment.directory.refusals import NobodyAdministers
+from muniment.directory.resources import Resource
+from muniment.directory.sessions import SessionCount
+
+
+class Dependents(NamedTuple):
+    """What depended on a removed entry: its sessions, the groups it was in, its members, the resources it had."""
+
+    ended: SessionCount
+    groups: list[Entry]
+    members: list[Entry]
+    resources: list[Resource]
+
+
+def set_password(
+    cx: Connection, user: Entry, password_hash: str | None, now: Instant, *, end_sessions: bool | None = None
+) -> SessionCount:
+    """Give a user a new password, which ends their sessions; or a client a new secret, which ends none.
+
+    ``end_sessions`` says otherwise. Without a password nobody signs in as this user. Raises NobodyAdministers.
+    """
+    with _somebody_administers(cx):
+        entries.set_password_hash(cx, user, password_hash, now)
+        if end_sessions if end_sessions is not None else user.partition_built_in != entries.CLIENTS:
+            return sessions.end_of(cx, user, now)
+        return SessionCount()
+
+
+def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> SessionCount:
+    """Disable a user or client, which ends their sessions, or enable them again. Raises NobodyAdministers."""
+    with _somebody_administers(cx):
+        entries.set_disabled(cx, user, disabled, now)
+        return sessions.end_of(cx, user, now) if disabled else SessionCount()
+
+
+def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> SessionCount:
+    """Lock a user or client out, which ends their sessions, or let them in again. Raises NobodyAdministers."""
+    with _somebody_administers(cx):
+        entries.set_locked(cx, user, locked, now)
+        return sessions.end_of(cx, user, now) if locked else SessionCount()
+
+
+def sign_out(cx: Connection, user: Entry, now: Instant) -> SessionCount:
+    """End every session of a user or client; they may sign in again."""
+    access.one_at_a_time(cx)
+    return sessions.end_of(cx, user, now)
+
+
+def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
+    """Delete a user or client with their sessions, a group, an empty unit or an empty partition.
+
+    Gives what depended on it. Raises BadName for built-in or filled ones, NobodyAdministers.
+    """
+    with _somebody_administers(cx):
+        removed = Dependents(
+            sessions.end_of(cx, entry, now) if entry.kind == "user" else SessionCount(),
+            memberships.groups_of(cx, entry.id) if entry.kind in ("user", "group") else [],
+            memberships.members(cx, entry) if entry.kind == "group" else [],
+            resources.admitting(cx, entry),
+        )
+        entries.delete(cx, entry)
+        return removed
+
+
+def expel(cx: Connection, group: Entry, member: Entry) -> None:
+    """Take a member out of a group; one that is not there stays out. Raises NobodyAdministers."""
+    with _somebody_administers(cx):
+        memberships.remove_member(cx, group, member)
+
+
+def expel_from_role(cx: Connection, resource: Resource, entry: Entry) -> None:
+    """Take an entry out of a resource's access role; one that is not there stays out. Raises NobodyAdministers."""
+    with _somebody_administers(cx):
+        resources.remove_from_role(cx, resource, entry)
+
+
+def remove_resource(cx: Connection, resource: Resource, now: Instant) -> SessionCount:
+    """Delete a resource with its access role, and end its grants. Raises BadName for the built-in one."""
+    access.one_at_a_time(cx)
+    ended = SessionCount(tokens.end(cx, "resource", resource.id, now))
+    resources.delete(cx, resource)
+    return ended
+
+
+@contextmanager
+def _somebody_administers(cx: Connection) -> Iterator[None]:
+    """Let a change be made in which the last user who can sign in to the administration stays one.
+
+    Two such changes at one time follow each other, so each sees what the other left. Raises NobodyAdministers.
+    """
+    access.one_at_a_time(cx)
+    before = _administered(cx)
+    yield
+    if before and not _administered(cx):
+        raise NobodyAdministers(
+            "Nobody could sign in to the administration any more, so nothing was changed: let another in first."
+        )
+
+
+def _administered(cx: Connection) -> bool:
+    waiting = resources.role_members(cx, resources.administration(cx))
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        # Who lies in a unit or a partition is not looked for: it counts as somebody.
+        if one.kind in {"unit", "partition"} or (one.kind == "user" and one.live and one.has_password):
+            return True
+        if one.kind == "group" and one.id not in seen:
+            seen.add(one.id)
+            waiting += memberships.members(cx, one)
+    return False

@@ -1,0 +1,160 @@
+"""Security events: who did what, with which client and resource, from where, with which result (docs/operations.md).
+
+An event is one line, at every log level. A server's goes to its log and to the data folder's file of events, a
+command's to that file. An event holds no secret: no token, password, secret or cookie, and no name that a stranger gave
+unless something of that name exists. Nobody waits for an event or is refused because one cannot be written.
+"""
+
+import os
+from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+import structlog
+
+from muniment.tally import Count, Tally
+
+Kind = Literal[
+    "sign-in", "sign-out", "pause", "revocation", "activation", "system attribute", "acl", "object rights", "command"
+]
+Result = Literal["done", "refused", "failed"]
+
+KINDS: Mapping[Kind, str] = {
+    "sign-in": "a password grant or the sign-in form",
+    "sign-out": "the sign-in page's button",
+    "pause": "so many wrong passwords from one place that sign-in pauses there",
+    "revocation": "a token ended by whoever holds it, and its grant with it",
+    "activation": "a resource activated, which tells its secret",
+    "system attribute": "a system attribute added, changed or deleted",
+    "acl": "an ACL made, changed, removed, or put on an object",
+    "object rights": "an object's ACL or owner changed with its properties",
+    "command": "a change by the command line",
+}
+"""Every kind of event, and when there is one."""
+
+FIELDS: Mapping[str, str] = {
+    "timestamp": "when, in UTC",
+    "event": "the kind",
+    "result": "`done`, `refused`, or `failed` (not decided: too busy, a disk that is full, an error)",
+    "who": "the user id; for a command the user of the operating system; absent where nobody of that name exists",
+    "client": "the OAuth client",
+    "resource": "the resource, or the repository",
+    "origin": "the address the request came from, or `command line`",
+    "on": "what it was done to",
+    "how": "which way, or with which options; never a value that may be secret",
+    "count": "so many more like this one within the minute, not written one by one",
+    "request_id": "the request, as the log's other lines and the answer name it",
+}
+"""Every field of an event."""
+
+_MINUTE = 60_000_000
+_SEPARATOR = "\x1f"
+
+_log = structlog.wrap_logger(
+    None, wrapper_class=structlog.make_filtering_bound_logger(0), logger_factory_args=("muniment.events",)
+)
+"""Not the logger that the log level filters."""
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Event(msgspec.Struct, omit_defaults=True):
+    """One event, to which an endpoint adds what it learns. ``account`` tells refused ones apart and is not written."""
+
+    event: Kind
+    result: Result | None = None
+    who: str | None = None
+    client: str | None = None
+    resource: str | None = None
+    origin: str | None = None
+    on: str | None = None
+    how: str | dict[str, Any] | None = None
+    count: int | None = None
+    request_id: str | None = None
+    account: str = ""
+
+
+def begin(scope: MutableMapping[str, Any], kind: Kind, **known: Any) -> Event:
+    """Begin the event of a request: it is written when the request is over, with the answer's result."""
+    event = Event(kind, **known)
+    scope.setdefault("muniment.events", []).append(event)
+    return event
+
+
+def tells(*kinds: Kind) -> Callable[[_F], _F]:
+    """Mark an endpoint with the kinds of event that it may begin; none: it changes nobody's rights."""
+
+    def mark(endpoint: _F) -> _F:
+        endpoint.__dict__["events"] = kinds
+        return endpoint
+
+    return mark
+
+
+class Recorder:
+    """Writes events to the file ``path`` (0600, append only, opened anew for each), with ``log`` also to the log.
+
+    Unless it is ``limited`` it writes every one: nobody but this system's users can make it write. ``counts`` is the
+    file in which the processes of one server count together those that were not done.
+    """
+
+    def __init__(
+        self, path: Path | None, counts: Path | None = None, *, log: bool = True, limited: bool = True
+    ) -> None:
+        self._path = path
+        self._log = log
+        self._limited = limited
+        self._tally = Tally(counts)
+        self._torn = False
+
+    def record(self, event: Event, now: int) -> None:
+        """Write an event, or count it: of those that were not done, ten per account, kind and minute are written."""
+        minute = now // _MINUTE
+        if event.result == "done" or not self._limited:
+            self._write(event, now)
+            return
+        label = f"{event.event}{_SEPARATOR}{event.who or ''}"
+        told, over = self._tally.count(f"{event.event}{_SEPARATOR}{event.account or event.who}", label, minute)
+        for count in over:
+            self._write(_summed(count), now)
+        if told:
+            self._write(event, now)
+
+    def settle(self, now: int, *, stopping: bool = False) -> None:
+        """Write the counts of minutes that are over; with ``stopping`` also that of the minute under way."""
+        for count in self._tally.settle(now // _MINUTE, all_of_it=stopping):
+            self._write(_summed(count), now)
+
+    def _write(self, event: Event, now: int) -> None:
+        said = msgspec.to_builtins(event)
+        said.pop("account", None)
+        said.pop("event")
+        if self._log:
+            _log.info(event.event, **said)
+        if self._path is None:
+            return
+        moment = datetime.fromtimestamp(now / 1e6, UTC).isoformat().replace("+00:00", "Z")
+        line = msgspec.json.encode({"timestamp": moment, "event": event.event, **said}) + b"\n"
+        # What finds no room is lost here, as a line of the log would be; the decision stands.
+        with suppress(OSError):
+            self._append(line)
+
+    def _append(self, line: bytes) -> None:
+        assert self._path is not None  # noqa: S101 - asked before
+        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            line = b"\n" + line if self._torn else line
+            self._torn = True
+            self._torn = 0 < os.write(file, line) < len(line)
+        finally:
+            os.close(file)
+
+
+def _summed(count: Count) -> Event:
+    kind, _, who = count.label.partition(_SEPARATOR)
+    if not kind:
+        return Event("sign-in", "refused", how="of many accounts", count=count.number)
+    return Event(msgspec.convert(kind, Kind), "refused", who=who or None, count=count.number)

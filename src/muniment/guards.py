@@ -1,0 +1,67 @@
+"""Which rules bind both halves? A repository always has a resource that guards it.
+
+The halves have separate databases. So whoever changes what guards what holds the directory's decisions about rights
+while the repository's are made: of a removal and a new guard at one time, the later one sees the earlier one.
+"""
+
+from sqlalchemy.engine import Connection
+
+from muniment.db import Instant
+from muniment.directory import access, administration, resources
+from muniment.directory.resources import Resource
+from muniment.directory.sessions import SessionCount
+from muniment.repository import acls, repositories
+from muniment.repository.repositories import Repository
+from muniment.web.refusals import Refusal
+
+
+class StillGuards(Refusal):
+    """The resource guards a repository, which nobody could enter without it."""
+
+
+class CannotKnow(Refusal):
+    """The directory runs apart: it does not know what the resource guards elsewhere."""
+
+
+def remove_resource(
+    directory: Connection, repository: Connection | None, resource: Resource, now: Instant, *, force: bool = False
+) -> SessionCount:
+    """Delete a resource that guards no repository here. ``repository`` is None where that half does not run here.
+
+    Raises StillGuards; CannotKnow without ``force`` where the halves run apart; BadName for the built-in resource.
+    """
+    access.one_at_a_time(directory)
+    if repository is None:
+        if not force:
+            raise CannotKnow(
+                "This directory runs apart from the repositories and cannot know whether one depends on this resource."
+            )
+    elif guarded := repositories.guarded_by(repository, resource.id):
+        names = ", ".join(repr(one.name) for one in guarded)
+        raise StillGuards(f"This resource guards {names}: without it nobody could enter there.")
+    return administration.remove_resource(directory, resource, now)
+
+
+def add_repository(
+    directory: Connection | None, repository: Connection, name: str, resource_id: str, now: Instant
+) -> Repository:
+    """Make a repository that a resource guards; of another directory, where ``directory`` is None.
+
+    Raises UnknownResource, NameTaken.
+    """
+    _must_be(directory, resource_id)
+    made = repositories.add(repository, name, resource_id, "", now)
+    acls.initialise(repository, made.id, now)
+    return made
+
+
+def guard(directory: Connection | None, repository: Connection, name: str, resource_id: str) -> None:
+    """Let another resource guard a repository. Raises UnknownResource, UnknownRepository."""
+    _must_be(directory, resource_id)
+    repositories.guard(repository, repositories.named(repository, name), resource_id)
+
+
+def _must_be(directory: Connection | None, resource_id: str) -> None:
+    if directory is not None:
+        access.one_at_a_time(directory)
+        resources.by_id(directory, resource_id)

@@ -1,0 +1,73 @@
+"""How is an ACL called: by its id, by a bare name, or as owner/name?
+
+An id is 16 hexadecimal digits that begin with ``45`` (repository.md 8.7). What looks like an id is never a name.
+"""
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+import msgspec
+
+from muniment.repository.refusals import WrongValue
+
+LONGEST = 120
+"""Characters that an ACL's name may have."""
+
+_ID = re.compile(r"45[0-9a-fA-F]{14}")
+_LIKE_AN_ID = re.compile(r"[0-9a-fA-F]{16}")
+_LONGEST_OWNER = 400
+
+
+class AclName(NamedTuple):
+    """What a text calls an ACL by: an id, or a name, with its owner where the text says one."""
+
+    shown_id: str = ""
+    owner: str = ""
+    name: str = ""
+
+
+class AclQuota(msgspec.Struct, frozen=True):
+    """How many ACLs one caller may own in a repository, and how many entries all of them together may have."""
+
+    acls: int = 1000
+    entries: int = 50_000
+
+
+def read(text: str) -> AclName | None:
+    """Read what calls an ACL; None where no ACL can be called so. An owner may hold a slash, a name may not."""
+    if is_id(text):
+        return AclName(shown_id=text.lower())
+    owner, slash, name = text.rpartition("/")
+    if slash and not (0 < len(owner) <= _LONGEST_OWNER and _printable(owner)):
+        return None
+    return AclName(owner=owner, name=name) if is_name(name) else None
+
+
+def write(owner: str, name: str) -> str:
+    """Call an ACL by its owner and its name."""
+    return f"{owner}/{name}"
+
+
+def check(name: str) -> None:
+    """Raise WrongValue unless a new ACL may have this name."""
+    if _LIKE_AN_ID.fullmatch(name):
+        raise WrongValue("An ACL's name may not look like an id: 16 hexadecimal digits.")
+    if not is_name(name):
+        raise WrongValue("An ACL's name has 1 to 120 printable characters, no '/' and no space at either end.")
+
+
+def is_id(text: str) -> bool:
+    """Say whether an ACL can be found by this as its id."""
+    return _ID.fullmatch(text) is not None
+
+
+def is_name(text: str) -> bool:
+    """Say whether an ACL can be found by this as its name."""
+    if _LIKE_AN_ID.fullmatch(text):
+        return False
+    return 0 < len(text) <= LONGEST and text == text.strip() and "/" not in text and _printable(text)
+
+
+def _printable(text: str) -> bool:
+    return all(unicodedata.category(character)[0] not in "CZ" or character == " " for character in text)

@@ -1,0 +1,101 @@
+"""The line in which owners stand for their files to be read: whoever was served goes to its end.
+
+So a file waits for at most one file of each other owner, however many each has. An owner stands in line once, whatever
+the repository, for as long as a file of theirs waits.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.db import repository_tables
+
+turns = sa.Table(
+    "turns",
+    repository_tables,
+    sa.Column("owner_key", sa.String(400), primary_key=True),
+    sa.Column("turn", sa.BigInteger, nullable=False),
+    sa.Index("ix_turns_line", "turn", "owner_key"),
+)
+
+
+class Turn(NamedTuple):
+    """An owner's place in the line; the lowest is next."""
+
+    number: int
+    owner_key: str
+
+
+FRONT = Turn(0, "")
+"""Before whoever is first."""
+
+
+def join(cx: Connection, owner_keys: Collection[str]) -> None:
+    """Put these owners at the end of the line, in the transaction that makes their files wait.
+
+    Whoever stands in it already keeps their place, and cannot be sent away before this transaction ends.
+    """
+    for owner_key in sorted(set(owner_keys)):
+        while True:
+            cx.execute(_JOIN[cx.dialect.name], {"owner_key": owner_key})
+            # On PostgreSQL another transaction may just be sending the owner away, whose line it found empty.
+            if cx.dialect.name == "sqlite" or cx.execute(_HOLD, {"owner_key": owner_key}).first():
+                break
+
+
+def next_after(cx: Connection, turn: Turn) -> Turn | None:
+    """Say who is next behind this place, and hold them; those whom another taker holds are passed over."""
+    row = cx.execute(_NEXT, {"number": turn.number, "owner_key": turn.owner_key}).first()
+    return Turn(row.turn, row.owner_key) if row else None
+
+
+def go_to_the_end(cx: Connection, turn: Turn) -> None:
+    """Send an owner who was served to the end of the line."""
+    cx.execute(turns.update().where(turns.c.owner_key == turn.owner_key).values(turn=_LAST))
+
+
+def lock(cx: Connection, turn: Turn) -> bool:
+    """Say whether the owner may be sent away: not while a transaction that makes a file of theirs wait is open."""
+    return cx.execute(_LOCK, {"owner_key": turn.owner_key}).first() is not None
+
+
+def leave(cx: Connection, turn: Turn) -> None:
+    """Send an owner away for whom no file waits."""
+    cx.execute(turns.delete().where(turns.c.owner_key == turn.owner_key))
+
+
+def in_line(due: sa.ScalarSelect[int], now: int) -> sa.Select[tuple[int]]:
+    """Ask whether anybody in the line has a file that is due, or none at all.
+
+    ``due`` says of the row's ``owner_key`` when their first file is due.
+    """
+    return sa.select(turns.c.turn).where(sa.func.coalesce(due, 0) <= now).limit(1)
+
+
+OWNER_KEY = turns.c.owner_key
+"""The owner of a place in the line, to stand inside a query."""
+
+_LAST = sa.select(sa.func.coalesce(sa.func.max(turns.c.turn), 0) + 1).scalar_subquery()
+
+
+def _join(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
+    return insert.values(owner_key=sa.bindparam("owner_key"), turn=_LAST).on_conflict_do_nothing()
+
+
+_JOIN = {"postgresql": _join(postgresql.insert(turns)), "sqlite": _join(sqlite.insert(turns))}
+_ONE = sa.select(turns).where(turns.c.owner_key == sa.bindparam("owner_key"))
+_HOLD = _ONE.with_for_update(read=True, key_share=True)
+_LOCK = _ONE.with_for_update(skip_locked=True)
+_NEXT = (
+    sa.select(turns)
+    .where(
+        sa.tuple_(turns.c.turn, turns.c.owner_key)
+        > sa.tuple_(sa.bindparam("number", type_=sa.BigInteger), sa.bindparam("owner_key", type_=sa.String))
+    )
+    .order_by(turns.c.turn, turns.c.owner_key)
+    .limit(1)
+    .with_for_update(key_share=True, skip_locked=True)
+)

@@ -1,0 +1,42 @@
+"""What does a driver's error mean: is the database busy, gone, full, read-only or broken, or is it a bug?"""
+
+import sqlite3
+from typing import Literal
+
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+Trouble = Literal["busy", "long", "gone", "full", "read-only", "broken"]
+
+_SQLITE: dict[int, Trouble] = {
+    sqlite3.SQLITE_BUSY: "busy",
+    sqlite3.SQLITE_LOCKED: "busy",
+    sqlite3.SQLITE_INTERRUPT: "long",
+    sqlite3.SQLITE_FULL: "full",
+    sqlite3.SQLITE_READONLY: "read-only",
+    sqlite3.SQLITE_IOERR: "broken",
+    sqlite3.SQLITE_CANTOPEN: "gone",
+}
+# Appendix A of PostgreSQL's manual; two characters are a whole class.
+_POSTGRESQL: dict[str, Trouble] = {
+    "40P01": "busy",
+    "55P03": "busy",
+    "57014": "long",
+    "53100": "full",
+    "25006": "read-only",
+    "58030": "broken",
+    "53300": "gone",
+    "57P01": "gone",
+    "57P02": "gone",
+    "57P03": "gone",
+    "08": "gone",
+}
+
+
+def trouble(error: DBAPIError) -> Trouble | None:
+    """Name the trouble behind an error; None for what is a bug."""
+    if isinstance(error.orig, sqlite3.Error):
+        return _SQLITE.get(error.orig.sqlite_errorcode & 0xFF)  # the low byte is the primary code
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return _POSTGRESQL.get(state) or _POSTGRESQL.get(state[:2])
+    return "gone" if isinstance(error, OperationalError) else None

@@ -1,0 +1,63 @@
+"""What became of the security events that a request began? Each is recorded once the answer is on its way."""
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from muniment.db import Instant
+from muniment.events import Event, Recorder, Result
+
+_CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+class Witness:
+    """ASGI middleware around the addresses, within ``Transport``: it adds where an event came from and its result.
+
+    The result is the answer's status, unless the endpoint knew better. It comes after the answer, so that how long an
+    answer takes does not tell whether an event was written or only counted.
+    """
+
+    def __init__(self, app: ASGIApp, recorder: Recorder, clock: Callable[[], Instant]) -> None:
+        self._app = app
+        self._recorder = recorder
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI)."""
+        if scope["method"] not in _CHANGING:
+            await self._app(scope, receive, send)
+            return
+        status = 500
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        finally:
+            events: list[Event] = scope.get("muniment.events", [])
+            for event in events:
+                event.result = event.result or _result(status, refused="muniment.refused" in scope)
+                event.origin = scope["client"][0] if scope.get("client") else None
+                event.request_id = scope.get("muniment.request_id")
+                self._recorder.record(event, self._clock())
+
+
+async def tell_counts(recorder: Recorder, clock: Callable[[], Instant]) -> None:
+    """Write, every few seconds, how many were refused beyond those written; at the end also of this minute."""
+    try:
+        while True:
+            await asyncio.sleep(5)
+            recorder.settle(clock())
+    finally:
+        recorder.settle(clock(), stopping=True)
+
+
+def _result(status: int, *, refused: bool) -> Result:
+    if status >= 500:
+        return "failed"
+    return "refused" if refused or status >= 400 else "done"

@@ -1,0 +1,63 @@
+"""Time does not tell a hidden object from an absent one: two samples of requests, and the distance between them."""
+
+import asyncio
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from muniment.db import Database, Instant
+from tests.campaign.test_directory_attacks import distance
+from tests.unit.repository.shelf import Shelf
+from tests.unit.repository.test_object_surface import Site
+
+pytestmark = pytest.mark.campaign
+
+TIMINGS = 500
+"""Of each of the two kinds of object, taken in turn."""
+
+
+@pytest.fixture
+def site(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Site]:
+    made = Site(Shelf(repository_db, tmp_path / "content", now), tmp_path / "content")
+    yield made
+    made.half.desk._threads.shutdown()
+
+
+@pytest.mark.parametrize("path", ["", "/content-media"])
+def test_time_does_not_tell_a_hidden_object_from_an_absent_one(site: Site, path: str) -> None:
+    """As for failures A2, processor time is what the server adds to a difference that a stranger could see."""
+    crowd = [{"accessor": f"person-{number}@demo", "basic-permission": "Read"} for number in range(100)]
+    assert site("POST", "/acls", {"name": "crowded", "permitted": crowd}).status_code == 201
+    for _ in range(100):
+        site.make(acl_name="public")
+    hidden = site.make(acl_name="crowded")
+    took: dict[str, list[tuple[float, float]]] = {hidden: [], hidden[:-8] + "fffffff0": []}
+    asyncio.run(_ask_in_turn(site, path, took))
+    for what, place, bound in (("of processor time", 0, True), ("by the clock", 1, False)):
+        known, absent = ([one[place] for one in kind] for kind in took.values())
+        medians, apart = (statistics.median(known), statistics.median(absent)), distance(known, absent)
+        print(
+            f"{site.shelf.database.dialect}: GET objects/id{path}, {2 * TIMINGS} requests: median {medians[0]:.3f} ms "
+            f"{what} hidden, {medians[1]:.3f} ms absent, distance {apart:.3f}"
+        )
+        if bound:
+            assert abs(medians[0] - medians[1]) < 0.05 * min(medians)
+            assert apart < 0.25
+
+
+async def _ask_in_turn(site: Site, path: str, took: dict[str, list[tuple[float, float]]]) -> None:
+    transport = httpx.ASGITransport(site.application, raise_app_exceptions=False)
+    headers = {"Authorization": "Bearer jon"}
+    async with httpx.AsyncClient(transport=transport, base_url="https://muniment.test", headers=headers) as client:
+        for number in range(TIMINGS + 100):
+            for object_id in sorted(took, reverse=number % 2 == 0):
+                began = time.process_time(), time.perf_counter()
+                answer = await client.get(f"{site.below}/objects/{object_id}{path}")
+                spent = time.process_time() - began[0], time.perf_counter() - began[1]
+                assert answer.status_code == 404
+                if number >= 100:
+                    took[object_id].append((spent[0] * 1000, spent[1] * 1000))

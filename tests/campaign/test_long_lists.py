@@ -1,0 +1,125 @@
+"""Nine callers list a folder of 200,000 objects: what tokeninfo takes meanwhile, beside what it takes when idle."""
+
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from muniment.db import Database
+from tests.campaign.house import REPOSITORY, ServedHouse, Visitor
+from tests.conftest import Fresh
+from tests.e2e.processes import Server
+
+pytestmark = pytest.mark.campaign
+
+CHILDREN = 200_000
+CALLERS = 9
+IDLE, BUSY = 3.0, 8.0
+"""Seconds that tokeninfo is asked without pause, before the lists and beside them."""
+
+_NUMBERS = {
+    "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count)",
+    "postgresql": "WITH n(i) AS (SELECT generate_series(1, :count))",
+}
+_DIGITS = {"sqlite": "printf('%08x', i + 1000000)", "postgresql": "lpad(to_hex(i + 1000000), 8, '0')"}
+
+
+def fill(database: Database, child_id: str) -> None:
+    """Put as many children beside this one as there are to be, alike but for id and name."""
+    with database.begin() as cx:
+        child = cx.execute(sa.text("SELECT * FROM objects WHERE id = :id"), {"id": child_id}).mappings().one()
+        own = {
+            "seq": "i + 1000000",
+            "id": f"substr(id, 1, 8) || {_DIGITS[database.dialect]}",
+            "name": "'child ' || (i % 1000)",
+        }
+        columns = [name for name in child if name != "content_key"]
+        values = ", ".join(own.get(name, name) for name in columns)
+        cx.execute(
+            sa.text(
+                f"{_NUMBERS[database.dialect]} INSERT INTO objects ({', '.join(columns)}) "
+                f"SELECT {values} FROM n, objects WHERE id = :id"
+            ),
+            {"count": CHILDREN, "id": child_id},
+        )
+        cx.exec_driver_sql("ANALYZE objects")
+
+
+def tokeninfo(visitor: Visitor, seconds: float) -> list[float]:
+    """Verify a token without pause, and say how long each answer took, in milliseconds."""
+    took, until_then = list[float](), time.perf_counter() + seconds
+    while time.perf_counter() < until_then:
+        began = time.perf_counter()
+        answer = visitor.tokeninfo()
+        took.append((time.perf_counter() - began) * 1000)
+        assert answer.status_code == 200, answer.text
+    return took
+
+
+@contextmanager
+def listing(server: Server, token: str, folder: str) -> Iterator[Counter[int]]:
+    """List the folder as nine callers do: the first page with the total, a page far in, from there the next ones."""
+    statuses, wrong, over = Counter[int](), list[str](), threading.Event()
+    wanted = {"items-per-page": "100", "include-total": "true"}
+
+    def take(http: httpx.Client, address: str, **parameters: str) -> str:
+        answer = http.get(address, params=parameters or None)
+        statuses[answer.status_code] += 1
+        if answer.status_code == 200:
+            return next((link["href"] for link in answer.json()["links"] if link["rel"] == "next"), "")
+        if answer.status_code != 503 or not answer.headers.get("retry-after", "").isdigit():
+            wrong.append(f"{answer.status_code} {answer.text[:200]}")
+        return ""
+
+    def caller() -> None:
+        with server.client() as http:
+            http.headers.update({"Authorization": f"Bearer {token}", "Accept": "application/json"})
+            while not over.is_set():
+                take(http, folder, **wanted)
+                following = take(http, folder, **wanted, page="90")
+                for _ in range(10):
+                    if following and not over.is_set():
+                        following = take(http, following)
+
+    with ThreadPoolExecutor(CALLERS) as threads:
+        callers = [threads.submit(caller) for _ in range(CALLERS)]
+        try:
+            yield statuses
+        finally:
+            over.set()
+    for each in callers:
+        each.result()
+    assert not wrong, wrong[:3]
+
+
+def test_tokeninfo_goes_on_while_nine_callers_list_a_folder_of_200_000_objects(tmp_path: Path, fresh: Fresh) -> None:
+    house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
+    with house.served() as server:
+        visitor = Visitor(server, house.world)
+        made = visitor.http.post(f"{REPOSITORY}/cabinets", json={"properties": {"object_name": "large"}})
+        folder = f"{REPOSITORY}/folders/{made.json()['properties']['r_object_id']}/documents"
+        child = visitor.http.post(folder, json={"properties": {"object_name": "child", "acl_name": "public"}})
+        assert child.status_code == 201, child.text
+        database = Database(house.urls[1])
+        fill(database, child.json()["properties"]["r_object_id"])
+        tokeninfo(visitor, 1)
+        idle = statistics.quantiles(tokeninfo(visitor, IDLE), n=100)[98]
+        with listing(server, visitor.access, folder) as statuses:
+            time.sleep(1)
+            busy = tokeninfo(visitor, BUSY)
+        assert statuses[200] > CALLERS, statuses
+        print(
+            f"{database.dialect}: {CALLERS} callers list a folder of {CHILDREN} objects ({dict(statuses)}): tokeninfo "
+            f"p99 {statistics.quantiles(busy, n=100)[98]:.0f} ms, longest {max(busy):.0f} ms of {len(busy)}; "
+            f"the bound is 5 x {idle:.0f} = {5 * idle:.0f} ms"
+        )
+        visitor.close()
+        database.close()

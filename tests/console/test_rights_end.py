@@ -1,0 +1,208 @@
+"""A right that ends while a request to the directory is under way is not used: at every address that asks for one.
+
+Source: issue 8, 1 (failures C1). The addresses come from the table that serves them.
+"""
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.db import SECOND, directory_tables
+from muniment.directory import administration, entries, grants, memberships, resources, tickets, tokens
+from muniment.directory.console import frame
+from muniment.directory.endpoints import routes
+from muniment.directory.entries import Entry
+from muniment.web.answers import Endpoint
+from tests.console.conftest import HASH, PASSWORD, Scene
+from tests.rights.play import Outcome, Sent, play
+
+OAUTH = "/dirws/v1/authentication"
+CONSOLE = "/dirws/console/system-attributes"
+ACTIVATION = "/dirws/rest/resources/{resource_id}/activate"
+
+COOKIE = "__Host-muniment_ticket"
+
+numbers = itertools.count(1)
+
+End = Callable[[Connection, Scene, Entry, str], object]
+
+OF_THE_USER: dict[str, End] = {
+    "disabled": lambda cx, scene, user, _: administration.set_disabled(cx, user, True, scene.clock()),
+    "locked": lambda cx, scene, user, _: administration.set_locked(cx, user, True, scene.clock()),
+    "new password": lambda cx, scene, user, _: administration.set_password(cx, user, "another hash", scene.clock()),
+    "removed": lambda cx, scene, user, _: administration.remove(cx, user, scene.clock()),
+    "group": lambda cx, _, user, __: administration.expel(cx, entries.administrators(cx), user),
+}
+"""What takes from an administrator what they may do: their role is the group's."""
+
+OF_THE_SESSION: dict[str, End] = {
+    "signed out": lambda cx, scene, user, _: administration.sign_out(cx, user, scene.clock()),
+    "revocation": lambda cx, scene, _, token: grants.revoke(cx, scene.names, token, scene.clock()),
+}
+
+USED = {
+    ("POST", "/dirws/login"),
+    ("POST", f"{OAUTH}/oauth/tokeninfo"),
+    ("POST", f"{OAUTH}/tokeninfo"),
+    ("POST", ACTIVATION),
+    ("POST", CONSOLE),
+}
+"""Every address that takes a body or writes for somebody with a right."""
+
+AT_ONCE = {
+    ("GET", "/dirws/login"),
+    ("GET", "/dirws/console"),
+    ("GET", CONSOLE),
+    ("GET", "/dirws/static/{name}"),
+    ("DELETE", f"{OAUTH}/oauth/{{token}}"),
+    ("OPTIONS", f"{OAUTH}/oauth/{{token}}"),
+}
+"""What is asked of one snapshot, and the end of a token, for which the token itself is the right."""
+
+
+class Someone:
+    """An administrator made for one request, with a grant and a browser's ticket."""
+
+    def __init__(self, scene: Scene) -> None:
+        now = scene.clock()
+        with scene.database.begin() as cx:
+            name = f"passing-{next(numbers)}"
+            self.user = entries.add_user(cx, entries.administration(cx), name, now, password_hash=HASH)
+            memberships.add_member(cx, entries.administrators(cx), self.user)
+            client = entries.find_client(cx, scene.client_id)
+            until = now + 3600 * SECOND
+            grant, self.refresh = tokens.open_grant(cx, self.user.id, client.id, scene.administration.id, now, until)
+            self.access = tokens.add_access_token(cx, grant, now, until)
+            self.ticket = tickets.issue(cx, self.user.id, scene.administration.id, 3600, now)
+            self.csrf = frame.csrf(cx, self.ticket)
+        self.id = scene.shown_id(self.user)
+
+
+def rows(scene: Scene) -> dict[str, int]:
+    with scene.database.read() as cx:
+        return {
+            table.name: cx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+            for table in directory_tables.sorted_tables
+        }
+
+
+def _end(scene: Scene, someone: Someone, end: End, token: str) -> None:
+    with scene.database.begin() as cx:
+        end(cx, scene, someone.user, token)
+
+
+def ended(scene: Scene, someone: Someone, end: End, token: str) -> dict[str, int]:
+    _end(scene, someone, end, token)
+    return rows(scene)
+
+
+def form(scene: Scene, someone: Someone, end: End, path: str, fields: dict[str, str]) -> tuple[Outcome, dict[str, int]]:
+    """Send a form whose sender's right ends before its last byte."""
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": f"{COOKIE}={someone.ticket}"}
+    kept: list[dict[str, int]] = []
+    sent = Sent("POST", path, headers, urlencode(fields).encode())
+    outcome = play(scene.app, scene.loop, sent, "last byte", lambda: kept.append(ended(scene, someone, end, "")))
+    return outcome, kept[0]
+
+
+def test_every_address_of_the_directory_says_when_its_right_is_asked(scene: Scene) -> None:
+    served = {
+        (method, route.path)
+        for route in routes.routes(scene.directory)
+        if isinstance(route.app, Endpoint)
+        for method in route.app._methods
+    }
+    assert served == USED | AT_ONCE
+
+
+@pytest.mark.parametrize("way", OF_THE_USER)
+def test_a_password_grant_is_refused(scene: Scene, way: str) -> None:
+    someone = Someone(scene)
+    scope = "resource:" + scene.names.administration_resource.replace(" ", "+")
+    fields = {"grant_type": "password", "client_id": scene.client_id, "scope": scope}
+    fields |= {"username": someone.id, "password": PASSWORD}
+    outcome, before = form(scene, someone, OF_THE_USER[way], "/dirws/login", fields)
+    assert json.loads(outcome.body)["error"] == "invalid_grant"
+    assert {**rows(scene), "entries": 0} == {**before, "entries": 0}
+
+
+@pytest.mark.parametrize("way", [*OF_THE_USER, *OF_THE_SESSION])
+def test_a_refresh_is_refused(scene: Scene, way: str) -> None:
+    someone = Someone(scene)
+    fields = {"grant_type": "refresh_token", "client_id": scene.client_id, "refresh_token": someone.refresh}
+    end = (OF_THE_USER | OF_THE_SESSION)[way]
+
+    def with_token(cx: Connection, at: Scene, user: Entry, _: str) -> object:
+        return end(cx, at, user, someone.access)
+
+    outcome, before = form(scene, someone, with_token, "/dirws/login", fields)
+    assert json.loads(outcome.body)["error"] == "invalid_grant"
+    assert rows(scene) == before
+
+
+@pytest.mark.parametrize("address", ["/oauth/tokeninfo", "/tokeninfo"])
+@pytest.mark.parametrize("way", [*OF_THE_USER, *OF_THE_SESSION])
+def test_tokeninfo_says_so(scene: Scene, way: str, address: str) -> None:
+    someone = Someone(scene)
+    body = json.dumps({"token": someone.access, "resource_id": scene.administration.id}).encode()
+    end = (OF_THE_USER | OF_THE_SESSION)[way]
+    sent = Sent("POST", OAUTH + address, {"Content-Type": "application/json"}, body)
+    outcome = play(scene.app, scene.loop, sent, "last byte", lambda: _end(scene, someone, end, someone.access))
+    assert outcome.status in {401, 410}
+
+
+@pytest.mark.parametrize("way", [*OF_THE_USER, "signed out"])
+def test_a_form_of_the_console_changes_nothing(scene: Scene, way: str) -> None:
+    someone = Someone(scene)
+    fields = {"m_csrf": someone.csrf, "action": "add", "name": f"x.{next(numbers)}", "value": "y"}
+    outcome, before = form(scene, someone, (OF_THE_USER | OF_THE_SESSION)[way], CONSOLE, fields)
+    assert outcome.status == 303
+    assert outcome.headers["location"].startswith("/dirws/login?")
+    assert rows(scene) == before
+
+
+@pytest.mark.parametrize("way", OF_THE_USER)
+def test_the_sign_in_form_signs_nobody_in(scene: Scene, way: str) -> None:
+    someone = Someone(scene)
+    page = scene.open("/dirws/login?RFA=")
+    fields = {str(name): str(value) for name, value in page.forms()[0].form_values()}
+    fields |= {"m_username": someone.id, "m_password": PASSWORD}
+    cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in scene.browser.cookies.jar)
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": cookies}
+    sent = Sent("POST", "/dirws/login", headers, urlencode(fields).encode())
+    kept: list[dict[str, int]] = []
+    play(
+        scene.app,
+        scene.loop,
+        sent,
+        "last byte",
+        lambda: kept.append(ended(scene, someone, OF_THE_USER[way], "")),
+    )
+    assert rows(scene)["tickets"] == kept[0]["tickets"]
+
+
+@pytest.mark.parametrize("way", [*OF_THE_USER, *OF_THE_SESSION])
+def test_an_activation_that_waited_tells_no_secret(scene: Scene, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes no body: the right ends before the write begins."""
+    someone, write = Someone(scene), scene.directory.desk.write
+    end = (OF_THE_USER | OF_THE_SESSION)[way]
+    with scene.database.begin() as cx:
+        idle = resources.add(cx, scene.names, f"Idle {next(numbers)}", scene.clock())
+
+    async def late(*args: Any, **more: Any) -> Any:
+        await asyncio.to_thread(ended, scene, someone, end, someone.access)
+        return await write(*args, **more)
+
+    monkeypatch.setattr(scene.directory.desk, "write", late)
+    path = ACTIVATION.replace("{resource_id}", idle.id)
+    outcome = play(scene.app, scene.loop, Sent("POST", path, {"Authorization": f"Bearer {someone.access}"}), None)
+    assert outcome.status in {401, 403}
+    with scene.database.read() as cx:
+        assert resources.by_id(cx, idle.id).activated is None

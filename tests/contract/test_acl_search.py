@@ -1,0 +1,57 @@
+"""What a search for ``acl_name`` compares, and that it tells nothing of ACLs that are hidden."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from muniment.db import Database, Instant
+from muniment.repository import acls
+from muniment.repository.aql.tree import ExpressionSet, Property, PropertyList, PropertyRange
+from muniment.repository.principals import Permission
+from muniment.repository.refusals import WrongValue
+from tests.shelf import ADMINISTRATOR, BORIS, EDITOR, MARTA, Shelf
+
+
+@pytest.fixture
+def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
+    made = Shelf(repository_db, tmp_path / "index", now)
+    yield made
+    made.close()
+
+
+def named(*texts: str) -> PropertyList:
+    return PropertyList("acl_name", "IN", texts)
+
+
+def test_acl_name_calls_an_acl_as_an_assignment_does(shelf: Shelf) -> None:
+    shelf.acl("circle", editors_at_staff=Permission.READ)
+    kept, open_one = shelf.add("pump", acl="circle"), shelf.add("pump", acl="public")
+    with shelf.database.begin() as cx:
+        shown_id = acls.named(cx, shelf.repository.id, "circle", MARTA).shown_id
+        acls.add(cx, shelf.repository.id, "circle", EDITOR, {}, shelf.now)
+    shelf.catch_up()
+    assert shelf.found(MARTA, named("circle")) == [kept]
+    assert shelf.found(EDITOR, named("circle")) == []
+    for text in ("marta@staff/circle", shown_id):
+        assert shelf.found(EDITOR, named(text)) == [kept]
+        assert shelf.found(BORIS, named(text)) == []
+    assert shelf.found(BORIS, named("public", "circle", "marta@staff/circle")) == [open_one]
+    both = ExpressionSet("AND", (named("circle"), Property("object_name", "BEGINS_WITH", "pump")))
+    assert shelf.found(MARTA, both) == [kept]
+
+
+def test_an_objects_owner_cannot_find_out_the_name_of_a_hidden_acl(shelf: Shelf) -> None:
+    with shelf.database.begin() as cx:
+        hidden = acls.add(cx, shelf.repository.id, "merger", ADMINISTRATOR, {"owner": Permission.DELETE}, shelf.now)
+    kept = shelf.add("pump")
+    shelf.change(kept, acl_name=hidden.shown_id)
+    shelf.catch_up()
+    assert shelf.found(MARTA, "pump") == [kept]
+    for text in ("merger", "root@staff/merger", hidden.shown_id):
+        assert shelf.found(MARTA, named(text)) == []
+        assert shelf.found(ADMINISTRATOR, named(text)) == [kept]
+    for probe in (Property("acl_name", "BEGINS_WITH", "mer"), PropertyRange("acl_name", "BETWEEN", "m", "n")):
+        for caller in (MARTA, ADMINISTRATOR):
+            with pytest.raises(WrongValue, match="compared by IN alone"):
+                shelf.found(caller, probe)

@@ -1,0 +1,244 @@
+"""Every list there is fetches one page of rows and one more, on its first page and however deep, hidden rows or not.
+
+The lists are those of the table of addresses: each address that is read is asked, and one that answers with a feed and
+is not known here fails. failures C2.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pytest
+import sqlalchemy as sa
+
+from muniment.db import Database
+from muniment.repository import acls, creation, object_types, repositories
+from muniment.repository.creation import New
+from muniment.repository.object_types import ObjectType
+from muniment.repository.principals import Permission, Principals
+from tests.house.test_docs import routes
+from tests.scenes import Loop, Site, World
+from tests.servers import Postgres, Sqlite
+
+SIZE = 5
+CHILDREN = 1200
+SEEN = 10
+"""Every so many of the children may be seen by the reader."""
+
+LISTS = {
+    "/rest/repositories": "repositories",
+    "/rest/repositories/{repository}/search": "objects",
+    "/rest/repositories/{repository}/cabinets": "objects",
+    "/rest/repositories/{repository}/folders/{id}/folders": "objects",
+    "/rest/repositories/{repository}/folders/{id}/documents": "objects",
+    "/rest/repositories/{repository}/folders/{id}/objects": "objects",
+    "/rest/repositories/{repository}/objects/{id}/contents": "objects",
+    "/rest/repositories/{repository}/acls": "acls",
+    "/rest/repositories/{repository}/types": "object_types",
+}
+"""Each list with the table its members are in."""
+
+SHORT = {"/rest/repositories/{repository}/objects/{id}/contents"}
+"""An object has one content."""
+
+_FROM = re.compile(r"\b(?:FROM|UPDATE|INTO) +\(?(?:SELECT .*? FROM +)?([a-z_]+)", re.DOTALL)
+
+
+class Asked(NamedTuple):
+    """What one request took: statements, and how many rows each table's gave."""
+
+    statements: int
+    rows: Counter[str]
+    document: dict[str, Any]
+
+
+class Large:
+    """A world with many of everything, and what each request takes of its repository's database."""
+
+    def __init__(self, world: World, loop: Loop) -> None:
+        self.world = world
+        self._fill()
+        self.site = Site(world, "neutral", loop)
+        self.http = self.site.http
+
+    def address(self, template: str) -> str:
+        folder = {"folders": self.tree, "documents": self.folder, "objects": self.folder}
+        kind = template.rpartition("/")[2]
+        chosen = self.document if "/objects/{id}" in template or kind == "{id}" else folder.get(kind, self.folder)
+        if template.endswith(("folders/{id}", "cabinets/{id}")):
+            chosen = self.folder
+        return template.format(repository=self.world.repository, id=chosen, name="document", acl="public")
+
+    def ask(self, address: str, **parameters: str) -> Asked:
+        with counted() as (statements, rows):
+            answer = self.http.get(
+                address,
+                params=parameters or None,
+                headers=self.site.bearer(self.world.reader) | {"Accept": "application/json"},
+            )
+        document = answer.json() if answer.headers["content-type"].endswith("json") else {}
+        return Asked(len(statements), rows, document | {"status": answer.status_code})
+
+    def _fill(self) -> None:
+        world = self.world
+        boss, now = Principals(world.writer.id, administrator=True), world.clock()
+        with world.repository_db.begin() as cx:
+            repository = repositories.named(cx, world.repository)
+            acls.initialise(cx, repository.id, now)
+            for number in range(60):
+                repositories.add(cx, f"other {number:03}", world.resource_id, "", now)
+                object_types.add_type(cx, repository.id, ObjectType(f"type_{number:03}", "document"), now)
+                shown = {world.reader.id: Permission.READ} if number % SEEN == 0 else {}
+                for kind in range(SEEN):
+                    acls.add(cx, repository.id, f"acl {number:03} {kind}", boss, shown if kind == 0 else {}, now)
+            catalogue = object_types.catalogue(cx, repository.id)
+
+            def make(kind: str, name: str, folder_id: str | None, shown: bool) -> New:
+                given = {"object_name": name, "acl_name": "public" if shown else "private"}
+                return New(kind, given, folder_id, None, None)
+
+            def keep(wanted: list[New]) -> list[str]:
+                kept = creation.create_all(cx, repository, catalogue, boss, wanted, now)
+                return [one.id for one in kept]
+
+            self.folder, self.tree = keep([make("cabinet", name, None, True) for name in ("a folder", "a tree")])
+            keep([make("cabinet", f"cabinet {number:04}", None, number % SEEN == 0) for number in range(CHILDREN)])
+            # All of one name, so that a page must go on within the name.
+            keep([make("document", "same", self.folder, number % SEEN == 0) for number in range(CHILDREN)])
+            keep([make("folder", f"folder {number:04}", self.tree, number % SEEN == 0) for number in range(CHILDREN)])
+            self.document = keep([make("document", "one", None, True)])[0]
+        world.catch_up()
+
+
+@contextmanager
+def counted() -> Iterator[tuple[list[str], Counter[str]]]:
+    """Count the statements that SQLAlchemy sends, and the rows that the driver gives for them."""
+    statements: list[str] = []
+    rows: Counter[str] = Counter()
+
+    def note(_cx: Any, cursor: Any, statement: str, _parameters: Any, _context: Any, _many: bool) -> None:
+        statements.append(statement)
+        table = _FROM.search(statement)
+        name = table[1] if table else statement[:40]
+
+        def row_of(values: Any) -> Any:
+            rows[name] += 1
+            return tuple(values)
+
+        if type(cursor).__module__.startswith("psycopg"):
+            cursor.row_factory = lambda _cursor: row_of
+        else:
+            cursor.row_factory = lambda _cursor, values: row_of(values)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    try:
+        yield statements, rows
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
+
+
+@pytest.fixture(scope="module")
+def large(engine: Sqlite | Postgres, loop: Loop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Large]:
+    folder = tmp_path_factory.mktemp("large")
+    folder.chmod(0o700)
+    world = World(folder, engine.fresh("directory"), engine.fresh("repository"))
+    made = Large(world, loop)
+    yield made
+    made.site.close()
+    world.close()
+
+
+def test_no_list_is_forgotten(large: Large) -> None:
+    lists = set()
+    for template in {route.path for route in routes() if route.path.startswith("/rest/")}:
+        answered = large.ask(large.address(template))
+        if answered.document["status"] == 200 and "entries" in answered.document:
+            lists.add(template)
+    assert lists == set(LISTS)
+
+
+@pytest.mark.parametrize("template", sorted(LISTS))
+def test_a_list_fetches_one_page_of_rows_and_one_more_however_deep(large: Large, template: str) -> None:
+    table, address = LISTS[template], large.address(template)
+    paged = {"items-per-page": str(SIZE)}
+    large.ask(address, **paged)  # what a process reads once
+    first = large.ask(address, **paged)
+    counting = large.ask(address, **paged, **{"include-total": "true"})
+    assert first.document["status"] == 200
+    _check_rows(first, table)
+    _check_rows(counting, table)
+    if template in SHORT:
+        return
+    total, seen, page = counting.document["total"], [], first
+    while True:
+        seen += [entry["id"] for entry in page.document["entries"]]
+        following = [link["href"] for link in page.document["links"] if link["rel"] == "next"]
+        if not following:
+            break
+        page = large.ask(following[0])
+        _check_rows(page, table)
+        # One for the members of the same name; one more where the repository's own row is read anew.
+        assert page.statements <= first.statements + 2
+    assert len(seen) == len(set(seen)) == total
+    assert len(seen) > SIZE
+
+
+def _check_rows(asked: Asked, table: str) -> None:
+    # One row more for the folder itself, one for a total.
+    assert asked.rows[table] <= SIZE + 1 + 2, asked.rows
+    others = {name: count for name, count in asked.rows.items() if name not in {table, "object_types"}}
+    assert sum(others.values()) <= 5 * (SIZE + 1), asked.rows
+
+
+def test_a_cursor_is_good_for_one_caller_one_list_and_one_page(large: Large) -> None:
+    site, address = large.site, f"{large.site.repository}/folders/{large.folder}/documents"
+    page = large.ask(address, **{"items-per-page": "3"})
+    following = next(link["href"] for link in page.document["links"] if link["rel"] == "next")
+    own = site.bearer(large.world.reader)
+    assert site.http.get(following, headers=own).status_code == 200
+    strangers = [
+        (following, site.bearer(large.world.writer)),
+        (following.replace("/documents", "/objects"), own),
+        (following.replace("page=2", "page=3").replace("per-page=3", "per-page=2"), own),
+        (following.replace(large.folder, large.tree), own),
+        (following[:-3] + "AAA", own),
+        (following + "A" * 9000, own),
+    ]
+    for other, bearer in strangers:
+        refused = site.http.get(other, headers=bearer | {"Accept": "application/json"})
+        assert refused.status_code == 400, other
+        assert refused.json()["code"] == "E_MALFORMED_REQUEST"
+
+
+def test_two_cursors_of_one_place_are_never_alike(large: Large) -> None:
+    address = f"{large.site.repository}/folders/{large.folder}/documents"
+    pages = [large.ask(address, **{"items-per-page": "3"}) for _ in range(5)]
+    cursors = {link["href"] for page in pages for link in page.document["links"] if link["rel"] == "next"}
+    assert len(cursors) == 5
+    assert len({len(cursor) for cursor in cursors}) == 1
+
+
+def test_a_bare_page_is_bounded_and_next_is_not(large: Large) -> None:
+    address = f"{large.site.repository}/folders/{large.folder}/documents"
+    refused = large.ask(address, page="9000", **{"items-per-page": "100"})
+    assert refused.document["status"] == 400
+    assert "follow 'next'" in refused.document["message"]
+
+
+def test_a_list_that_takes_the_database_too_long_is_refused(large: Large, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Database.read
+
+    def at_once(self: Database, *, within: float | None = None) -> Any:
+        return read(self, within=None if within is None else 0.0)
+
+    if large.world.repository_db.dialect == "postgresql":
+        return  # its shortest timeout is a millisecond, in which the list may be done
+    monkeypatch.setattr(Database, "read", at_once)
+    monkeypatch.setattr("muniment.db._STEPS_BETWEEN_LOOKS", 1)
+    address = f"{large.site.repository}/folders/{large.folder}/documents"
+    answer = large.site.http.get(address, headers=large.site.bearer(large.world.reader))
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) >= 1
+    assert answer.json()["code"] == "E_OVERLOADED"

@@ -1,0 +1,60 @@
+"""A question that takes the database too long is stopped, and takes nothing from anybody else."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.db import Busy, Database
+from muniment.web.decisions import Desk
+
+ENDLESS = sa.text(
+    "WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers) SELECT count(*) FROM numbers"
+)
+
+
+def endless(cx: Connection) -> int:
+    counted: int = cx.execute(ENDLESS).scalar_one()
+    return counted
+
+
+def short(cx: Connection) -> int:
+    one: int = cx.execute(sa.text("SELECT 1")).scalar_one()
+    return one
+
+
+@pytest.fixture
+def desk(repository_db: Database) -> Iterator[Desk]:
+    made = Desk(repository_db, question_seconds=0.3)
+    yield made
+    made.close()
+
+
+def test_a_statement_is_stopped_and_the_next_reader_has_all_the_time(repository_db: Database) -> None:
+    for _ in range(3):
+        with pytest.raises(Busy, match="longer than one request"), repository_db.read(within=0.1) as cx:
+            endless(cx)
+    with repository_db.read() as cx:
+        assert short(cx) == 1
+    with repository_db.read(within=0.0001) as cx:
+        pass
+    with repository_db.read() as cx:  # the same connection, whose time is over
+        counted = sa.text("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) "
+                          "SELECT count(*) FROM n")  # fmt: skip
+        assert cx.execute(counted).scalar_one() == 300_000
+
+
+def test_endless_questions_stop_and_the_loop_and_other_questions_go_on(desk: Desk) -> None:
+    async def ask() -> None:
+        crowd = [asyncio.create_task(desk.read_long("crowd", endless)) for _ in range(4)]
+        await asyncio.sleep(0)
+        assert await desk.read(short) == 1
+        assert await desk.off_loop(lambda: 2) == 2
+        assert not crowd[0].done()  # both were answered while it ran
+        outcomes = await asyncio.gather(*crowd, return_exceptions=True)
+        assert all(type(outcome).__name__ in {"Busy", "Overloaded"} for outcome in outcomes)
+        assert await desk.read_long("anybody", short) == 1
+
+    asyncio.run(ask())

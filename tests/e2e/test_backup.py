@@ -1,0 +1,596 @@
+"""``muniment backup`` and ``muniment restore``: whole or not there, beside writers, and after kill -9 at any step.
+
+Sources: issue 8, section 7; docs/operations.md, "Backup and restore".
+"""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from msgspec.structs import replace
+
+from muniment import app, schema, settings
+from muniment.backups import dumps, making, manifest, restoring
+from muniment.backups.refusals import BackupRefused
+from muniment.cli import commands
+from muniment.cli.outcome import Exit
+from muniment.db import SECOND, Busy, Database, Instant
+from muniment.directory import access
+from muniment.installation import Installation
+from muniment.repository import content, objects
+from muniment.repository.content import StoredContent
+from tests.conftest import Fresh
+from tests.e2e.ledger import OAUTH
+from tests.e2e.processes import ENVIRONMENT, Server, muniment
+from tests.e2e.test_kills import House
+from tests.servers import Postgres, Sqlite, free_port
+from tests.unit.repository.shelf import ADMIN, Shelf
+
+FEW, MANY = 4, int(os.environ.get("BACKUP_KILLS", "25"))
+"""Steps at which a backup and a restore are killed; the campaign's, on each database."""
+
+_STEPS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "subprocess.Popen", "sqlite3.connect")
+"""What is counted as a step: Python's audit events of these names."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is one: bringing a backup to a busy disk takes seconds, many times over."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK) or shutil.disk_usage(memory).free < 500 << 20:
+        yield tmp_path
+        return
+    made = memory / f"muniment-{os.getpid()}-{tmp_path.name}"
+    made.mkdir()
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+class Place:
+    """Where a backup of one kind comes from and goes to: data folders, with the databases that their settings name."""
+
+    def __init__(self, folder: Path, engine: Sqlite | Postgres, fresh: Fresh) -> None:
+        self.folder, self._engine, self._fresh = folder, engine, fresh
+        self._made = 0
+
+    def empty(self, name: str) -> Path:
+        """Name a data folder; on PostgreSQL it holds settings that name a new, empty database."""
+        data = self.folder / name
+        if isinstance(self._engine, Postgres):
+            self._made += 1
+            database = f"restored_{os.getpid()}_{id(self)}_{self._made}"
+            self._engine.make(database)
+            data.mkdir(mode=0o700)
+            url = f"postgresql://postgres@127.0.0.1:{self._engine.port}/{database}"
+            (data / "muniment.toml").write_text(f'directory_database = "{url}"\nrepository_database = "{url}"\n')
+        return data
+
+    def filled(self, name: str) -> Path:
+        """Make a data folder with people, a repository, and a few documents of which some hold a custom type."""
+        data = self.empty(name)
+        assert muniment(data, "init").returncode == 0
+        docs = self.folder / f"{name}-docs"
+        docs.mkdir()
+        for number in range(4):
+            (docs / f"note{number}.txt").write_text(f"Stone number {number}.\n" * 100 * number)
+        assert muniment(data, "import", str(docs), "--acl", "public", "--no-wait").returncode == 0
+        return data
+
+
+@pytest.fixture
+def place(folder: Path, engine: Sqlite | Postgres, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> Place:
+    if isinstance(engine, Postgres):
+        monkeypatch.setenv("PATH", f"{engine.binaries}:{os.environ['PATH']}")
+    return Place(folder, engine, fresh)
+
+
+def run(data: Path, *arguments: str | Path) -> int:
+    """Run a command in this process; give its exit code."""
+    return commands.run(["--data", str(data), *map(str, arguments)])
+
+
+def run_until(step: int, data: Path, *arguments: str | Path) -> tuple[int | None, int]:
+    """Run a command in a fork that is killed at a step; give its exit code, None when it was killed, and its steps."""
+    told_out, told_in = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.close(told_out)
+        seen = 0
+
+        def watch(event: str, _details: object) -> None:
+            nonlocal seen
+            if event.startswith(_STEPS):
+                seen += 1
+                if seen == step:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        code = 99
+        try:
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, 1)
+            os.dup2(quiet, 2)
+            sys.addaudithook(watch)
+            code = run(data, *arguments)
+        finally:
+            os.write(told_in, f"{seen}".encode())
+            os._exit(code)
+    os.close(told_in)
+    with os.fdopen(told_out, "rb") as told:
+        seen = int(told.read() or b"0")
+    status = os.waitpid(process, 0)[1]
+    return (None if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)), seen
+
+
+def whole(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whether a restored folder is sound, with everything in it."""
+    capsys.readouterr()
+    assert run(data, "content", "check") == 0
+    assert "sound: 4 whole" in capsys.readouterr().out
+    assert run(data, "index", "check") == 0
+    said = capsys.readouterr().out
+    assert " 0 missing, 0 extra, 0 stale, 0 doubled, 0 waiting" in said
+    assert int(said.split(" documents,")[0].rpartition(" ")[2]) >= 5
+
+
+def spread(steps: int, count: int) -> list[int]:
+    """Choose steps from the first to the last."""
+    return sorted({1 + at * (steps - 1) // (count - 1) for at in range(count)})
+
+
+def modes(folder: Path) -> set[tuple[str, int]]:
+    """Say how open the files and folders in a folder are."""
+    every = (folder, *folder.rglob("*"))
+    return {("folder" if each.is_dir() else "file", each.stat().st_mode & 0o777) for each in every}
+
+
+# Whole, beside writers
+
+
+@pytest.mark.timeout(600)
+def test_what_was_answered_before_the_backup_is_there_after_the_restore(
+    place: Place, fresh: Fresh, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The server runs and is written to; afterwards content and index are sound, and every session is over."""
+    house = House(folder, fresh("directory"), fresh("repository"))
+    chance = random.Random(8)
+    try:
+        house.start()
+        with house.client() as http:
+            for writer in house.writers:
+                writer.begin(http)
+        with house.busy(chance):
+            time.sleep(1)
+        *steady, restless = house.writers
+        house.writers = [restless]
+        living = [grant for grant in house.holder.held if grant.ended is False]
+        with house.busy(chance):
+            assert muniment(house.data, "backup", str(folder / "kept")).returncode == 0
+        assert not [surprise for ledger in house.ledgers for surprise in ledger.surprises]
+        assert house.server is not None
+        house.server.stop()
+        data = place.empty("restored")
+        if not data.exists():
+            data.mkdir(mode=0o700)
+            (data / "muniment.toml").write_text("")
+        assert run(data, "restore", folder / "kept") == 0, capsys.readouterr()
+        assert run(data, "content", "check") == run(data, "index", "check") == 0
+        with Server(data, free_port(), "--workers", "1") as server, server.client() as http:
+            for grant in living:
+                info = {"token": grant.access[-1], "resource_id": house.world.resource_id}
+                assert http.post(f"{OAUTH}/tokeninfo", json=info).status_code == 410
+            house.server = server
+            token = house.holder.sign_in(http)["access_token"]
+            http.headers["Authorization"] = f"Bearer {token}"
+            faults = [fault for writer in steady for fault in writer.faults(http)]
+            assert not faults, "\n".join(faults)
+            assert sum(len(writer.papers) for writer in steady) > 4
+    finally:
+        house.close()
+
+
+def test_nothing_that_the_copied_database_names_is_removed_before_it_is_copied(
+    repository_db: Database, now: Instant, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it is replaced and swept between the database's snapshot and the first content."""
+    installation = Installation(folder / "data", settings.Settings(halves=("repository",)))
+    shelf = Shelf(repository_db, installation.content, now)
+    store, swept = shelf.store, list[int]()
+    made = [shelf.create({"object_name": f"pump {n}"}, content=store.put([f"words {n}".encode()])).id for n in range(3)]
+    copy = content.copy
+
+    def copy_after_changes(source: Path, target: Path, kept: StoredContent) -> bool:
+        if not swept:
+            formers = [stored.content for stored in (shelf.read(each, ADMIN)[0] for each in made)]
+            with shelf.database.begin() as cx:
+                for object_id in made:
+                    objects.replace_content(
+                        cx, shelf.repository, ADMIN, object_id, store.put([b"new"]), "text/plain", shelf.now
+                    )
+            for former in formers:  # as the addresses do, once a replacement or a deletion is committed
+                assert former is not None
+                store.remove(former.key)
+            with shelf.database.read() as cx:
+                swept.append(objects.sweep(cx, store, app.now() + 86_400 * SECOND))
+        return copy(source, target, kept)
+
+    monkeypatch.setattr(content, "copy", copy_after_changes)
+    source = making.BackupSource(installation, {"repository": shelf.database}, folder / "none.toml")
+    written = making.make(source, folder / "kept", "0", app.now, lambda _done, _all: None)
+    assert (written.contents, written.damaged, swept) == (3, (), [0])
+    said = {file.read_bytes() for file in (folder / "kept" / "content").rglob("*") if file.is_file()}
+    assert said == {f"words {number}".encode() for number in range(3)}
+    with shelf.database.read() as cx:
+        assert objects.sweep(cx, store, app.now() + 86_400 * SECOND) == 3, "once it is made, they go"
+
+
+def test_both_databases_are_copied_as_of_one_moment(
+    directory_db: Database, repository_db: Database, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No right changes in the directory between its snapshot and the repository's."""
+    installation = Installation(folder / "data", settings.Settings())
+    other = Database(directory_db.engine.url.render_as_string(hide_password=False), busy_seconds=0.2)
+    refused = []
+    frozen = dumps.freeze
+
+    def frozen_while_somebody_writes(database: Database) -> object:
+        try:
+            with other.begin() as cx:
+                access.one_at_a_time(cx)
+        except Busy:
+            refused.append(database)
+        return frozen(database)
+
+    monkeypatch.setattr(dumps, "freeze", frozen_while_somebody_writes)
+    databases = {"directory": directory_db, "repository": repository_db}
+    source = making.BackupSource(installation, databases, folder / "none.toml")  # type: ignore[arg-type]
+    making.make(source, folder / "kept", "0", app.now, lambda _done, _all: None)
+    assert refused == [directory_db, repository_db]
+    with other.begin() as cx:
+        access.one_at_a_time(cx)
+    other.close()
+
+
+# Killed at a step
+
+
+KILLS = pytest.mark.parametrize("kills", [FEW, pytest.param(MANY, marks=pytest.mark.campaign)])
+
+
+@KILLS
+@pytest.mark.timeout(900)
+def test_a_backup_killed_at_any_step_is_not_there_and_can_be_made_again(
+    place: Place, folder: Path, capsys: pytest.CaptureFixture[str], kills: int
+) -> None:
+    began = time.monotonic()
+    data, kept = place.filled("data"), folder / "kept"
+    code, steps = run_until(0, data, "backup", kept)
+    assert (code, kept.is_dir()) == (0, True)
+    shutil.rmtree(kept)
+    for step in spread(steps, kills):
+        code, _ = run_until(step, data, "backup", kept)
+        assert code is None
+        if kept.exists():  # killed behind the step that gives it its name
+            assert restoring.inspect(kept).manifest.contents == 4
+            shutil.rmtree(kept)
+        with pytest.raises(BackupRefused):
+            restoring.inspect(kept)
+    assert run(data, "backup", kept) == 0
+    assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == []
+    restored = place.empty("restored")
+    assert run(restored, "restore", kept) == 0
+    whole(restored, capsys)
+    print(f"a backup of {steps} steps, killed at {kills}: {time.monotonic() - began:.1f} s")
+
+
+@KILLS
+@pytest.mark.timeout(900)
+def test_a_restore_killed_at_any_step_is_not_served_and_can_be_given_again(
+    place: Place, folder: Path, capsys: pytest.CaptureFixture[str], kills: int
+) -> None:
+    began = time.monotonic()
+    data, kept = place.filled("data"), folder / "kept"
+    assert run(data, "backup", kept) == 0
+    code, steps = run_until(0, place.empty("counted"), "restore", kept)
+    assert code == 0
+    restored = place.empty("restored")
+    assert run_until(steps // 2, restored, "restore", kept)[0] is None
+    served = muniment(restored, "serve", "--port", str(free_port()))
+    assert (served.returncode, "holds only a part of a backup" in served.stderr) == (Exit.NOT_READY, True)
+    for step in spread(steps, kills):
+        code, _ = run_until(step, restored, "restore", kept)
+        if code is None and (restored / "restore.unfinished").exists():
+            for arguments in (["migrate"], ["init"], ["user", "list", "staff"], ["index", "check"]):
+                capsys.readouterr()
+                assert run(restored, *arguments) == Exit.NOT_READY, (step, arguments)
+                assert "holds only a part of a backup" in capsys.readouterr().err
+            with pytest.raises(BackupRefused, match="no manifest"):
+                restoring.inspect(restored)
+    if (restored / "restore.unfinished").exists():
+        assert run(restored, "restore", kept) == 0
+    whole(restored, capsys)
+    assert run(restored, "restore", kept) == Exit.REFUSED, "what is whole is not restored over"
+    print(f"a restore of {steps} steps, killed at {kills + 1}: {time.monotonic() - began:.1f} s")
+
+
+# Refusals
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A data folder on SQLite, and its backup."""
+    root = tmp_path_factory.mktemp("backup")
+    data = root / "data"
+    assert muniment(data, "init").returncode == 0
+    (root / "docs").mkdir()
+    for number in range(4):
+        (root / "docs" / f"note{number}.txt").write_text(f"Stone number {number}.\n" * 100)
+    assert muniment(data, "import", str(root / "docs"), "--acl", "public", "--no-wait").returncode == 0
+    (data / "muniment.toml").write_text("[web]\nitems = 1\n".replace("items = 1", "max_connections = 77"))
+    (data / "tls").mkdir()
+    (data / "tls" / "ca.pem").write_text("not really")
+    assert run(data, "backup", root / "kept") == 0
+    return data, root / "kept"
+
+
+@pytest.fixture
+def copied(made: tuple[Path, Path], tmp_path: Path) -> Path:
+    """A backup that a test may damage."""
+    return Path(shutil.copytree(made[1], tmp_path / "kept"))
+
+
+def test_a_backup_says_what_is_in_it_and_is_for_its_owner_alone(
+    made: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, kept = made
+    before = os.umask(0)
+    try:
+        assert run(data, "backup", tmp_path / "open") == 0
+        assert run(tmp_path / "restored", "restore", tmp_path / "open") == 0
+    finally:
+        os.umask(before)
+    assert modes(tmp_path / "open") == {("folder", 0o700), ("file", 0o600)}
+    sensitive = [tmp_path / "restored" / name for name in ("content", "tls", "muniment.toml", "directory.db")]
+    for each in sensitive:
+        assert modes(each) <= {("folder", 0o700), ("file", 0o600)}
+    assert (tmp_path / "restored").stat().st_mode & 0o777 == 0o700
+    written = restoring.inspect(kept).manifest
+    assert (written.contents, written.damaged, written.settings) == (4, (), ("web.max_connections",))
+    assert set(written.files) == {"directory.db", "repository.db", "muniment.toml", "tls/ca.pem"}
+    assert {half: copied.dialect for half, copied in written.databases.items()} == {
+        "directory": "sqlite",
+        "repository": "sqlite",
+    }
+    for name in ("muniment.toml", "tls/ca.pem"):
+        assert (tmp_path / "restored" / name).read_bytes() == (data / name).read_bytes()
+
+
+def test_sessions_are_ended_unless_they_are_to_be_kept(
+    made: tuple[Path, Path], copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = Database(f"sqlite:///{copied / 'directory.db'}")
+    with database.begin() as cx:
+        cx.execute(sa.text("INSERT INTO tickets SELECT 'a', id, 'r', 0, 9000000000000000 FROM entries WHERE id = 1"))
+        assert cx.execute(sa.text("SELECT count(*) FROM tickets")).scalar_one() == 1
+    database.close()
+    _sealed_again(copied)
+    for keep, left in (((), 0), (("--keep-sessions",), 1)):
+        data = tmp_path / f"restored{left}"
+        capsys.readouterr()
+        assert run(data, "restore", copied, *keep) == 0
+        assert ("1 browser sign-ins" in capsys.readouterr().out) == (left == 0)
+        database = Database(f"sqlite:///{data / 'directory.db'}")
+        with database.read() as cx:
+            assert cx.execute(sa.text("SELECT count(*) FROM tickets")).scalar_one() == left
+        database.close()
+
+
+def _sealed_again(kept: Path) -> None:
+    """Write the manifest anew, after a change to the files that it names."""
+    written = manifest.read(kept)
+    (kept / manifest.NAME).unlink()
+    files = manifest.describe({name: kept / name for name in written.files})
+    manifest.write(kept, replace(written, files=files))
+
+
+def test_an_altered_content_is_named_and_all_others_are_there(
+    copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    altered, missing, *_ = sorted(file for file in (copied / "content").rglob("*") if file.is_file())
+    altered.write_bytes(altered.read_bytes()[::-1])
+    missing.unlink()
+    assert run(tmp_path / "restored", "restore", copied) == Exit.FAILED
+    assert capsys.readouterr().out.count("its content is missing or altered") == 2
+    assert run(tmp_path / "restored", "content", "check") == Exit.FAILED
+    assert "2 whole, 2 missing or altered" in capsys.readouterr().out
+    assert run(tmp_path / "restored", "backup", tmp_path / "again") == Exit.FAILED
+    assert "was missing or altered already" in capsys.readouterr().out
+    assert len(manifest.read(tmp_path / "again").damaged) == 2
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda kept: (kept / "manifest.json").unlink(), "holds no whole backup"),
+        (lambda kept: (kept / "manifest.json").write_bytes(b'{"manifest": {'), "is damaged"),
+        (lambda kept: _edited(kept, '"contents":4', '"contents":5'), "is damaged"),
+        (lambda kept: (kept / "repository.db").write_bytes(b"x"), "repository.db is not what was copied"),
+        (lambda kept: (kept / "tls" / "ca.pem").unlink(), "tls/ca.pem is missing"),
+        (lambda kept: _newer(kept), "made by a newer release (9.9): restore it with that one"),
+    ],
+    ids=[
+        "no manifest",
+        "half a manifest",
+        "an edited manifest",
+        "another database",
+        "a missing file",
+        "a newer schema",
+    ],
+)
+def test_what_is_no_whole_backup_of_a_known_release_is_refused_before_anything_is_made(
+    copied: Path, tmp_path: Path, harm: Callable[[Path], object], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harm(copied)
+    assert run(tmp_path / "restored", "restore", copied) == Exit.REFUSED
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "restored").exists()
+
+
+def _edited(kept: Path, before: str, after: str) -> None:
+    file = kept / "manifest.json"
+    told = file.read_text()
+    assert before in told
+    file.write_text(told.replace(before, after))
+
+
+def _newer(kept: Path) -> None:
+    written = manifest.read(kept)
+    (kept / manifest.NAME).unlink()
+    newer = {**written.databases, "directory": replace(written.databases["directory"], revision="directory_9999")}
+    manifest.write(kept, replace(written, databases=newer, release="9.9"))
+
+
+def test_a_folder_that_is_in_use_or_not_empty_is_left_alone(
+    made: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, kept = made
+    before = {each.name for each in data.iterdir()} | {"events.log"}
+    assert run(data, "restore", kept) == Exit.REFUSED
+    assert "is not empty" in capsys.readouterr().err
+    assert {each.name for each in data.iterdir()} == before
+    held = tmp_path / "held"
+    held.mkdir()
+    program = (
+        "import fcntl, sys, time; fcntl.flock(lock := open(sys.argv[1], 'w'), 2); print(flush=True); time.sleep(99)"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", program, str(held / "serve.lock")], stdout=subprocess.PIPE, env=ENVIRONMENT
+    )
+    try:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        assert run(held, "restore", kept) == Exit.IN_USE
+    finally:
+        holder.kill()
+        holder.wait()
+    assert {each.name for each in held.iterdir()} <= {"serve.lock", "events.log"}
+
+
+def test_a_backup_goes_into_a_new_folder_or_an_empty_one(
+    made: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, kept = made
+    before = (kept / "manifest.json").read_bytes()
+    assert run(data, "backup", kept) == Exit.REFUSED
+    assert "is there already" in capsys.readouterr().err
+    assert (kept / "manifest.json").read_bytes() == before
+    (tmp_path / "empty").mkdir()
+    assert run(data, "backup", tmp_path / "empty") == 0
+    assert run(tmp_path / "nothing", "backup", tmp_path / "new") == Exit.NOT_READY
+    assert not (tmp_path / "new").exists()
+
+
+def test_two_backups_to_one_folder_do_not_meet(
+    made: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy, seen = content.copy, list[int]()
+
+    def copy_beside_another(source: Path, target: Path, kept: StoredContent) -> bool:
+        if not seen:
+            seen.append(-1)
+            seen[0] = run(made[0], "backup", tmp_path / "kept")
+        return copy(source, target, kept)
+
+    monkeypatch.setattr(content, "copy", copy_beside_another)
+    assert run(made[0], "backup", tmp_path / "kept") == 0
+    assert seen == [Exit.REFUSED]
+    assert "is being made" in capsys.readouterr().err
+    assert restoring.inspect(tmp_path / "kept").manifest.contents == 4
+
+
+def test_a_disk_without_room_is_told_of_before_anything_is_copied(
+    made: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: usage._replace(free=1 << 20))
+    assert run(made[0], "backup", tmp_path / "kept") == Exit.REFUSED
+    assert "make room there" in capsys.readouterr().err
+    assert not (tmp_path / "kept").exists()
+    assert not (tmp_path / ".kept.unfinished").exists()
+
+
+def test_without_the_programs_of_postgresql_the_reason_is_told(
+    postgres: Postgres, folder: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = Place(folder, postgres, fresh)
+    data = place.empty("data")
+    assert run(data, "init") == 0
+    monkeypatch.setenv("PATH", str(folder))
+    assert run(data, "backup", folder / "kept") == Exit.REFUSED
+    assert "pg_dump is not on the PATH: install PostgreSQL's client programs" in capsys.readouterr().err
+    assert not (folder / "kept").exists()
+
+
+def test_a_postgresql_that_is_not_empty_is_left_alone(
+    postgres: Postgres, folder: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", f"{postgres.binaries}:{os.environ['PATH']}")
+    place = Place(folder, postgres, fresh)
+    data, other = place.empty("data"), place.empty("other")
+    assert run(data, "init") == run(other, "init") == 0
+    assert run(data, "backup", folder / "kept") == 0
+    url = settings.read(other / "muniment.toml").directory_database
+    for file in other.iterdir():
+        if file.name != "muniment.toml":
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
+    assert run(other, "restore", folder / "kept") == Exit.REFUSED
+    assert "is not empty: make an empty one" in capsys.readouterr().err
+    database = Database(url.replace("postgresql://", "postgresql+psycopg://"))
+    schema.check_schema(database, "directory")
+    database.close()
+
+
+def test_the_copy_of_sqlite_is_one_snapshot_however_much_is_written_meanwhile(tmp_path: Path) -> None:
+    """Every transaction moves a sum from one row to another and adds pages; the copy sees none of them in part."""
+    database, stop = Database(f"sqlite:///{tmp_path / 'a.db'}"), threading.Event()
+    with database.begin() as cx:
+        cx.execute(sa.text("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER, filling BLOB)"))
+        rows = [{"id": number} for number in range(1, 5001)]
+        cx.execute(sa.text("INSERT INTO t VALUES (:id, 10, zeroblob(4000))"), rows)
+
+    def write() -> None:
+        chance = random.Random(1)
+        while not stop.is_set():
+            with database.begin() as cx:
+                for change in (1, -1):
+                    row = {"change": change, "id": chance.randint(1, 5000)}
+                    cx.execute(sa.text("UPDATE t SET n = n + :change WHERE id = :id"), row)
+                cx.execute(sa.text("INSERT INTO t (n, filling) VALUES (0, zeroblob(100000))"))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for number in range(3):
+            time.sleep(0.1)
+            with dumps.freeze(database) as frozen:
+                time.sleep(0.1)
+                frozen.copy(tmp_path / f"copy{number}.db")
+                counted = frozen.connection.execute(sa.text("SELECT count(*), sum(n) FROM t")).one()
+            copy = Database(f"sqlite:///{tmp_path / f'copy{number}.db'}")
+            with copy.read() as cx:
+                assert cx.execute(sa.text("SELECT count(*), sum(n) FROM t")).one() == counted
+                assert counted[1] == 50_000
+                assert cx.execute(sa.text("PRAGMA integrity_check")).scalar_one() == "ok"
+            copy.close()
+    finally:
+        stop.set()
+        writer.join()
+        database.close()

@@ -1,0 +1,242 @@
+"""Each address that may change who may do what leaves one security event: who, where, from where, with which result."""
+
+import itertools
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from muniment.directory import entries
+from tests.house.test_docs import endpoint, routes
+from tests.scenes import Person, Site
+
+Event = dict[str, Any]
+minutes = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def _a_minute_of_its_own(site: Site) -> Iterator[None]:
+    """Other tests have been refused in the minute at which the clock stands."""
+    with site.world.clock.moved(60 * next(minutes)):
+        yield
+
+
+def left_by(site: Site, act: Callable[[Site], object]) -> list[Event]:
+    """Do it, and give the events it left, without what every event has."""
+    file = site.installation.events
+    before = file.stat().st_size if file.exists() else 0
+    act(site)
+    with file.open("rb") as log:
+        log.seek(before)
+        lines = [msgspec.json.decode(line) for line in log.read().splitlines()]
+    # The count of what an earlier test was refused is written with the first event of the next minute.
+    events = [line for line in lines if "count" not in line]
+    for event in events:
+        assert event.pop("timestamp")
+        assert event.pop("request_id")
+        assert event.pop("origin") == "127.0.0.1"
+    return events
+
+
+def event(kind: str, result: str, **more: object) -> Event:
+    return {"event": kind, "result": result, **more}
+
+
+class Browser:
+    """A browser with cookies of its own, at the sign-in page."""
+
+    def __init__(self, site: Site) -> None:
+        self.site, self.prefix = site, site.directory_names.form_prefix
+        transport = site.http._transport
+        self.http = httpx.Client(transport=transport, base_url=site.base, headers={"Accept": "text/html"})
+
+    def sign_in(self, person: Person, password: str = "") -> httpx.Response:
+        fields = {"username": person.id, "password": password or person.password}
+        return self.send(self.site.login, **fields)
+
+    def send(self, page: str, to: str = "", **fields: str) -> httpx.Response:
+        text = self.http.get(page).text
+        csrf = re.search(rf'name="{self.prefix}csrf" value="([^"]+)"', text)
+        assert csrf, text
+        own = {"csrf", "username", "password"}
+        form = {(self.prefix + name if name in own else name): value for name, value in fields.items()}
+        return self.http.post(to or page, data=form | {f"{self.prefix}csrf": csrf[1]})
+
+
+def password_grant(site: Site) -> None:
+    reader, about = site.world.person(), {"client": site.world.client_id, "resource": site.world.resource_name}
+    stranger = Person(f"nobody-{secrets.token_hex(4)}@demo", "secret-of-nobody")
+    typed_in_the_wrong_field = Person(reader.password, "x")
+    assert left_by(site, lambda _: site.issue(reader)) == [
+        event("sign-in", "done", who=reader.id, how="password grant", **about)
+    ]
+    assert left_by(site, lambda _: site.ask_token(reader, password="wrong")) == [
+        event("sign-in", "refused", who=reader.id, how="password grant", **about)
+    ]
+    for nobody in (stranger, typed_in_the_wrong_field):
+        assert left_by(site, partial(Site.ask_token, person=nobody)) == [
+            event("sign-in", "refused", how="password grant", **about)
+        ]
+    assert left_by(site, lambda _: site.ask_token(reader, client_id="no-such-client")) == [
+        event("sign-in", "refused", how="password grant")
+    ]
+    assert left_by(site, lambda _: site.ask_token(reader, scope="resource:None")) == [
+        event("sign-in", "refused", how="password grant")
+    ]
+    assert left_by(site, lambda _: site.ask_token(reader, grant_type="none")) == []
+
+
+def form(site: Site) -> None:
+    admin, browser = site.world.admin(site.directory_names), Browser(site)
+    held = site.directory_names.administration_resource
+    signed_in = event("sign-in", "done", who=admin.id, how="form", resource=held)
+    refused = event("sign-in", "refused", who=admin.id, how="form", resource=held)
+    assert left_by(site, lambda _: browser.sign_in(admin, "wrong")) == [refused]
+    assert left_by(site, lambda _: browser.sign_in(admin)) == [signed_in]
+    console = f"{site.directory}/console"
+    assert left_by(site, lambda _: browser.send(console, site.login, sign_out="yes", RFA="")) == [
+        event("sign-out", "done", who=admin.id, how="form")
+    ]
+
+
+def revocation(site: Site) -> None:
+    reader = site.world.reader
+    token = site.issue(reader)["access_token"]
+    whose = {"who": reader.id, "client": site.world.client_id, "resource": site.world.resource_name}
+    assert left_by(site, lambda _: site.revoke(token)) == [event("revocation", "done", **whose)]
+    assert left_by(site, lambda _: site.revoke(token)) == [event("revocation", "refused", how="over already")]
+    assert left_by(site, lambda _: site.revoke("garbage")) == [event("revocation", "refused")]
+
+
+def activation(site: Site) -> None:
+    resource, admin = site.world.resource(), site.world.admin(site.directory_names)
+    token = site.ask_token(admin, scope=site.administration_scope).json()["access_token"]
+    ordinary = site.issue(site.world.reader)["access_token"]
+    assert left_by(site, lambda _: site.activate(resource.id, None)) == [event("activation", "refused")]
+    assert left_by(site, lambda _: site.activate(resource.id, ordinary)) == [event("activation", "refused")]
+    assert left_by(site, lambda _: site.activate(resource.id, token)) == [
+        event("activation", "done", who=admin.id, on=resource.name)
+    ]
+
+
+def system_attribute(site: Site) -> None:
+    admin, browser = site.world.admin(site.directory_names), Browser(site)
+    page = f"{site.directory}/console/system-attributes"
+    browser.sign_in(admin)
+    for action, value in (("add", "hidden-value"), ("change", "another"), ("delete", "")):
+        send = partial(browser.send, page, action=action, name="x.Y", value=value)
+        assert left_by(site, lambda _, send=send: send()) == [  # type: ignore[misc]
+            event("system attribute", "done", who=admin.id, on="x.Y", how=action)
+        ]
+    assert left_by(site, lambda _: site.http.post(page, data={"action": "add", "name": "x.Y"})) == [
+        event("system attribute", "refused", how="add")
+    ]
+
+
+def acl(site: Site) -> None:
+    name, writer, at = f"acl-{site.world.word()}", site.world.writer, f"{site.repository}/acls"
+    body = {"name": name, "permitted": [{"accessor": "world", "basic-permission": "Read"}]}
+    headers, about = site.bearer(), {"who": writer.id, "resource": site.world.repository}
+    made = event("acl", "done", how="made", on=name, **about)
+    assert left_by(site, lambda _: site.http.post(at, json=body, headers=headers)) == [made]
+    assert left_by(site, lambda _: site.http.post(at, json=body, headers=headers)) == [
+        event("acl", "refused", how="made", **about)
+    ]
+    assert left_by(site, lambda _: site.http.post(at, json=body)) == [event("acl", "refused", how="made")]
+    address = f"{at}/{name}"
+    changed = {"permitted": [{"accessor": "world", "basic-permission": "Browse"}]}
+    assert left_by(site, lambda _: site.http.post(address, json=changed, headers=headers)) == [
+        event("acl", "done", how="changed", on=name, **about)
+    ]
+    made_by_us = site.create("thing")
+    assert left_by(site, lambda _: site.share(made_by_us, "public")) == [
+        event("acl", "done", how="assigned", on=f"{made_by_us}: public", **about)
+    ]
+    assert left_by(site, lambda _: site.http.delete(address, headers=headers)) == [
+        event("acl", "done", how="removed", on=name, **about)
+    ]
+
+
+def object_rights(site: Site) -> None:
+    writer, made = site.world.writer, site.create("thing")
+    for kind in ("objects", "documents"):
+        address = f"{site.repository}/{kind}/{made}"
+
+        def change(_: Site, address: str = address, **properties: str) -> httpx.Response:
+            return site.http.post(address, json={"properties": properties}, headers=site.bearer())
+
+        about = {"who": writer.id, "resource": site.world.repository, "how": "acl_name"}
+        assert left_by(site, change) == []
+        assert left_by(site, lambda _: change(_, acl_name="public")) == [
+            event("object rights", "done", on=made, **about)
+        ]
+        assert left_by(site, lambda _: change(_, acl_name="no such")) == [event("object rights", "refused", **about)]
+
+
+BELOW = "/rest/repositories/{repository}"
+DRIVERS: dict[Callable[[Site], None], set[tuple[str, str]]] = {
+    password_grant: {("POST", "/dirws/login")},
+    form: {("POST", "/dirws/login")},
+    revocation: {("DELETE", "/dirws/v1/authentication/oauth/{token}")},
+    activation: {("POST", "/dirws/rest/resources/{resource_id}/activate")},
+    system_attribute: {("POST", "/dirws/console/system-attributes")},
+    acl: {
+        ("POST", f"{BELOW}/acls"),
+        ("POST", f"{BELOW}/acls/{{acl}}"),
+        ("DELETE", f"{BELOW}/acls/{{acl}}"),
+        ("PUT", f"{BELOW}/objects/{{id}}/permission-set"),
+    },
+    object_rights: {("POST", f"{BELOW}/{kind}s/{{id}}") for kind in ("object", "document", "folder", "cabinet")},
+}
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.__name__)
+def test_it_leaves_one_event(site: Site, driver: Callable[[Site], None]) -> None:
+    driver(site)
+
+
+def test_every_address_that_leaves_events_is_driven() -> None:
+    telling = {
+        (method, route.path)
+        for route in routes()
+        if (found := endpoint(route))
+        for method, answering in found._methods.items()
+        if getattr(answering, "events", ())
+    }
+    assert telling == set[tuple[str, str]]().union(*DRIVERS.values())
+
+
+def test_of_refused_sign_ins_ten_a_minute_are_written_and_the_rest_counted(site: Site) -> None:
+    person = site.world.person()
+    refused = left_by(site, lambda _: [site.ask_token(person, password=f"wrong-{n}") for n in range(25)])
+    assert [one["who"] for one in refused if one["event"] == "sign-in"] == [person.id] * 10
+    with site.world.clock.moved(3600):
+        file = site.installation.events
+        before = file.stat().st_size
+        site.ask_token(person, password="wrong")
+        counts = [msgspec.json.decode(line) for line in file.read_bytes()[before:].splitlines()]
+    assert [one["count"] for one in counts if one.get("who") == person.id and "count" in one] == [15]
+
+
+def test_a_disk_without_room_for_events_stops_no_decision(site: Site) -> None:
+    file, aside = site.installation.events, site.installation.events.with_suffix(".aside")
+    if file.exists():
+        file.rename(aside)
+    file.mkdir()
+    try:
+        reader = site.world.reader
+        token = site.issue(reader)["access_token"]
+        assert site.ask_token(reader, password="wrong").status_code == 400
+        assert site.revoke(token).status_code == 204
+        assert site.tokeninfo(token).status_code == 410
+    finally:
+        file.rmdir()
+        if aside.exists():
+            aside.rename(file)
+    with site.world.directory_db.read() as cx:
+        assert entries.find_user(cx, site.world.names, reader.id)

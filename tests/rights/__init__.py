@@ -1,0 +1,1 @@
+"""Rights that end while a request is under way."""

@@ -1,0 +1,432 @@
+"""A right that ends between the head of a request and its last byte is not used: at every address, in every way.
+
+Source: issue 8, 1 (failures C1). The addresses come from the table that serves them: a new one fails here until it says
+when its caller's right is asked for.
+"""
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.db import SECOND, repository_tables
+from muniment.directory import administration, entries, memberships, resources, tokens
+from muniment.repository import callers, repositories
+from muniment.repository import objects as stored_objects
+from muniment.repository.endpoints import acls, contents, objects, routes, types
+from muniment.repository.endpoints.half import BELOW
+from muniment.repository.principals import Principals
+from tests.rights.play import Moment, Outcome, Sent, play
+from tests.scenes import Loop, Person, Served, Site, World
+
+LONG = b"0123456789abcdef" * 40_000
+"""Content of several pieces."""
+
+numbers = itertools.count(1)
+
+
+class Stage:
+    """A world, a site that serves both halves, and the application that is attacked: that one, or a repository whose
+    directory is elsewhere."""
+
+    def __init__(self, world: World, loop: Loop, apart: bool) -> None:
+        self.world, self.loop, self.apart = world, loop, apart
+        quick = "repository.stream_check_bytes=65536"
+        self.site = Site(world, "neutral", loop, quick)
+        self._served, self._alone = None, None
+        self.application: Any = self.site.application
+        if apart:
+            self._served = Served(self.site)
+            url = f"{self._served.base}{self.site.oauth}/tokeninfo"
+            elsewhere = (f"repository.tokeninfo_url={url}", f"repository.tokeninfo_ca_file={self._served.ca_file}")
+            self._alone = Site(world, "neutral", loop, quick, "halves=repository", *elsewhere)
+            self.application = self._alone.application
+        self.keeper = world.writer
+        world.admit(world.admin(self.site.directory_names), world.resource_id)
+        self.post("/objects", {"properties": {"object_name": "makes the ACL 'private'"}})
+        self._open = f"open-{next(numbers)}"
+        self.post("/acls", {"name": self._open, "permitted": [{"accessor": "world", "basic-permission": "Delete"}]})
+        self._things: dict[str, str] = {}
+        self.holding: Connection | None = None
+
+    def close(self) -> None:
+        if self._alone is not None:
+            self._alone.close()
+        if self._served is not None:
+            self._served.close()
+        self.site.close()
+
+    def post(self, path: str, body: Mapping[str, Any], token: str = "") -> httpx.Response:
+        """Make or change something, as the bearer of the token or as the keeper."""
+        headers = {"Authorization": f"Bearer {token}"} if token else self.site.bearer(self.keeper)
+        answer = self.site.http.post(f"{self.site.repository}{path}", json=body, headers=headers)
+        assert answer.status_code in {200, 201}, answer.text
+        return answer
+
+    def made(self, kind: str, token: str = "") -> str:
+        """Make a thing of this kind: open to all, or the bearer's own."""
+        properties = {"r_object_type": kind, "object_name": f"a {kind} {next(numbers)}", "acl_name": self._open}
+        if token:
+            properties["acl_name"] = "private"
+        where = f"/folders/{self.shared('cabinet')}/folders" if kind == "folder" else "/objects"
+        where = "/cabinets" if kind == "cabinet" else where
+        object_id: str = self.post(where, {"properties": properties}, token).json()["properties"]["r_object_id"]
+        return object_id
+
+    def shared(self, kind: str) -> str:
+        """Give a thing that all requests of a kind are sent to: none of them may change it."""
+        if kind not in self._things:
+            self._things[kind] = self.made("document" if kind == "content" else kind.removeprefix("empty "))
+            if kind == "content":
+                self.fill(self._things[kind])
+        return self._things[kind]
+
+    def fill(self, object_id: str) -> None:
+        kept = self.site.http.post(
+            f"{self.site.repository}/objects/{object_id}/contents",
+            content=LONG,
+            headers=self.site.bearer() | {"Content-Type": "application/octet-stream"},
+        )
+        assert kept.status_code == 201, kept.text
+
+    def rows(self) -> dict[str, int]:
+        """Count what is kept: the rows of each table, every version, and the files."""
+        with self.world.repository_db.read() as cx:
+            counted = {
+                table.name: cx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+                for table in repository_tables.sorted_tables
+                if table.name != "bearers"  # who somebody is, kept when they were let in
+            }
+            versions = repository_tables.tables["objects"].c.version
+            counted["versions"] = cx.execute(sa.select(sa.func.sum(versions))).scalar_one()
+        files = [path for path in self.world.installation.content.rglob("*") if path.is_file()]
+        counted["files"] = sum(path.parent.name != "incoming" and path.suffix != ".lock" for path in files)
+        return counted
+
+    def people(self, groups: Sequence[str]) -> list[tuple[Person, str]]:
+        """Make somebody for each of these groups (empty: in the access role themselves), with an access token.
+
+        All in one commit, and without a password check.
+        """
+        world, now = self.world, self.world.clock()
+        made = []
+        with world.directory_db.begin() as cx:
+            partition = entries.find_partition(cx, world.names, world.partition)
+            client, resource = entries.find_client(cx, world.client_id), resources.by_id(cx, world.resource_id)
+            for group_name in groups:
+                user = entries.add_user(cx, partition, f"passing-{next(numbers)}", now, password_hash="never checked")
+                if group_name:
+                    group = entries.find_group(cx, world.names, f"{group_name}@{world.partition}")
+                    memberships.add_member(cx, group, user)
+                else:
+                    resources.add_to_role(cx, resource, user)
+                until = now + 3600 * SECOND
+                grant, _ = tokens.open_grant(cx, user.id, client.id, resource.id, now, until)
+                token = tokens.add_access_token(cx, grant, now, until)
+                made.append((Person(f"{user.name}@{world.partition}", ""), token))
+        return made
+
+    def decide(self, decision: Callable[..., Any], *args: Any) -> None:
+        """Take a decision of the directory, as the command line does."""
+        with self.world.directory_db.begin() as cx:
+            decision(cx, *args)
+
+
+class Used(NamedTuple):
+    """How a right is used at an address, and when it ends. ``of`` is the kind of thing the address names.
+
+    ``own`` says that the thing has to be the caller's; ``by_acl`` that the address needs a permission on it.
+    """
+
+    moment: Moment
+    of: str = ""
+    body: bytes = b""
+    media_type: str = "application/json"
+    query: str = ""
+    own: bool = False
+    by_acl: bool = True
+
+
+def described(**properties: str) -> bytes:
+    return json.dumps({"properties": {"object_name": "changed", **properties}}).encode()
+
+
+def multipart() -> bytes:
+    parts = (b"application/json", described()), (b"application/octet-stream", LONG)
+    return b"".join(b"--x\r\nContent-Type: %b\r\n\r\n%b\r\n" % part for part in parts) + b"--x--\r\n"
+
+
+ACL = json.dumps({"name": "new", "permitted": [{"accessor": "world", "basic-permission": "Read"}]}).encode()
+ENTRIES = json.dumps({"permitted": [{"accessor": "world", "basic-permission": "Read"}]}).encode()
+QUERY = (
+    b'<search xmlns="urn:muniment:vocab"><types><type>document</type></types><expression-set operator="AND">'
+    b"<expressions><fulltext>document</fulltext></expressions></expression-set></search>"
+)
+_XML = "application/xml"
+_RAW = "application/octet-stream"
+
+CHANGED = {
+    f"{BELOW}/{kind}s/{{id}}": ("document" if kind == "object" else kind)
+    for kind in ("object", "document", "folder", "cabinet")
+}
+
+USES: dict[tuple[str, str], tuple[Used, ...]] = {
+    ("GET", f"{BELOW}/search"): (Used("wait", "found", query="?q=document&items-per-page=1000"),),
+    ("POST", f"{BELOW}/search"): (
+        Used("last byte", "found", QUERY, _XML, "?items-per-page=1"),
+        Used("wait", "found", QUERY, _XML, "?items-per-page=1000"),
+    ),
+    ("POST", f"{BELOW}/acls"): (Used("last byte", "", ACL, by_acl=False),),
+    ("POST", f"{BELOW}/acls/{{acl}}"): (Used("last byte", "acl", ENTRIES, own=True, by_acl=False),),
+    ("DELETE", f"{BELOW}/acls/{{acl}}"): (Used("queue", "acl", own=True, by_acl=False),),
+    ("PUT", f"{BELOW}/objects/{{id}}/permission-set"): (
+        Used("last byte", "document", b'{"acl-name": "public"}', own=True),
+    ),
+    ("POST", f"{BELOW}/objects/{{id}}/contents"): (Used("last byte", "content", LONG, _RAW),),
+    ("GET", f"{BELOW}/objects/{{id}}/content-media"): (Used("first bytes", "content"),),
+    ("POST", f"{BELOW}/cabinets"): (Used("last byte", "", described(), by_acl=False),),
+    ("POST", f"{BELOW}/objects"): (
+        Used("last byte", "", described(), by_acl=False),
+        Used("last byte", "", multipart(), "multipart/mixed; boundary=x", by_acl=False),
+        Used("last byte", "", LONG, _RAW, "?object-name=raw", by_acl=False),
+    ),
+    **{
+        ("POST", f"{BELOW}/folders/{{id}}/{name}"): (Used("last byte", "folder", described()),)
+        for name in ("folders", "documents", "objects")
+    },
+    **{("POST", path): (Used("last byte", kind, described()),) for path, kind in CHANGED.items()},
+    **{("DELETE", path): (Used("queue", f"empty {kind}"),) for path, kind in CHANGED.items()},
+}
+"""Every address that takes a body, waits or streams, and every other that writes."""
+
+AT_ONCE = {
+    "/repositories",
+    "/repositories/{repository}",
+    f"{BELOW}/types",
+    f"{BELOW}/types/{{name}}",
+    f"{BELOW}/acls",
+    f"{BELOW}/acls/{{acl}}",
+    f"{BELOW}/cabinets",
+    f"{BELOW}/objects/{{id}}/permission-set",
+    f"{BELOW}/objects/{{id}}/contents",
+    f"{BELOW}/objects/{{id}}/contents/content",
+    f"{BELOW}/objects/{{id}}/index-status",
+    *(f"{BELOW}/folders/{{id}}/{name}" for name in ("folders", "documents", "objects")),
+    *CHANGED,
+}
+"""What is read by GET, without a body, in one piece, from one snapshot in which the caller is asked about."""
+
+
+class Way(NamedTuple):
+    """A way for a right to end, and the group through which the user has it, if it is one."""
+
+    end: Callable[[Stage, Person, str], None]
+    group: str = ""
+
+
+def _user(change: Callable[..., Any], *more: Any) -> Callable[[Stage, Person, str], None]:
+    def end(stage: Stage, person: Person, _token: str) -> None:
+        stage.decide(change, stage.world.entry(person), *more, stage.world.clock())
+
+    return end
+
+
+def _role(stage: Stage, person: Person, _token: str) -> None:
+    def expel(cx: Connection) -> None:
+        resource = resources.by_id(cx, stage.world.resource_id)
+        administration.expel_from_role(cx, resource, stage.world.entry(person))
+
+    stage.decide(expel)
+
+
+def _group(stage: Stage, person: Person, _token: str) -> None:
+    def expel(cx: Connection) -> None:
+        group = entries.find_group(cx, stage.world.names, f"writers@{stage.world.partition}")
+        administration.expel(cx, group, stage.world.entry(person))
+
+    stage.decide(expel)
+
+
+def _revocation(stage: Stage, _person: Person, token: str) -> None:
+    assert stage.site.revoke(token).status_code == 204
+
+
+WAYS: dict[str, Way] = {
+    "revocation": Way(_revocation),
+    "disabled": Way(_user(administration.set_disabled, True)),
+    "locked": Way(_user(administration.set_locked, True)),
+    "new password": Way(_user(administration.set_password, "another hash")),
+    "signed out": Way(_user(administration.sign_out)),
+    "removed": Way(_user(administration.remove)),
+    "role": Way(_role),
+    "group": Way(_group, "writers"),
+}
+
+
+@pytest.fixture(scope="module", params=["together", "apart"])
+def stage(request: pytest.FixtureRequest, world: World, loop: Loop) -> Iterator[Stage]:
+    """A world on each database, served by one process, and by a repository whose directory is elsewhere."""
+    made = Stage(world, loop, request.param == "apart")
+    yield made
+    made.close()
+
+
+ROWS = [
+    pytest.param(method, path, use, id=f"{method} {path.removeprefix(BELOW)} {use.moment} {use.media_type}")
+    for (method, path), uses in USES.items()
+    for use in uses
+]
+
+
+def test_every_address_of_the_repository_says_when_its_right_is_asked() -> None:
+    served = {
+        (method, address.path)
+        for address in (
+            *routes.ADDRESSES,
+            *objects.ADDRESSES,
+            *contents.ADDRESSES,
+            *acls.ADDRESSES,
+            *types.ADDRESSES,
+        )
+        for method in address.methods
+    }
+    assert served == USES.keys() | {("GET", path) for path in AT_ONCE}
+
+
+@pytest.mark.parametrize(("method", "path", "use"), ROWS)
+def test_a_right_that_ends_while_a_request_is_under_way_is_not_used(
+    stage: Stage, method: str, path: str, use: Used
+) -> None:
+    people = stage.people([way.group for way in WAYS.values()])
+    for (name, way), (person, token) in zip(WAYS.items(), people, strict=True):
+        thing = stage.made("document", token) if use.own and use.of == "document" else ""
+        outcome, before = attacked(stage, method, path, use, way, person, token, thing)
+        refused = outcome.status == 401 if use.moment != "first bytes" else not outcome.whole
+        assert refused, f"{name}: {outcome.status} {outcome.body[:300]!r}"
+        assert len(outcome.body) < len(LONG)
+        assert stage.rows() == before, name
+    assert not list((stage.world.installation.content / "incoming").iterdir())
+
+
+@pytest.mark.parametrize(("method", "path", "use"), [row for row in ROWS if row.values[2].by_acl])  # type: ignore[union-attr]
+def test_a_permission_that_ends_while_a_request_is_under_way_is_not_used(
+    stage: Stage, method: str, path: str, use: Used
+) -> None:
+    kind = use.of.removeprefix("empty ")
+    ((person, token),) = stage.people([""])
+    thing = stage.made("document" if kind in {"content", "found"} else kind, token if use.own else "")
+    if kind == "content":
+        stage.fill(thing)
+
+    def end(_stage: Stage, _person: Person, _token: str) -> None:
+        if use.own:
+            admin = stage.site.bearer(stage.world.admin(stage.site.directory_names))["Authorization"][7:]
+            stage.post(f"/objects/{thing}", {"properties": {"owner_name": stage.keeper.id}}, admin)
+        elif stage.holding is not None:
+            administrator = Principals("admin@directory.admin", administrator=True)
+            repository = repositories.named(stage.holding, stage.world.repository)
+            stored_objects.assign_acl(stage.holding, repository, administrator, thing, "private", stage.world.clock())
+        else:
+            stage.site.share(thing, "private")
+
+    outcome, before = attacked(stage, method, path, use, Way(end), person, token, thing)
+    if kind == "found":
+        assert outcome.status == 200
+        assert thing.encode() not in outcome.body
+        return
+    if use.moment == "first bytes":
+        assert not outcome.whole
+        assert len(outcome.body) < len(LONG)
+    else:
+        assert outcome.status in {403, 404}, outcome.body
+    compared = before.keys() if use.moment != "queue" else {"objects", "files"}
+    assert {name: count for name, count in stage.rows().items() if name in compared} == {
+        name: before[name] for name in compared
+    }
+
+
+def test_a_right_that_holds_is_used(stage: Stage) -> None:
+    """The matrix refuses nobody for another reason: the same requests are obeyed when nothing ends."""
+    way = Way(lambda *_: None)
+    for (method, path), uses in USES.items():
+        for use in uses:
+            ((person, token),) = stage.people([""])
+            kind = use.of.removeprefix("empty ")
+            made = {"content": "document", "found": "document", "acl": "", "": ""}.get(kind, kind)
+            thing = stage.made(made, token if use.own else "") if made else ""
+            if kind == "content":
+                stage.fill(thing)
+            outcome, _ = attacked(stage, method, path, use, way, person, token, thing)
+            assert outcome.status in {200, 201, 204}, f"{method} {path}: {outcome.body[:300]!r}"
+            assert outcome.whole
+            assert kind != "found" or use.moment != "wait" or thing.encode() in outcome.body
+
+
+def attacked(
+    stage: Stage, method: str, path: str, use: Used, way: Way, person: Person, token: str, thing: str = ""
+) -> tuple[Outcome, dict[str, int]]:
+    """Send a request whose caller's right ends on its way; give what came back, and what was kept when it had ended.
+
+    Without a ``thing`` it is sent to one that is there for all.
+    """
+    kind = use.of.removeprefix("empty ")
+    query = use.query
+    if kind == "acl":
+        thing = f"own-{next(numbers)}"
+        stage.post("/acls", {"name": thing, "permitted": [{"accessor": "world", "basic-permission": "Browse"}]}, token)
+    elif kind == "found" and use.moment == "wait":
+        position = stage.post("/objects", {"properties": {"object_name": "awaited"}}, token).headers
+        query += f"&wait-for={position['Muniment-Position']}"
+    elif kind not in {"", "found"} and not thing:
+        thing = stage.shared(use.of)
+    address = (
+        path.replace("{id}", thing)
+        .replace("{acl}", thing)
+        .replace("{name}", thing)
+        .replace("{repository}", stage.world.repository)
+    )
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": use.media_type}
+    kept: list[dict[str, int]] = []
+
+    def end() -> None:
+        way.end(stage, person, token)
+        kept.append(stage.rows())
+        if use.moment == "wait":
+            stage.world.catch_up()
+
+    sent = Sent(method, f"/{stage.site.names.prefix}{address}{query}", headers, use.body)
+    if use.moment == "queue":
+        with others_write(stage, end) as happen:
+            outcome = play(stage.application, stage.loop, sent, "queue", happen)
+    else:
+        outcome = play(stage.application, stage.loop, sent, use.moment, end)
+    return outcome, kept[0]
+
+
+@contextmanager
+def others_write(stage: Stage, end: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """Hold up every other write to the database until the right has ended, and longer than an answer is taken for."""
+    database = stage.world.repository_db
+    with ExitStack() as holding, pytest.MonkeyPatch.context() as patch:
+        stage.holding = cx = holding.enter_context(database.begin())
+        if database.dialect == "postgresql":
+            cx.exec_driver_sql("LOCK TABLE objects, acls IN EXCLUSIVE MODE")
+
+        def happen() -> None:
+            if database.dialect == "postgresql":
+                while not cx.exec_driver_sql("SELECT count(*) FROM pg_locks WHERE NOT granted").scalar_one():
+                    time.sleep(0.01)
+            end()
+            time.sleep(0.1)
+            stage.holding = None
+            holding.close()
+
+        patch.setattr(callers, "FRESH_SECONDS", 0.05)
+        yield happen

@@ -1,0 +1,93 @@
+"""How often the directory is asked whose token it is, and what holds while it does not answer (decision 0018)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from muniment.directory import grants
+from muniment.repository import callers
+from muniment.repository.endpoints import half
+from muniment.repository.refusals import DirectoryUnavailable
+from tests.rights.play import Sent, play
+from tests.rights.test_every_address import LONG, QUERY, Stage
+from tests.scenes import Loop, World
+
+
+@pytest.fixture(scope="module", params=["together", "apart"])
+def stage(request: pytest.FixtureRequest, world: World, loop: Loop) -> Iterator[Stage]:
+    made = Stage(world, loop, request.param == "apart")
+    yield made
+    made.close()
+
+
+def sent(stage: Stage, method: str, path: str, body: bytes = b"", media_type: str = "application/json") -> Sent:
+    ((_, token),) = stage.people([""])
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": media_type}
+    play(stage.application, stage.loop, Sent("GET", f"{stage.site.repository}/types", headers), None)
+    return Sent(method, f"{stage.site.repository}{path}", headers, body)
+
+
+def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    tokeninfo = grants.tokeninfo
+
+    def counted(*args: Any) -> Any:
+        asked.append("")
+        return tokeninfo(*args)
+
+    document = stage.made("document")
+    requests = {
+        "read": sent(stage, "GET", f"/objects/{document}"),
+        "change": sent(stage, "POST", f"/objects/{document}", b'{"properties": {"title": "changed"}}'),
+        "search": sent(stage, "POST", "/search", QUERY, "application/xml"),
+    }
+    monkeypatch.setattr(half, "_LONG_DECISION", 3600)
+    monkeypatch.setattr(callers, "FRESH_SECONDS", 3600)
+    monkeypatch.setattr(grants, "tokeninfo", counted)
+    questions = {}
+    for what, request in requests.items():
+        asked.clear()
+        assert play(stage.application, stage.loop, request, None).status == 200
+        questions[what] = len(asked)
+    inline = stage.world.repository_db.dialect == "sqlite"
+    if stage.apart:
+        # The body came with its head, so nothing was waited for since the answer.
+        assert questions == {"read": 1, "change": 1, "search": 1}
+    else:
+        assert questions == {"read": 1 if inline else 2, "change": 2, "search": 2}
+
+
+@pytest.mark.parametrize("for_good", [True, False])
+def test_a_download_stands_still_while_the_directory_does_not_answer(
+    stage: Stage, for_good: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(half, "_UNANSWERED_SECONDS", 0.2 if for_good else 30)
+    monkeypatch.setattr(half, "_RETRY_SECONDS", 0.01)
+    request = sent(stage, "GET", f"/objects/{stage.shared('content')}/content-media")
+    tokeninfo, fetched = grants.tokeninfo, callers._fetched
+    asked: list[str] = []
+
+    def silenced() -> None:
+        asked.append("")
+        if for_good or len(asked) < 3:
+            raise DirectoryUnavailable("no")
+
+    def at_once(*args: Any) -> Any:
+        silenced()
+        return tokeninfo(*args)
+
+    async def by_http(*args: Any) -> bytes:
+        silenced()
+        return await fetched(*args)
+
+    def happen() -> None:
+        if stage.apart:
+            monkeypatch.setattr(callers, "_fetched", by_http)
+        else:
+            monkeypatch.setattr(grants, "tokeninfo", at_once)
+
+    outcome = play(stage.application, stage.loop, request, "first bytes", happen)
+    assert outcome.whole is not for_good
+    assert (len(outcome.body) == len(LONG)) is not for_good
+    assert len(asked) >= 3

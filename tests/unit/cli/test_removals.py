@@ -1,0 +1,135 @@
+"""What is removed does not take a repository with it unsaid; a repository goes with all it holds, or not at all."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from muniment import guards
+from muniment.cli import commands
+from muniment.cli.opened import Opened
+from muniment.db import Database
+from muniment.directory.refusals import UnknownResource
+from muniment.repository import creation, object_types, objects, removal, repositories
+from muniment.repository.creation import New
+from muniment.repository.principals import Principals
+from tests.unit.cli.test_commands import Muniment
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("removals") / "data"
+    quick = ["--set", "directory.hash_memory_kib=8192", "--set", "directory.hash_passes=1"]
+    assert commands.run(["--data", str(folder), *quick, "init"]) == 0
+    return folder
+
+
+@pytest.fixture
+def muniment(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Muniment:
+    shutil.copytree(made, tmp_path / "data")
+    return Muniment(tmp_path / "data", capsys)
+
+
+def listed(muniment: Muniment) -> dict[str, str]:
+    return dict(line.split("\t")[:2] for line in muniment("repository", "list").splitlines())
+
+
+def fill(muniment: Muniment, files: Path, count: int) -> None:
+    files.mkdir()
+    for number in range(count):
+        (files / f"{number}.txt").write_text(f"pump {number}")
+    muniment("import", str(files), "--no-wait")
+
+
+def test_a_resource_that_guards_a_repository_is_not_removed(muniment: Muniment) -> None:
+    """failures C10"""
+    muniment("resource", "remove", "Documents of main", code=3)
+    assert "guards 'main'" in muniment.err
+    assert "muniment repository guard" in muniment.err
+    muniment("resource", "remove", "Documents of main", "--force", code=3)
+    other = muniment("repository", "guard", "main", "--resource", "Other").strip()
+    assert listed(muniment) == {"main": other}
+    assert "Its access role had 1 members" in muniment("resource", "remove", "Documents of main")
+    muniment("resource", "remove", "Other", code=3)
+
+
+def test_a_directory_that_runs_apart_cannot_know(muniment: Muniment) -> None:
+    apart = ["--set", "halves=directory"]
+    muniment(*apart, "resource", "remove", "Documents of main", code=3)
+    assert "cannot know" in muniment.err
+    assert "--force" in muniment.err
+    muniment(*apart, "resource", "remove", "Documents of main", "--force")
+
+
+def test_a_guard_has_to_exist(muniment: Muniment) -> None:
+    before = listed(muniment)
+    muniment("repository", "guard", "main", code=2)
+    muniment("repository", "guard", "nowhere", "--resource", "Documents of main", code=3)
+    opened = Opened(muniment.data, None, [])
+    with (
+        opened.database("directory") as directory,
+        opened.database("repository") as repository,
+        directory.begin() as dx,
+        repository.begin() as cx,
+        pytest.raises(UnknownResource),
+    ):
+        guards.guard(dx, cx, "main", "00000000-0000-0000-0000-000000000000")
+    assert listed(muniment) == before
+
+
+def test_a_repository_that_holds_objects_stays_unless_everything_may_go(muniment: Muniment, tmp_path: Path) -> None:
+    fill(muniment, tmp_path / "files", 7)
+    content = [file for file in (muniment.data / "content").rglob("*") if file.is_file()]
+    assert len(content) == 7
+    muniment("repository", "remove", "main", code=3)
+    assert "8 objects" in muniment.err, "seven files and their cabinet"
+    assert "--with-everything" in muniment.err
+    assert len(listed(muniment)) == 1
+    assert "objects" in muniment("repository", "remove", "main", "--with-everything")
+    assert listed(muniment) == {}
+    left = [file.name for file in (muniment.data / "content").rglob("*") if file.is_file()]
+    assert set(left) <= {"removals.lock"}
+    assert list((muniment.data / "index").glob("*")) == []
+    assert muniment("repository", "usage").strip() == ""
+    muniment("repository", "add", "main")
+    muniment("resource", "remove", "Documents of main", code=3)
+
+
+def test_a_removal_cut_off_anywhere_is_finished_by_the_next(muniment: Muniment, tmp_path: Path) -> None:
+    fill(muniment, tmp_path / "files", 5)
+    opened = Opened(muniment.data, None, [])
+    with opened.database("repository") as database:
+        with database.begin() as cx:
+            one = repositories.named(cx, "main")
+            removal.close(cx, one, with_everything=True)
+        with database.begin() as cx:
+            assert len(removal.remove_objects(cx, one, 2)) == 2
+    assert listed(muniment) == {"main": ""}, "nobody enters it"
+    muniment("repository", "remove", "main", "--with-everything")
+    assert listed(muniment) == {}
+
+
+def test_nothing_of_a_removed_repository_is_left_in_any_table_and_another_keeps_all(
+    repository_db: Database, now: int
+) -> None:
+    with repository_db.begin() as cx:
+        for name in ("going", "staying"):
+            guards.add_repository(None, cx, name, "11111111-1111-1111-1111-111111111111", now)
+    for name in ("going", "staying"):
+        with repository_db.begin() as cx:
+            one = repositories.named(cx, name)
+            catalogue = object_types.catalogue(cx, one.id)
+            admin = Principals("admin@x", frozenset(), administrator=True)
+            news = [New("document", {"object_name": f"n{number}"}, None, None, None) for number in range(3)]
+            creation.create_all(cx, one, catalogue, admin, news, now)
+    with repository_db.begin() as cx:
+        one = repositories.named(cx, "going")
+        removal.close(cx, one, with_everything=True)
+        while removal.remove_objects(cx, one, 2):
+            pass
+        removal.finish(cx, one)
+    with repository_db.read() as cx:
+        (left,) = repositories.every(cx)
+        assert left.name == "staying"
+        assert len(objects.every(cx, left.id, 0, 10)) == 3
+        assert {amount.objects for amount in objects.amounts_by_owner(cx).values()} == {3}

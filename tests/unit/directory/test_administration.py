@@ -1,0 +1,109 @@
+"""Somebody always administers, whatever surface decides and however many decide at one time."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy.engine import Connection
+
+from muniment.db import Database, Instant
+from muniment.directory import administration, entries, memberships, resources
+from muniment.directory.entries import Entry
+from muniment.directory.refusals import BadName, NobodyAdministers, UnknownEntry
+from tests.conftest import Fresh
+from tests.unit.directory.office import HASH, Office
+
+Way = Callable[[Connection, Entry, Instant], object]
+
+WAYS: dict[str, Way] = {
+    "disabled": lambda cx, user, now: administration.set_disabled(cx, user, True, now),
+    "locked": lambda cx, user, now: administration.set_locked(cx, user, True, now),
+    "without a password": lambda cx, user, now: administration.set_password(cx, user, None, now),
+    "removed": administration.remove,
+    "expelled": lambda cx, user, now: administration.expel(cx, entries.administrators(cx), user),
+}
+
+
+def administrators(office: Office, now: Instant, count: int) -> list[Entry]:
+    made = []
+    with office.db.begin() as cx:
+        for number in range(count):
+            one = entries.add_user(cx, entries.administration(cx), f"admin {number}", now, password_hash=HASH)
+            memberships.add_member(cx, entries.administrators(cx), one)
+            made.append(one)
+    return made
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_last_administrator_stays(directory_db: Database, now: Instant, way: str) -> None:
+    """failures C12: the rule is the decision's, not the command line's."""
+    office = Office(directory_db, now)
+    first, last = administrators(office, now, 2)
+    with office.db.begin() as cx:
+        WAYS[way](cx, first, now)
+    with office.db.read() as cx:
+        before = entries.by_id(cx, last.id)
+    with pytest.raises(NobodyAdministers), office.db.begin() as cx:
+        WAYS[way](cx, last, now)
+    with office.db.read() as cx:
+        assert entries.by_id(cx, last.id) == before
+        assert last.id in [one.id for one in memberships.members(cx, entries.administrators(cx))]
+
+
+def test_the_way_in_of_the_administrators_group_stays(directory_db: Database, now: Instant) -> None:
+    office = Office(directory_db, now)
+    administrators(office, now, 1)
+    with pytest.raises(NobodyAdministers), office.db.begin() as cx:
+        administration.expel_from_role(cx, resources.administration(cx), entries.administrators(cx))
+
+
+@pytest.mark.parametrize("way", ["disabled", "expelled"])
+def test_of_two_that_take_the_last_two_away_at_one_time_one_is_refused(fresh: Fresh, now: Instant, way: str) -> None:
+    """failures C12"""
+    url = fresh("directory")
+    office, other = Office(Database(url), now), Database(url)
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(10):
+            pair, start = list[Entry](), threading.Barrier(2)
+            with office.db.begin() as cx:
+                for number in range(2):
+                    name = f"admin {number}"
+                    try:
+                        one = entries.find_user(cx, office.names, f"{name}@{office.names.administration_partition}")
+                    except UnknownEntry:
+                        one = entries.add_user(cx, entries.administration(cx), name, now, password_hash=HASH)
+                    administration.set_disabled(cx, one, False, now)
+                    memberships.add_member(cx, entries.administrators(cx), one)
+                    pair.append(one)
+
+            def take(database: Database, user: Entry, start: threading.Barrier = start) -> bool:
+                start.wait()
+                try:
+                    with database.begin() as cx:
+                        WAYS[way](cx, user, now)
+                except NobodyAdministers:
+                    return False
+                return True
+
+            taken = [threads.submit(take, *one) for one in zip((office.db, other), pair, strict=True)]
+            assert sorted(one.result(60) for one in taken) == [False, True]
+    office.db.close()
+    other.close()
+
+
+def test_a_removal_tells_what_depended_on_it(directory_db: Database, now: Instant) -> None:
+    """failures C10"""
+    office = Office(directory_db, now)
+    office.issue(now)
+    with office.db.begin() as cx:
+        resources.add_to_role(cx, office.resource, office.alice)
+        with pytest.raises(BadName, match="this one holds 1 groups, 2 users"):
+            administration.remove(cx, office.partition, now)
+        alice = administration.remove(cx, office.alice, now)
+        memberships.add_member(cx, office.group, office.bob)
+        group = administration.remove(cx, office.group, now)
+    assert (alice.ended.grants, [one.id for one in alice.groups], alice.members) == (1, [office.group.id], [])
+    assert [one.id for one in alice.resources] == [office.resource.id]
+    assert [one.id for one in group.members] == [office.bob.id]
+    assert [one.id for one in group.resources] == [office.resource.id]

@@ -1,0 +1,253 @@
+"""A caller has so many downloads and uploads under way at most, and a place is free again however its stream ended."""
+
+import asyncio
+import socket
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from starlette.applications import Starlette
+
+from muniment.cli import listener
+from muniment.cli.listener import Listeners
+from muniment.db import Database, Instant
+from muniment.repository import creation
+from muniment.repository.callers import Callers
+from muniment.repository.content import ContentStore
+from muniment.repository.creation import New
+from muniment.repository.endpoints import routes
+from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.refusals import NotSignedIn
+from muniment.web import certificates
+from muniment.web.decisions import Desk
+from muniment.web.options import WebOptions
+from tests.clock import Clock
+from tests.shelf import MARTA, Shelf
+
+MOST = 3
+LARGE = 16 << 20
+"""Bytes that no socket's buffers hold."""
+
+
+class Site:
+    """A repository with one large document, whose callers may download and upload three at a time."""
+
+    def __init__(self, shelf: Shelf, folder: Path) -> None:
+        self.shelf = shelf
+        self.signed_out: set[str] = set()
+
+        def verify(token: str, _resource_id: str) -> bytes:
+            if token in self.signed_out:
+                raise NotSignedIn("no")
+            return msgspec.json.encode({"user": {"id": f"{token.partition('.')[0]}@staff", "values": []}})
+
+        self.half = RepositoryHalf(
+            desk=Desk(shelf.database),
+            options=RepositoryOptions(max_downloads=MOST, max_uploads=MOST, stream_check_seconds=1),
+            callers=Callers.in_process(verify, (), "dc=x"),
+            store=ContentStore(folder / "content"),
+            indexes=lambda _repository: shelf.index,
+            clock=Clock(),
+        )
+        self.answer = Starlette(routes=routes.routes(self.half))
+        content = self.half.store.put(bytes(1 << 20) for _ in range(LARGE >> 20))
+        new = New("document", {"object_name": "large", "acl_name": "public"}, None, content)
+        with shelf.database.begin() as cx:
+            self.id = creation.create_all(cx, shelf.repository, shelf.catalogue, MARTA, [new], shelf.now)[0].id
+        self.media = f"/rest/repositories/demo/objects/{self.id}/content-media"
+
+    def scope(self, method: str, path: str, token: str, *headers: tuple[bytes, bytes]) -> dict[str, Any]:
+        """Write the head of a request."""
+        path, _, query = path.partition("?")
+        return {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [(b"authorization", f"Bearer {token}".encode()), *headers],
+            "server": ("testserver", 80),
+            "scheme": "http",
+            "http_version": "1.1",
+        }
+
+    async def download(
+        self, token: str, send: Callable[[Any], Awaitable[None]], receive: Callable[[], Awaitable[Any]] | None = None
+    ) -> None:
+        """Ask for the large document."""
+
+        async def stay() -> Any:
+            await asyncio.Event().wait()
+
+        with suppress(Exception):
+            await self.answer(self.scope("GET", self.media, token), receive or stay, send)
+
+
+@pytest.fixture
+def site(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Site]:
+    shelf = Shelf(repository_db, tmp_path / "index", now)
+    made = Site(shelf, tmp_path)
+    yield made
+    shelf.close()
+
+
+class Reader:
+    """A caller who reads the head and one piece, and then waits, or goes on when told to."""
+
+    def __init__(self) -> None:
+        self.status, self.goes_on, self.received = 0, asyncio.Event(), asyncio.Event()
+        self.headers: dict[bytes, bytes] = {}
+
+    async def __call__(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.status, self.headers = message["status"], dict(message["headers"])
+        self.received.set()
+        if message["type"] == "http.response.body":
+            await self.goes_on.wait()
+
+
+async def begun(site: Site, token: str, count: int) -> tuple[list[Reader], list["asyncio.Task[None]"]]:
+    readers = [Reader() for _ in range(count)]
+    tasks = [asyncio.create_task(site.download(token, reader)) for reader in readers]
+    for reader in readers:
+        await asyncio.wait_for(reader.received.wait(), 60)
+    return readers, tasks
+
+
+def test_one_download_more_than_a_caller_may_have_is_told_to_come_again(site: Site) -> None:
+    async def scene() -> None:
+        readers, tasks = await begun(site, "marta", MOST)
+        assert [reader.status for reader in readers] == [200] * MOST
+        (refused,), (ended,) = await begun(site, "marta", 1)
+        refused.goes_on.set()
+        await ended
+        assert refused.status == 503
+        assert int(refused.headers[b"retry-after"]) >= 1
+        (other,), (theirs,) = await begun(site, "boris", 1)
+        assert other.status == 200, "another caller has places of their own"
+        for reader in (*readers, other):
+            reader.goes_on.set()
+        await asyncio.gather(*tasks, theirs)
+        assert site.half.downloads.taken() == 0
+        (again,), (last,) = await begun(site, "marta", 1)
+        assert again.status == 200
+        again.goes_on.set()
+        await last
+
+    asyncio.run(scene())
+
+
+def test_a_place_is_free_however_its_download_ends(site: Site) -> None:
+    async def broken(_message: Any) -> None:
+        raise OSError("the caller is gone")
+
+    async def left() -> Any:
+        await asyncio.sleep(0.05)
+        return {"type": "http.disconnect"}
+
+    async def scene() -> None:
+        await site.download("marta", broken)
+        assert site.half.downloads.taken() == 0, "the head could not be sent"
+        await site.download("marta", Reader(), left)
+        assert site.half.downloads.taken() == 0, "the caller left"
+        _, (task,) = await begun(site, "marta", 1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert site.half.downloads.taken() == 0, "the request was given up"
+        _, (task,) = await begun(site, "marta.2", 1)
+        site.signed_out.add("marta.2")
+        await task
+        assert site.half.downloads.taken() == 0, "the right has ended"
+        absent = site.scope("GET", site.media.replace(site.id, "0" * 16), "marta")
+        told = Reader()
+        told.goes_on.set()
+        await site.answer(absent, left, told)
+        assert told.status == 404
+        assert site.half.downloads.taken() == 0, "there is nothing to download"
+
+    asyncio.run(scene())
+
+
+def test_one_upload_more_than_a_caller_may_have_is_told_to_come_again(site: Site) -> None:
+    create = "/rest/repositories/demo/objects?object-name=a.bin"
+    kind = (b"content-type", b"application/octet-stream")
+
+    async def scene() -> None:
+        goes_on, arrived = asyncio.Event(), 0
+
+        async def body() -> Any:
+            nonlocal arrived
+            arrived += 1
+            await goes_on.wait()
+            return {"type": "http.request", "body": b"words", "more_body": False}
+
+        readers = [Reader() for _ in range(MOST + 1)]
+        for reader in readers:
+            reader.goes_on.set()
+        answers = [site.answer(site.scope("POST", create, "marta", kind), body, reader) for reader in readers[:MOST]]
+        tasks = [asyncio.create_task(answer) for answer in answers]
+        deadline = time.monotonic() + 60
+        while arrived < MOST and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        assert site.half.uploads.taken() == MOST
+        await site.answer(site.scope("POST", create, "marta", kind), body, readers[MOST])
+        assert (readers[MOST].status, arrived) == (503, MOST)
+        metadata = site.scope(
+            "POST", "/rest/repositories/demo/objects", "marta", (b"content-type", b"application/json")
+        )
+
+        async def described() -> Any:
+            return {"type": "http.request", "body": b'{"properties": {"object_name": "a"}}', "more_body": False}
+
+        unbothered = Reader()
+        unbothered.goes_on.set()
+        await site.answer(metadata, described, unbothered)
+        assert unbothered.status == 201
+        goes_on.set()
+        await asyncio.gather(*tasks)
+        assert [reader.status for reader in readers[:MOST]] == [201] * MOST
+        assert site.half.uploads.taken() == 0
+
+    asyncio.run(scene())
+
+
+def test_downloads_that_nobody_reads_are_cut_off_and_their_places_are_free_again(site: Site, tmp_path: Path) -> None:
+    """Twenty downloads on real sockets that nobody reads were all kept for 100 s."""
+    made = certificates.ensure(tmp_path / "tls", ["localhost"], time.time_ns() // 1000)
+    https, http = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
+    port = http.getsockname()[1]
+    listeners = Listeners(https, http, str(made.cert_file), str(made.key_file))
+    stop, ready, interval = threading.Event(), threading.Event(), sys.getswitchinterval()
+    options = WebOptions(slow_seconds=2, lowest_download_rate=100_000)
+    serving = threading.Thread(target=listener.serve, args=(site.answer, listeners, options, stop, ready.set))
+    serving.start()
+    head = f"GET {site.media} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer marta\r\n\r\n".encode()
+    sockets = []
+    try:
+        assert ready.wait(60)
+        for _ in range(20):
+            one = socket.create_connection(("127.0.0.1", port), 60)
+            one.sendall(head)
+            sockets.append(one)
+        statuses = [int(one.recv(12).split()[1]) for one in sockets]
+        assert sorted(statuses) == [200] * MOST + [503] * (20 - MOST)
+        deadline = time.monotonic() + 60
+        while site.half.downloads.taken() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert site.half.downloads.taken() == 0, "they were cut off"
+        with socket.create_connection(("127.0.0.1", port), 60) as again:
+            again.sendall(head)
+            assert again.recv(12).split()[1] == b"200"
+    finally:
+        for one in sockets:
+            one.close()
+        stop.set()
+        serving.join(30)
+        sys.setswitchinterval(interval)

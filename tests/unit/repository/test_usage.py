@@ -1,0 +1,256 @@
+"""What each owner keeps is counted exactly, and nobody but an administrator keeps more than they may."""
+
+import asyncio
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import alembic.command
+import msgspec
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from starlette.applications import Starlette
+
+from muniment import schema
+from muniment.db import Database, Instant
+from muniment.repository import creation, objects, usage
+from muniment.repository.callers import Callers
+from muniment.repository.content import ContentStore
+from muniment.repository.creation import New
+from muniment.repository.endpoints import routes
+from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.principals import Principals
+from muniment.repository.refusals import QuotaExceeded
+from muniment.repository.usage import Amount, StorageQuota
+from muniment.web.decisions import Desk
+from tests.clock import Clock
+from tests.conftest import Fresh
+from tests.shelf import ADMINISTRATOR, BORIS, MARTA, Shelf
+
+
+@pytest.fixture
+def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
+    made = Shelf(repository_db, tmp_path / "index", now)
+    yield made
+    made.close()
+
+
+def make(shelf: Shelf, caller: Principals, quota: StorageQuota, *sizes: int) -> list[str]:
+    """Make documents of these sizes in one transaction."""
+    wanted = [New("document", {"object_name": f"{size}"}, None, shelf.content("x" * size)) for size in sizes]
+    with shelf.database.begin() as cx:
+        made = creation.create_all(cx, shelf.repository, shelf.catalogue, caller, wanted, shelf.now, quota)
+    return [one.id for one in made]
+
+
+def replace(shelf: Shelf, caller: Principals, object_id: str, size: int, quota: StorageQuota) -> None:
+    with shelf.database.begin() as cx:
+        content = shelf.content("x" * size)
+        objects.replace_content(cx, shelf.repository, caller, object_id, content, "text/plain", shelf.now, quota=quota)
+
+
+def undo(shelf: Shelf, object_id: str) -> None:
+    """Delete in a transaction that is killed before its commit."""
+    with suppress(ZeroDivisionError), shelf.database.begin() as cx:
+        objects.delete(cx, shelf.repository, ADMINISTRATOR, object_id, shelf.now)
+        raise ZeroDivisionError
+
+
+def counted(shelf: Shelf) -> dict[str, Amount]:
+    """What was counted, which must be what there is."""
+    with shelf.database.read() as cx:
+        found = usage.every(cx)
+        assert found == objects.amounts_by_owner(cx)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_any_history_the_counts_are_what_there_is(shelf: Shelf, seed: int) -> None:
+    chance = random.Random(seed)
+    made: list[str] = []
+    for _ in range(60):
+        step = chance.choice(["make", "many", "replace", "delete", "give", "fail"])
+        if step in ("make", "many") or not made:
+            caller = chance.choice([MARTA, BORIS, ADMINISTRATOR])
+            made += make(
+                shelf, caller, StorageQuota(), *(chance.randint(0, 90) for _ in range(3 if step == "many" else 1))
+            )
+        elif step == "replace":
+            replace(shelf, ADMINISTRATOR, chance.choice(made), chance.randint(0, 90), StorageQuota())
+        elif step == "delete":
+            shelf.delete(made.pop(chance.randrange(len(made))))
+        elif step == "give":
+            shelf.change(chance.choice(made), owner_name=chance.choice([MARTA.id, BORIS.id, "edith@staff"]))
+        else:
+            undo(shelf, made[0])
+        counted(shelf)
+    for object_id in made:
+        shelf.delete(object_id)
+    assert counted(shelf) == {}
+
+
+def test_an_owner_keeps_no_more_objects_and_bytes_than_they_may(shelf: Shelf) -> None:
+    quota = StorageQuota(3, 100)
+    first, _ = make(shelf, MARTA, quota, 40, 60)
+    with pytest.raises(QuotaExceeded, match="more content than one user may own: 100 bytes"):
+        make(shelf, MARTA, quota, 1)
+    make(shelf, MARTA, quota, 0)
+    with pytest.raises(QuotaExceeded, match="more objects than one user may own: 3"):
+        make(shelf, MARTA, quota, 0)
+    with pytest.raises(QuotaExceeded):
+        replace(shelf, MARTA, first, 41, quota)
+    replace(shelf, MARTA, first, 39, quota)
+    make(shelf, BORIS, quota, 100)
+    assert counted(shelf) == {MARTA.key: Amount(3, 99), BORIS.key: Amount(1, 100)}
+
+
+def test_what_is_there_stays_and_administrators_have_no_quota(shelf: Shelf) -> None:
+    first, second = make(shelf, MARTA, StorageQuota(), 500, 500)
+    lower = StorageQuota(1, 100)
+    replace(shelf, MARTA, first, 400, lower)
+    with pytest.raises(QuotaExceeded):
+        replace(shelf, MARTA, second, 501, lower)
+    replace(shelf, ADMINISTRATOR, second, 600, lower)
+    make(shelf, ADMINISTRATOR, lower, 500, 500)
+    shelf.change(first, owner_name=BORIS.id)
+    assert counted(shelf)[BORIS.key] == Amount(1, 400)
+
+
+def test_of_callers_at_one_time_none_gets_past_the_quota(shelf: Shelf) -> None:
+    quota, refused = StorageQuota(10, 10_000), []
+
+    def work() -> None:
+        for _ in range(4):
+            try:
+                make(shelf, MARTA, quota, 7)
+            except QuotaExceeded:
+                refused.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert counted(shelf) == {MARTA.key: Amount(10, 70)}
+    assert len(refused) == 14
+
+
+def test_many_new_objects_are_counted_by_one_statement(shelf: Shelf) -> None:
+    sent: list[str] = []
+
+    def note(_cx: object, _cursor: object, statement: str, *_rest: object) -> None:
+        sent.append(statement)
+
+    sa.event.listen(shelf.database.engine, "before_cursor_execute", note)
+    make(shelf, MARTA, StorageQuota(), *range(100))
+    sa.event.remove(shelf.database.engine, "before_cursor_execute", note)
+    assert sum("INTO usage" in statement for statement in sent) == 1
+
+
+def test_a_migration_counts_what_is_there(fresh: Fresh, now: Instant) -> None:
+    database = Database(fresh())
+    _migrated_to(database, "0006")
+    with database.begin() as cx:
+        cx.exec_driver_sql("INSERT INTO repositories VALUES (1, 'demo', '', 'r', 0)")
+        cx.exec_driver_sql(
+            "INSERT INTO acls (id, repository_id, name, owner, created, modified) VALUES (1,1,'a','',0,0)"
+        )
+        for number, (owner, size) in enumerate((("marta@staff", 5), ("marta@staff", 7), ("boris@staff", 0)), 1):
+            _insert(cx, number, owner, size)
+    schema.migrate(database, "repository")
+    with database.read() as cx:
+        assert (
+            usage.every(cx)
+            == objects.amounts_by_owner(cx)
+            == {"boris@staff": Amount(1, 0), "marta@staff": Amount(2, 12)}
+        )
+    database.close()
+
+
+class _Unread:
+    """A body that nobody may ask for."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def __call__(self) -> dict[str, Any]:
+        self.asked += 1
+        return {"type": "http.request", "body": b"x" * 10, "more_body": True}
+
+
+def _sent(shelf: Shelf, folder: Path, path: str, headers: dict[str, str], most: int) -> tuple[int, int]:
+    """Post a body that does not end to a repository whose users may own 100 bytes: its status, and what was read."""
+
+    def verify(token: str, _resource_id: str) -> bytes:
+        return msgspec.json.encode({"user": {"id": f"{token}@staff", "values": []}})
+
+    half = RepositoryHalf(
+        desk=Desk(shelf.database),
+        options=RepositoryOptions(max_stored_bytes=most),
+        callers=Callers.in_process(verify, (), "dc=x"),
+        store=ContentStore(folder / "content"),
+        indexes=lambda _repository: shelf.index,
+        clock=Clock(),
+    )
+    path, _, query = path.partition("?")
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [(b"authorization", b"Bearer marta"), *raw],
+        "server": ("testserver", 80),
+        "scheme": "http",
+        "http_version": "1.1",
+    }
+    body, statuses = _Unread(), []
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    asyncio.run(Starlette(routes=routes.routes(half))(scope, body, send))
+    assert not [file for file in (folder / "content").rglob("*") if file.is_file() and file.name != "removals.lock"]
+    return statuses[0], body.asked
+
+
+def test_an_upload_that_says_that_it_is_too_large_is_refused_before_it_is_read(shelf: Shelf, tmp_path: Path) -> None:
+    create = "/rest/repositories/demo/objects?object-name=a.bin"
+    own, _ = make(shelf, MARTA, StorageQuota(), 30, 30)
+    replaced = f"/rest/repositories/demo/objects/{own}/contents"
+    for path, declared in ((create, "41"), (replaced, "71")):
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": declared}
+        assert _sent(shelf, tmp_path, path, headers, 100) == (403, 0)
+    parts = {"Content-Type": "multipart/form-data; boundary=b", "Content-Length": str(40 + 262_144 + 65_536 + 1)}
+    assert _sent(shelf, tmp_path, "/rest/repositories/demo/objects", parts, 100) == (403, 0)
+
+
+def test_an_upload_that_does_not_say_its_size_is_broken_off_where_the_room_ends(shelf: Shelf, tmp_path: Path) -> None:
+    make(shelf, MARTA, StorageQuota(), 30, 30)
+    chunked = {"Content-Type": "application/octet-stream", "Transfer-Encoding": "chunked"}
+    path = "/rest/repositories/demo/objects?object-name=a.bin"
+    assert _sent(shelf, tmp_path, path, chunked, 100) == (403, 5)
+
+
+def _insert(cx: Connection, number: int, owner: str, size: int) -> None:
+    wanted = (
+        "INSERT INTO objects (seq, id, repository_id, type, name, owner, owner_key, acl_id, created, creator, "
+        "modified, modifier, version, properties, media_type, content_size) VALUES "
+        "(:seq, :id, 1, 'document', 'a', :owner, :owner, 1, 0, '', 0, '', 1, '{}', '', :size)"
+    )
+    cx.execute(sa.text(wanted), {"seq": number, "id": f"{number:016x}", "owner": owner, "size": size})
+
+
+def _migrated_to(database: Database, revision: str) -> None:
+    config = schema._alembic("repository")
+    with database.engine.connect() as connection:
+        config.attributes["connection"] = connection
+        alembic.command.upgrade(config, revision)
+        connection.commit()
