@@ -15,7 +15,7 @@ from python_multipart.multipart import parse_options_header
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 
-from muniment import db, schema
+from muniment import db, naming, schema
 from muniment.directory import grants, names, tokens
 from muniment.directory.endpoints import oauth
 from muniment.directory.endpoints import resources as activation
@@ -81,12 +81,12 @@ def _directory() -> Connection:
 
 def _location(data: bytes) -> None:
     text = _text(data)
-    list(callers._components(text))
-    names.key(text)
-    for read in (names.read_dn, names.split_user_id, names.resource_name, names.check):
+    callers._group(text, _DIRECTORY.dn_suffix)
+    naming.fold_name(text)
+    for read in (naming.read_dn, names.split_user_id, names.resource_name, names.check):
         try:
             read(text)
-        except Refusal:
+        except (Refusal, naming.MalformedName):
             continue
     names.split_location(_DIRECTORY, text)
 

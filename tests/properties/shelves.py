@@ -7,6 +7,7 @@ import msgspec
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
+from muniment.naming import fold_name
 from muniment.repository.aql.evaluate import evaluate
 from muniment.repository.aql.tree import (
     Both,
@@ -30,7 +31,6 @@ from muniment.repository.fulltext.analysis import Analyser
 from muniment.repository.fulltext.document import Document, document
 from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
 from muniment.repository.fulltext.index import Answer, Search, Snapshot, Visible
-from muniment.repository.principals import accessor_key
 
 ANALYSER = Analyser("English")
 
@@ -86,7 +86,7 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def owner_key(self) -> str:
         """What the owner's objects are stored under."""
-        return accessor_key(self.owner)
+        return fold_name(self.owner)
 
     def document(self) -> Document:
         return document(self, self.values, self.text, IDS)

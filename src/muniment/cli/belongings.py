@@ -9,8 +9,9 @@ from muniment.cli import initial, said
 from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, Failure
 from muniment.db import Database
+from muniment.naming import fold_name
 from muniment.repository import acls, bearers, objects, repositories, usage
-from muniment.repository.principals import Principals, accessor_key
+from muniment.repository.principals import Principals
 from muniment.repository.repositories import Repository
 
 _AT_A_TIME = 500
@@ -26,14 +27,14 @@ class GiftCount(NamedTuple):
 
 def key_of(opened: Opened, name: str) -> str:
     """Say the key of whoever bears a name now; where the directory runs here it is bound to them for good."""
-    folded = accessor_key(name)
+    folded = fold_name(name)
     with opened.database("repository") as database, database.begin() as cx:
         return bearers.of_names(cx, [folded], opened.identify, opened.now)[folded]
 
 
 def left_by(opened: Opened, name: str) -> list[str]:
     """Say the keys of all who bore a name before whoever bears it now."""
-    folded = accessor_key(name)
+    folded = fold_name(name)
     with opened.database("repository") as database, database.read() as cx:
         every = bearers.keys_of_name(cx, folded)
         identity = opened.identify([folded]).get(folded, "")
@@ -85,7 +86,7 @@ def check_receiver(opened: Opened, name: str, to: str) -> None:
             "give it away there, with 'muniment repository give'.",
             Exit.REFUSED,
         )
-    if accessor_key(name) == accessor_key(to):
+    if fold_name(name) == fold_name(to):
         raise Failure(f"{to} is who is to be removed: name another user.", Exit.REFUSED)
     must_be_somebody(opened, to)
 
@@ -134,7 +135,7 @@ def give_command(
 
 def must_be_somebody(opened: Opened, name: str) -> None:
     """Raise Failure when the directory runs here and nobody in it bears the name."""
-    if opened.together and not opened.identify([accessor_key(name)]):
+    if opened.together and not opened.identify([fold_name(name)]):
         raise Failure(f"There is no user {name!r}.", Exit.REFUSED)
 
 

@@ -13,6 +13,7 @@ from muniment.directory.administration import Dependents
 from muniment.directory.entries import Credentials, Entry
 from muniment.directory.refusals import UnknownEntry
 from muniment.directory.sessions import Session, SessionCount
+from muniment.naming import fold_name
 
 partition = typer.Typer(no_args_is_help=True, help="Partitions: who belongs together.")
 unit = typer.Typer(no_args_is_help=True, help="Organizational units: where users and groups lie in a partition.")
@@ -403,7 +404,7 @@ def entry_named(opened: Opened, cx: Connection, text: str) -> Entry:
 
 def _check_lies_in(opened: Opened, parent: Entry, partition_name: str) -> None:
     shown = entries.shown_partition(opened.settings.directory.names, parent)
-    if names.key(shown) != names.key(partition_name):
+    if fold_name(shown) != fold_name(partition_name):
         raise Failure(f"That location lies in the partition {shown!r}, not in {partition_name!r}.", Exit.REFUSED)
 
 

@@ -14,8 +14,9 @@ from muniment import app, schema, settings
 from muniment.cli.outcome import Exit, Failure
 from muniment.db import Database, Half, Instant
 from muniment.installation import UNFINISHED_RESTORE, Installation
+from muniment.naming import fold_name
 from muniment.repository import bearers
-from muniment.repository.principals import Principals, accessor_key
+from muniment.repository.principals import Principals
 from muniment.settings import Settings
 
 log = structlog.get_logger("muniment.data")
@@ -127,7 +128,7 @@ class Opened:
 
         It writes to the repository's database, so it comes before a transaction of the command's own.
         """
-        name = accessor_key(user_id)
+        name = fold_name(user_id)
         with self.database("repository") as database, database.begin() as cx:
             keys = bearers.of_names(cx, [name], self.identify, self.now)
         return Principals(user_id, administrator=True, keys=keys, identify=self.identify)

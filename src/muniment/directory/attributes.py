@@ -16,6 +16,7 @@ from muniment.db import Instant, directory_tables
 from muniment.directory.names import user_id
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute
+from muniment.naming import is_storable
 
 _MAX_VALUES = 100
 _MAX_LENGTH = 4000
@@ -79,7 +80,7 @@ def put(cx: Connection, names: DirectoryNames, entry_id: int, name: str, values:
         raise BadAttribute(f"The attribute {name!r} is computed and cannot be set.")
     if len(values) > _MAX_VALUES:
         raise BadAttribute(f"An attribute has at most {_MAX_VALUES} values.")
-    if any(isinstance(value, str) and (len(value) > _MAX_LENGTH or _unstorable(value)) for value in values):
+    if any(isinstance(value, str) and (len(value) > _MAX_LENGTH or not is_storable(value)) for value in values):
         raise BadAttribute(f"An attribute's value is at most {_MAX_LENGTH} characters of text.")
     if values:
         content = msgspec.json.encode(list(values)).decode()
@@ -95,10 +96,6 @@ def timestamp(instant: Instant) -> str:
 
 def _ours(names: DirectoryNames, name: str) -> str:
     return next((ours for ours, wire in names.attributes.items() if wire == name), name)
-
-
-def _unstorable(value: str) -> bool:
-    return any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in value)
 
 
 def _defaults(facts: Facts) -> dict[str, list[str | int]]:

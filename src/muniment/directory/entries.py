@@ -16,6 +16,7 @@ from muniment.db import BigId, Instant, Prepared, directory_tables
 from muniment.directory import names as spelling
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, BadName, NameTaken, UnknownEntry, UnknownPartition
+from muniment.naming import fold_name
 
 Kind = Literal["partition", "unit", "group", "user"]
 
@@ -137,7 +138,7 @@ def location(names: DirectoryNames, entry: Entry) -> str:
 def add_partition(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Entry:
     """Make a user partition with its root unit. Raises BadName, NameTaken."""
     name = spelling.check(name, partition=True)
-    if spelling.key(name) in map(spelling.key, (names.administration_partition, names.clients_partition)):
+    if fold_name(name) in map(fold_name, (names.administration_partition, names.clients_partition)):
         raise NameTaken(f"There is a partition {name!r} already.")
     return _add_partition(cx, name, description, now, None)
 
@@ -170,9 +171,9 @@ def add_client(
 def partition_key(names: DirectoryNames, name: str) -> str:
     """Spell a partition's name as it is compared, whatever the built-in ones are called."""
     built_in = {names.clients_partition: CLIENTS, names.administration_partition: ADMINISTRATION}
-    keys = {spelling.key(shown): f"@{stored}" for shown, stored in built_in.items()}
+    keys = {fold_name(shown): f"@{stored}" for shown, stored in built_in.items()}
     # A stored name of a built-in partition holds an '@', which no partition's name on the wire does.
-    return keys.get(spelling.key(name), spelling.key(name.replace("@", "\ufffd")))
+    return keys.get(fold_name(name), fold_name(name.replace("@", "\ufffd")))
 
 
 def find_partition(cx: Connection, names: DirectoryNames, name: str) -> Entry:
@@ -257,12 +258,12 @@ def credentials(cx: Connection, names: DirectoryNames, user_id: str) -> Credenti
     """Look up a user for a sign-in: one statement, whether there is such a user or not."""
     name, at, partition = user_id.rpartition("@")
     partition = partition_key(names, partition) if at else ""
-    return _credentials(cx.execute(_CREDENTIALS_BY_NAME, {"name": spelling.key(name), "partition": partition}).first())
+    return _credentials(cx.execute(_CREDENTIALS_BY_NAME, {"name": fold_name(name), "partition": partition}).first())
 
 
 def client_credentials(cx: Connection, name: str) -> Credentials | None:
     """Look up an OAuth client by its name: one statement."""
-    return _credentials(_CLIENT.first(cx, name=spelling.key(name), partition=f"@{CLIENTS}"))
+    return _credentials(_CLIENT.first(cx, name=fold_name(name), partition=f"@{CLIENTS}"))
 
 
 def lock_credentials(cx: Connection, user_id: int | None, *, shared: bool = False) -> Credentials | None:
@@ -335,7 +336,7 @@ def partitions(cx: Connection) -> list[Entry]:
 
 def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", limit: int | None = 1000) -> list[Entry]:
     """List a partition's units, groups or users by name, those after ``after``; ``limit`` at most, None: all."""
-    wanted = _select().where(_e.c.kind == kind, _e.c.partition_id == partition.id, _e.c.name_key > spelling.key(after))
+    wanted = _select().where(_e.c.kind == kind, _e.c.partition_id == partition.id, _e.c.name_key > fold_name(after))
     return [_entry(row) for row in cx.execute(wanted.order_by(_e.c.name_key, _e.c.id).limit(limit))]
 
 
@@ -384,7 +385,7 @@ def _credentials(row: Sequence[Any] | None) -> Credentials | None:
 
 def _found(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> Entry:
     name, at, partition = entry_id.rpartition("@")
-    parameters = {"name": spelling.key(name), "partition": partition_key(names, partition), "kind": kind}
+    parameters = {"name": fold_name(name), "partition": partition_key(names, partition), "kind": kind}
     found = _first(cx, _BY_NAME, parameters) if at else None
     if found is None:
         raise UnknownEntry(f"There is no {kind} {entry_id[:200]!r}.")
@@ -397,7 +398,7 @@ def _space(what: Literal["members", "units"], of: Entry) -> str:
 
 
 def _named(space: str, name: str) -> sa.Select[Any]:
-    return _select().where(_e.c.space == space, _e.c.name_key == spelling.key(name))
+    return _select().where(_e.c.space == space, _e.c.name_key == fold_name(name))
 
 
 def _built_in(cx: Connection, built_in: str) -> Entry:
@@ -447,7 +448,7 @@ def _add(cx: Connection, kind: Kind, parent: Entry, name: str, now: Instant, **v
 
 
 def _insert(cx: Connection, now: Instant, *, name: str, **values: Any) -> Entry:
-    row = _NEW | values | {"uuid": str(uuid.uuid4()), "name": name, "name_key": spelling.key(name)}
+    row = _NEW | values | {"uuid": str(uuid.uuid4()), "name": name, "name_key": fold_name(name)}
     try:
         with cx.begin_nested():
             made = cx.execute(_entries.insert().returning(_entries.c.id), row | {"created": now, "modified": now})

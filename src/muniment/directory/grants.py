@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.db import SECOND, Instant
-from muniment.directory import access, attributes, entries, names, resources, sign_ins, system, tokens
+from muniment.directory import access, attributes, entries, resources, sign_ins, system, tokens
 from muniment.directory.access import Memory, User
 from muniment.directory.entries import Entry
 from muniment.directory.line import Asker
@@ -30,6 +30,7 @@ from muniment.directory.refusals import (
 from muniment.directory.resources import Resource
 from muniment.directory.sign_ins import Origin
 from muniment.directory.tokens import Grant, Standing, SweepPlace
+from muniment.naming import fold_name
 from muniment.web.refusals import Overloaded, Refusal
 
 _NOBODY = -1
@@ -67,7 +68,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
     def asker(self, username: str) -> Asker:
         """Say who waits at the gate: by the name as it was typed, whether there is such a user or not."""
-        return Asker(sign_ins.neighbourhood(self.origin.address), names.key(username), self.known)
+        return Asker(sign_ins.neighbourhood(self.origin.address), fold_name(username), self.known)
 
 
 class Issued(msgspec.Struct, frozen=True):

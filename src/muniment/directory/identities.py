@@ -5,8 +5,8 @@ from collections.abc import Collection
 from sqlalchemy.engine import Connection
 
 from muniment.directory import entries
-from muniment.directory import names as spelling
 from muniment.directory.options import DirectoryNames
+from muniment.naming import fold_name
 
 _AT_A_TIME = 500
 
@@ -20,13 +20,11 @@ def of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> dict[str,
     for one in ids:
         name, at, partition = one.rpartition("@")
         if at:
-            wanted.setdefault(entries.partition_key(names, partition), {})[spelling.key(name)] = one
+            wanted.setdefault(entries.partition_key(names, partition), {})[fold_name(name)] = one
     found: dict[str, str] = {}
     for partition, by_name in wanted.items():
         every = sorted(by_name)
         for begin in range(0, len(every), _AT_A_TIME):
             some = {"partition": partition, "names": every[begin : begin + _AT_A_TIME]}
-            found |= {
-                by_name[spelling.key(entry.name)]: entry.uuid for entry in entries.read(cx, entries.BEARING, some)
-            }
+            found |= {by_name[fold_name(entry.name)]: entry.uuid for entry in entries.read(cx, entries.BEARING, some)}
     return found

@@ -1,7 +1,7 @@
 """How names, user ids, locations (distinguished names) and scopes are written and read.
 
-given 2.2, 2.7, 4.1 (scope), 5.3; RFC 4514 for locations. Built-in entries and resources are stored under neutral names;
-what they are called is told by DirectoryNames alone.
+given 2.2, 2.7, 4.1 (scope), 5.3; RFC 4514 for locations. Built-in entries and
+resources are stored under neutral names. DirectoryNames says what they are called.
 """
 
 import unicodedata
@@ -9,21 +9,11 @@ from collections.abc import Sequence
 
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadName, InvalidScope
+from muniment.naming import MalformedName, escape, fold_name, make_storable, read_dn
 
 MAX_LENGTH = 120
-MAX_LOCATION = 32_768
 
 _SCOPE = "resource:"
-_ESCAPED = frozenset('"+,;<>\\=')
-_HEX = frozenset("0123456789abcdefABCDEF")
-
-
-def key(name: str) -> str:
-    """Fold a name to what it is compared by: names that differ in case or in Unicode composition only are the same.
-
-    What no database can store (NUL, lone surrogates) becomes U+FFFD, which no name holds.
-    """
-    return unicodedata.normalize("NFC", _storable(unicodedata.normalize("NFC", name).casefold()))
 
 
 def check(name: str, *, partition: bool = False) -> str:
@@ -84,9 +74,12 @@ def split_location(names: DirectoryNames, text: str) -> tuple[str | None, list[s
 
     Raises BadName.
     """
-    parts = read_dn(text)
-    suffix = [(kind, key(value)) for kind, value in read_dn(names.dn_suffix)]
-    if [(kind, key(value)) for kind, value in parts[-len(suffix) :]] != suffix:
+    try:
+        parts = read_dn(text)
+    except MalformedName as error:
+        raise BadName(str(error)) from error
+    suffix = [(kind, fold_name(value)) for kind, value in read_dn(names.dn_suffix)]
+    if [(kind, fold_name(value)) for kind, value in parts[-len(suffix) :]] != suffix:
         raise BadName(f"A location ends with {names.dn_suffix}.")
     parts = parts[: -len(suffix)]
     name = parts.pop(0)[1] if parts and parts[0][0] == "cn" else None
@@ -97,27 +90,9 @@ def split_location(names: DirectoryNames, text: str) -> tuple[str | None, list[s
         if name is not None:
             raise BadName("A location names a unit between the name and the partition.")
         return None, None, partition
-    if key(units[-1]) != key(names.root_unit):
+    if fold_name(units[-1]) != fold_name(names.root_unit):
         raise BadName(f"The outermost unit of a location is {names.root_unit}.")
     return name, units[:-1], partition
-
-
-def read_dn(text: str) -> list[tuple[str, str]]:
-    """Read a distinguished name into (type in lower case, value) pairs, in its order (RFC 4514 3). Raises BadName."""
-    if len(text) > MAX_LOCATION:
-        raise BadName(f"A location may have at most {MAX_LOCATION} characters.")
-    return [_read_rdn(part) for part in _split_unescaped(text)]
-
-
-def escape(value: str) -> str:
-    """Escape a value for a distinguished name (RFC 4514 2.4)."""
-    escaped = "".join(f"\\{character}" if character in _ESCAPED else character for character in value)
-    escaped = escaped.replace("\x00", "\\00")
-    if escaped.endswith(" "):
-        escaped = escaped[:-1] + "\\ "
-    if escaped.startswith((" ", "#")):
-        escaped = "\\" + escaped
-    return escaped
 
 
 def scope(resource: str) -> str:
@@ -129,59 +104,8 @@ def resource_name(text: str) -> str:
     """Read a scope: the resource's name; ``+`` and a space both stand for a space. Raises InvalidScope."""
     if not text.startswith(_SCOPE) or len(text) == len(_SCOPE):
         raise InvalidScope("The scope has the form resource:<resource+name>.")
-    return unicodedata.normalize("NFC", _storable(text[len(_SCOPE) :].replace("+", " ")))
-
-
-def _storable(text: str) -> str:
-    return "".join("\ufffd" if c == "\x00" or "\ud800" <= c <= "\udfff" else c for c in text)
+    return unicodedata.normalize("NFC", make_storable(text[len(_SCOPE) :].replace("+", " ")))
 
 
 def _unprintable(character: str) -> bool:
     return character == "\ufffd" or unicodedata.category(character) in ("Cc", "Cs", "Cn", "Zl", "Zp")
-
-
-def _split_unescaped(text: str) -> list[str]:
-    parts, part, escaped = [], "", False
-    for character in text:
-        if character == "," and not escaped:
-            parts.append(part)
-            part = ""
-            continue
-        part += character
-        escaped = character == "\\" and not escaped
-    return [*parts, part]
-
-
-def _read_rdn(part: str) -> tuple[str, str]:
-    kind, equals, value = part.partition("=")
-    if not (equals and kind.strip()):
-        raise BadName("A location is made of <type>=<value> parts.")
-    return kind.strip().lower(), _unescape(value)
-
-
-def _unescape(value: str) -> str:
-    value = _trimmed(value)
-    out, at = bytearray(), 0
-    while at < len(value):
-        if value[at] != "\\":
-            out += value[at].encode("utf-8", "replace")
-            at += 1
-        elif len(value) > at + 2 and value[at + 1] in _HEX and value[at + 2] in _HEX:
-            out.append(int(value[at + 1 : at + 3], 16))
-            at += 3
-        elif len(value) > at + 1:
-            out += value[at + 1].encode("utf-8", "replace")
-            at += 2
-        else:
-            raise BadName("A location ends in the middle of an escape.")
-    try:
-        return out.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadName("A location holds escapes that are no UTF-8.") from error
-
-
-def _trimmed(value: str) -> str:
-    value = value.lstrip(" ")
-    bare = value.rstrip(" ")
-    backslashes = len(bare) - len(bare.rstrip("\\"))
-    return bare + " " if backslashes % 2 and len(bare) < len(value) else bare

@@ -22,6 +22,7 @@ from muniment.directory.entries import Entry
 from muniment.directory.memberships import containers
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import AlreadyActivated, BadName, NameTaken, UnknownResource
+from muniment.naming import fold_name
 
 ADMINISTRATION = "administration"
 # '+' is in no resource's name, so no other resource can have this one.
@@ -91,7 +92,7 @@ def initialise(cx: Connection, now: Instant) -> Resource:
 def add(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Resource:
     """Make a resource with its access role, not yet activated (given 2.2). Raises BadName, NameTaken."""
     name = spelling.check_resource(name)
-    if spelling.key(name) == spelling.key(names.administration_resource):
+    if fold_name(name) == fold_name(names.administration_resource):
         raise NameTaken(f"There is a resource {name!r} already.")
     return _insert(cx, name, description, now, None)
 
@@ -130,7 +131,7 @@ def same(text: str, resource_id: str) -> bool:
 def named(cx: Connection, names: DirectoryNames, name: str) -> Resource:
     """Find a resource by its name, spelled exactly (RFC 6749 3.3: scopes count in case). Raises UnknownResource."""
     administration = name == names.administration_resource
-    found = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION if administration else spelling.key(name)})
+    found = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION if administration else fold_name(name)})
     if found is None or shown_name(names, found) != name:
         raise UnknownResource(f"There is no resource {name[:100]!r}.")
     return found
@@ -201,7 +202,7 @@ def _insert(cx: Connection, name: str, description: str, now: Instant, built_in:
     made = Resource(str(uuid.uuid4()), name, description, built_in, None, now)
     try:
         with cx.begin_nested():
-            cx.execute(_resources.insert(), {**msgspec.structs.asdict(made), "name_key": spelling.key(name)})
+            cx.execute(_resources.insert(), {**msgspec.structs.asdict(made), "name_key": fold_name(name)})
     except IntegrityError as error:
         raise NameTaken(f"There is a resource {name!r} already.") from error
     cx.execute(_roles.insert().values(resource_id=made.id, created=now))

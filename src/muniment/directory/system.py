@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from muniment.db import Instant, Prepared, directory_tables
-from muniment.directory import names
 from muniment.directory.refusals import BadAttribute
+from muniment.naming import fold_name
 
 ENFORCE_SSL = "directory.auth.EnforceSSL"
 
@@ -48,7 +48,7 @@ class SystemAttribute(msgspec.Struct, frozen=True):
 
 def get(cx: Connection, name: str) -> str | None:
     """Read one attribute's value; its name counts in any case."""
-    return cx.execute(sa.select(_attributes.c.value).where(_attributes.c.name_key == names.key(name))).scalar()
+    return cx.execute(sa.select(_attributes.c.value).where(_attributes.c.name_key == fold_name(name))).scalar()
 
 
 def every(cx: Connection) -> list[SystemAttribute]:
@@ -65,12 +65,12 @@ def put(cx: Connection, name: str, value: str, now: Instant) -> None:
     if len(value) > _MAX_VALUE or "\x00" in value or not value.isprintable():
         raise BadAttribute(f"A system attribute's value has at most {_MAX_VALUE} printable characters.")
     # One statement: of two that set the same attribute at the same moment, neither fails.
-    cx.execute(_PUT, {"name_key": names.key(name), "name": name, "value": value, "modified": now})
+    cx.execute(_PUT, {"name_key": fold_name(name), "name": name, "value": value, "modified": now})
 
 
 def remove(cx: Connection, name: str) -> None:
     """Unset an attribute; one that is not set stays so."""
-    cx.execute(_attributes.delete().where(_attributes.c.name_key == names.key(name)))
+    cx.execute(_attributes.delete().where(_attributes.c.name_key == fold_name(name)))
 
 
 def enforce_ssl(cx: Connection) -> bool:

@@ -8,8 +8,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.db import Instant, repository_tables
+from muniment.naming import fold_name
 from muniment.repository import bearers
-from muniment.repository.principals import OWNER, WORLD, Permission, Principals, accessor_key
+from muniment.repository.principals import OWNER, WORLD, Permission, Principals
 from muniment.repository.refusals import UnknownAccessor, WrongValue
 
 acl_entries = sa.Table(
@@ -54,7 +55,7 @@ def _folded(entries: Mapping[str, Permission]) -> dict[str, Permission]:
         raise WrongValue(f"An ACL has at most {MAX_ENTRIES} entries.")
     spelled: dict[str, Permission] = {}
     for accessor, level in entries.items():
-        key = accessor_key(accessor)
+        key = fold_name(accessor)
         name, _, partition = key.rpartition("@")
         if key not in (OWNER, WORLD) and not (name and partition):
             raise UnknownAccessor(f"{accessor[:100]!r} is no user or group: write name@partition, owner or world.")

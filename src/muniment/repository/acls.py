@@ -18,9 +18,10 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from muniment.db import BigId, Instant, repository_tables
+from muniment.naming import fold_name
 from muniment.repository import acl_entries, acl_names, keys
 from muniment.repository.acl_names import AclName, AclQuota
-from muniment.repository.principals import OWNER, WORLD, Permission, Principals, accessor_key
+from muniment.repository.principals import OWNER, WORLD, Permission, Principals
 from muniment.repository.refusals import (
     InUse,
     NameTaken,
@@ -260,18 +261,18 @@ def settle(cx: Connection, repository_id: int, administrators: Collection[str]) 
 
     Returns the others, by name: those whose bare name means them to their owners alone from now on. Done once.
     """
-    theirs = {accessor_key(administrator) for administrator in administrators}
+    theirs = {fold_name(administrator) for administrator in administrators}
     still_open = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.common.is_(None))
     rows = cx.execute(still_open.order_by(acls.c.name, acls.c.shown_id)).all()
     for common in (True, False):
-        ids = [row.id for row in rows if (accessor_key(row.owner) in theirs) is common]
+        ids = [row.id for row in rows if (fold_name(row.owner) in theirs) is common]
         for begin in range(0, len(ids), _AT_A_TIME):
             some = acls.c.id.in_(ids[begin : begin + _AT_A_TIME])
             cx.execute(acls.update().where(some).values(common=common))
     return [
         _listed(row, row.entry_count)
         for row in rows
-        if accessor_key(row.owner) not in theirs or not acl_names.is_name(row.name)
+        if fold_name(row.owner) not in theirs or not acl_names.is_name(row.name)
     ]
 
 
@@ -297,7 +298,7 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
     used = sa.select(_others.c.name).where(_others.c.repository_id == repository_id, _others.c.owner_key == owner_key)
     apart = sa.func.substr(acls.c.name, 1, 100) + " " + acls.c.shown_id
     name = sa.case((acls.c.name.in_(used), apart), else_=acls.c.name)
-    columns = {"owner": owner, "owner_name": accessor_key(owner), "owner_key": owner_key, "name": name}
+    columns = {"owner": owner, "owner_name": fold_name(owner), "owner_key": owner_key, "name": name}
     theirs = sa.and_(acls.c.repository_id == repository_id, acls.c.owner_key == key)
     return cx.execute(acls.update().where(theirs).values(modified=now, **columns)).rowcount
 
@@ -354,7 +355,7 @@ def _keep(
             shown_id=f"45{keys.scramble(cx, keys.ACLS, key)}",
             name=name,
             owner=owner[0],
-            owner_name=accessor_key(owner[0]),
+            owner_name=fold_name(owner[0]),
             owner_key=owner[1],
             common=common,
             entry_count=len(entries),
@@ -415,7 +416,7 @@ def _meant(rows: Sequence[_Row], name: AclName, own: str) -> _Row | None:
         return next((row for row in rows if row.shown_id == name.shown_id), None)
     named = [row for row in rows if row.name == name.name]
     if name.owner:
-        theirs = [row for row in named if row.owner_name == accessor_key(name.owner)]
+        theirs = [row for row in named if row.owner_name == fold_name(name.owner)]
         return theirs[0] if len(theirs) == 1 else None
     owned = next((row for row in named if row.owner_key == own), None)
     return owned or next((row for row in named if row.common), None)
@@ -430,7 +431,7 @@ def _candidates(repository_id: int, names: Collection[AclName], own: str, princi
     if bare:
         ways.append(sa.and_(within, acls.c.owner_key == own, acls.c.name.in_(bare)))
         ways.append(sa.and_(within, acls.c.common, acls.c.name.in_(bare)))
-    owned = [(accessor_key(name.owner), name.name) for name in names if name.owner]
+    owned = [(fold_name(name.owner), name.name) for name in names if name.owner]
     ways += [sa.and_(within, acls.c.owner_name == owner, acls.c.name == name) for owner, name in owned]
     return sa.select(acls).where(sa.or_(*ways), _seen_by(principals))
 

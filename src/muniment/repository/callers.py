@@ -9,7 +9,7 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,9 +17,10 @@ import httpx
 import msgspec
 import structlog
 
+from muniment.naming import MalformedName, fold_name, read_dn
 from muniment.repository import bearers
 from muniment.repository.bearers import Identify
-from muniment.repository.principals import Principals, accessor_key
+from muniment.repository.principals import Principals
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 
@@ -57,15 +58,6 @@ class _User(msgspec.Struct):
 
 class _Tokeninfo(msgspec.Struct):
     user: _User
-
-
-class _Component(NamedTuple):
-    kind: str
-    value: str
-
-    @property
-    def compared(self) -> tuple[str, str]:
-        return self.kind, self.value.casefold()
 
 
 _tokeninfo = msgspec.json.Decoder(_Tokeninfo)
@@ -106,7 +98,7 @@ class Callers:
     ) -> None:
         self.fetch = fetch
         self.ask = ask
-        self._administrators = frozenset(accessor_key(name) for name in administrators)
+        self._administrators = frozenset(fold_name(name) for name in administrators)
         self._suffix = dn_suffix
         self._attributes = attributes
         self._identify = identify
@@ -179,7 +171,7 @@ class Callers:
         except msgspec.DecodeError as error:
             log.warning("tokeninfo unreadable", reason=str(error)[:200])
             raise DirectoryUnavailable("The directory's answer about the token cannot be read.") from error
-        caller = accessor_key(user.id)  # compared; the principals keep the directory's own spelling
+        caller = fold_name(user.id)  # compared; the principals keep the directory's own spelling
         values = {value.name: value.values for value in user.values}
         places = values.get(self._attributes.groups, [])
         of_groups = values.get(self._attributes.group_identities, [])
@@ -221,7 +213,7 @@ class Bearer:
         """Ask the directory. Raises NotSignedIn, DirectoryUnavailable."""
         document = await self._callers.fetch(self._token, self._resource_id)
         self._known = self._callers.principals(document)
-        self.turn = accessor_key(self._known.id)
+        self.turn = fold_name(self._known.id)
         self._answered = time.monotonic()
         self._step = threading.get_ident()
         asyncio.get_running_loop().call_soon(self._end_step)
@@ -277,52 +269,19 @@ async def _fetched(client: httpx.AsyncClient, url: str, token: str, resource_id:
 
 @lru_cache(maxsize=10_000)
 def _group(location: str, suffix: str) -> str | None:
-    """Read the key of the group at this place of the tree; what it is called is said by its name alone."""
-    components, last = list(_components(location)), [part.compared for part in _components(suffix)]
-    cut = len(components) - len(last)
-    if cut < 2 or [part.compared for part in components[cut:]] != last:
+    """Read the folded id of the group at this location; None where no group can lie."""
+    try:
+        parts, ending = _compared(location), _compared(suffix)
+    except MalformedName:
         return None
-    group, partition = components[0], components[cut - 1]
-    if (group.kind, partition.kind) != ("cn", "ou"):
+    cut = len(parts) - len(ending)
+    if cut < 2 or parts[cut:] != ending:
         return None
-    return accessor_key(f"{group.value}@{partition.value}")
+    (group_kind, group), (partition_kind, partition) = parts[0], parts[cut - 1]
+    if (group_kind, partition_kind) != ("cn", "ou"):
+        return None
+    return fold_name(f"{group}@{partition}")
 
 
-def _components(name: str) -> Iterator[_Component]:
-    """Read a distinguished name (RFC 4514), its nearest component first."""
-    for written in _split(name):
-        kind, _, value = written.partition("=")
-        value = _unescaped(value.strip(" ") if not value.endswith("\\ ") else value.lstrip(" "))
-        yield _Component(kind.strip().lower(), value)
-
-
-def _split(name: str) -> Iterator[str]:
-    start = position = 0
-    while position < len(name):
-        if name[position] == "\\":
-            position += 2
-            continue
-        if name[position] == ",":
-            yield name[start:position]
-            start = position + 1
-        position += 1
-    if start < len(name):
-        yield name[start:]
-
-
-def _unescaped(value: str) -> str:
-    read = bytearray()
-    position = 0
-    while position < len(value):
-        character = value[position]
-        position += 1
-        if character == "\\" and position < len(value):
-            pair = value[position : position + 2]
-            if re.fullmatch(r"[0-9A-Fa-f]{2}", pair):
-                read += bytes.fromhex(pair)
-                position += 2
-                continue
-            character = value[position]
-            position += 1
-        read += character.encode("utf-8", "surrogatepass")
-    return read.decode("utf-8", "replace")
+def _compared(location: str) -> list[tuple[str, str]]:
+    return [(kind, fold_name(value)) for kind, value in read_dn(location)]

@@ -3,7 +3,6 @@
 Source: repository.md 8.7 for the permissions.
 """
 
-import unicodedata
 from collections.abc import Mapping
 from enum import IntEnum
 
@@ -11,6 +10,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.db import Instant
+from muniment.naming import fold_name
 from muniment.repository import bearers
 from muniment.repository.bearers import Identify
 
@@ -47,11 +47,11 @@ class Principals(msgspec.Struct, frozen=True):
     @property
     def key(self) -> str:
         """What the caller's objects, ACLs and kept searches are stored under."""
-        return self._key(accessor_key(self.id))
+        return self._key(fold_name(self.id))
 
     def names(self) -> dict[str, str]:
         """Say every name the caller goes by, folded, each with its bearer's identity, empty where there is none."""
-        return {name: self.identities.get(name, "") for name in map(accessor_key, (self.id, *self.groups))}
+        return {name: self.identities.get(name, "") for name in map(fold_name, (self.id, *self.groups))}
 
     def accessors(self) -> frozenset[str]:
         """Say every accessor that speaks of them: themselves, their groups, the world."""
@@ -59,8 +59,8 @@ class Principals(msgspec.Struct, frozen=True):
 
     def key_for(self, cx: Connection, owner: str, now: Instant) -> str:
         """Say under which key is kept what this user is to own, as the caller names them."""
-        name = accessor_key(owner)
-        if name == accessor_key(self.id):
+        name = fold_name(owner)
+        if name == fold_name(self.id):
             return self.key
         return bearers.of_names(cx, [name], self.identify, now)[name]
 
@@ -75,10 +75,3 @@ class Principals(msgspec.Struct, frozen=True):
     def _key(self, name: str) -> str:
         # A name of an identity whose key was not asked for must not pass for its first bearer.
         return self.keys.get(name) or (bearers.key_of(self.identities[name]) if name in self.identities else name)
-
-
-def accessor_key(accessor: str) -> str:
-    """Spell a user id, a group id, ``owner`` or ``world`` as it is stored and compared."""
-    if accessor.isascii():
-        return accessor.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", accessor).casefold())

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from muniment.db import Instant
+from muniment.naming import is_storable
 from muniment.repository.refusals import WrongValue
 
 PropertyKind = Literal["string", "integer", "double", "boolean", "date", "id"]
@@ -111,7 +112,7 @@ _WANTED = {
 def _check_text(name: str, text: str) -> None:
     if len(text) > MAX_CHARACTERS:
         raise WrongValue(f"The value of {name!r} is longer than {MAX_CHARACTERS} characters.")
-    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if not is_storable(text):
         raise WrongValue(f"The value of {name!r} holds a character that is no Unicode text.")
 
 

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 import pytest
 
 from muniment.db import Database, Instant
+from muniment.naming import fold_name
 from muniment.repository import bearers
-from muniment.repository.principals import Principals, accessor_key
+from muniment.repository.principals import Principals
 
 BOB = "bob@staff"
 FIRST, SECOND, THIRD = (f"00000000-0000-4000-8000-00000000000{digit}" for digit in "123")
@@ -43,7 +44,7 @@ def test_the_first_bearer_of_a_name_has_the_name_and_each_later_one_a_key_that_n
     assert bind(repository_db, FIRST, now) == BOB
     later = [bind(repository_db, identity, now) for identity in (SECOND, THIRD)]
     assert len({BOB, *later}) == 3
-    assert all("@" not in one and accessor_key(one) == one for one in later)
+    assert all("@" not in one and fold_name(one) == one for one in later)
     assert [bind(repository_db, identity, now) for identity in (FIRST, SECOND, THIRD)] == [BOB, *later]
     assert [key(repository_db, identity) for identity in (FIRST, SECOND, THIRD)] == [BOB, *later]
 

@@ -14,11 +14,11 @@ from muniment.directory import entries, grants, resources, sign_ins, tickets
 from muniment.directory.console import frame
 from muniment.directory.entries import Entry
 from muniment.directory.half import Directory
-from muniment.directory.names import key
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import AccessEnded, InvalidGrant, NotSignedIn
 from muniment.directory.resources import Resource
 from muniment.directory.sign_ins import Origin
+from muniment.naming import fold_name
 from muniment.web import bodies
 from muniment.web.transport import caller_address
 
@@ -110,7 +110,7 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     # The cookie that the browser is to keep is the one its place is known by.
     browser = sign_ins.browser_cookie(frame.cookie(request, names, "browser"))
     origin = Origin(caller_address(request), browser=browser)
-    event = events.begin(request.scope, "sign-in", how="form", account=key(username))
+    event = events.begin(request.scope, "sign-in", how="form", account=fold_name(username))
     attempt = await directory.desk.read(
         grants.begin_form_sign_in, options, wanted or None, username, origin, directory.clock()
     )

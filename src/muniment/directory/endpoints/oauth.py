@@ -15,7 +15,7 @@ from muniment.directory.endpoints import spelling
 from muniment.directory.grants import Issued
 from muniment.directory.half import Directory
 from muniment.directory.line import Asker
-from muniment.directory.names import key, resource_name
+from muniment.directory.names import resource_name
 from muniment.directory.refusals import (
     AccessEnded,
     DeadToken,
@@ -30,6 +30,7 @@ from muniment.directory.refusals import (
     WrongResource,
 )
 from muniment.directory.sign_ins import neighbourhood
+from muniment.naming import fold_name
 from muniment.web import bodies
 from muniment.web.answers import Said, Table, json_response
 from muniment.web.refusals import (
@@ -167,7 +168,7 @@ async def _password(
     request: Request, directory: Directory, client_id: str, client_secret: str | None, asked: Mapping[str, str]
 ) -> Issued:
     username, password, scope = (_needed(asked, name) for name in ("username", "password", "scope"))
-    event = events.begin(request.scope, "sign-in", how="password grant", account=key(username))
+    event = events.begin(request.scope, "sign-in", how="password grant", account=fold_name(username))
     attempt = await directory.desk.read(
         grants.begin_password_sign_in,
         directory.options,

@@ -11,12 +11,12 @@ import struct
 import msgspec
 import tantivy
 
+from muniment.naming import fold_name
 from muniment.repository.aql.tree import Value
 from muniment.repository.aql.values import fold, keyword_values
 from muniment.repository.changes import START, Position
 from muniment.repository.fulltext.analysis import Analyser, normal
 from muniment.repository.fulltext.document import Document
-from muniment.repository.principals import accessor_key
 
 FORMAT = 2
 """Raised with every change of the fields or of what fills them; an index of another format is rebuilt by the agent."""
@@ -131,7 +131,7 @@ def read_source(stored: tantivy.Document) -> Source:
 
 def owner_key(source: Source) -> str:
     """Say what the owner's objects are stored under; an index of an earlier release holds the owner as shown."""
-    return accessor_key(source.owner)
+    return fold_name(source.owner)
 
 
 def read_text(stored: tantivy.Document) -> str:

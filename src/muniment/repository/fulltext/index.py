@@ -9,10 +9,10 @@ from typing import Protocol
 
 import msgspec
 
+from muniment.naming import fold_name
 from muniment.repository.aql.tree import Query
 from muniment.repository.changes import Position
 from muniment.repository.fulltext.document import Document
-from muniment.repository.principals import accessor_key
 
 
 class Kept(Protocol):
@@ -55,7 +55,7 @@ class Visible(msgspec.Struct, frozen=True):
             return True
         if kept.key in self.decided:
             return kept.key in self.read
-        owned = bool(self.owner) and accessor_key(kept.owner) == self.owner
+        owned = bool(self.owner) and fold_name(kept.owner) == self.owner
         return owned or kept.acl in self.read_acls
 
 

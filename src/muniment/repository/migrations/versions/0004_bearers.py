@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from muniment.repository.principals import accessor_key
+from muniment.naming import fold_name
 
 revision = "0004"
 down_revision = "0003"
@@ -23,7 +23,7 @@ def upgrade() -> None:
     op.create_index("ix_bearers_name", "bearers", ["name"])
     cx = op.get_bind()
     names = set(cx.execute(sa.text("SELECT DISTINCT owner_key FROM objects")).scalars())
-    names |= {accessor_key(owner) for owner in cx.execute(sa.text("SELECT DISTINCT owner FROM acls")).scalars()}
+    names |= {fold_name(owner) for owner in cx.execute(sa.text("SELECT DISTINCT owner FROM acls")).scalars()}
     names |= set(cx.execute(sa.text("SELECT DISTINCT accessor FROM acl_entries")).scalars())
     table = sa.table("bearers", sa.column("key"), sa.column("name"), sa.column("bound"))
     rows = [{"key": name, "name": name, "bound": 0} for name in sorted(names - {"", "owner", "world"})]
