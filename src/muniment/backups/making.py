@@ -79,7 +79,7 @@ def _copy(
             held.enter_context(ContentStore(installation.content).keeping())
         frozen, made = _freeze(source.databases, held, clock)
         if "repository" in frozen:
-            count, size = _total(frozen["repository"].connection)
+            count, size = objects.contents(frozen["repository"].connection)
         _check_room(folder, size + sum(each.bytes for each in frozen.values()) + count * 4096)
         copied = _databases(source.databases, frozen, folder)
         if "repository" in frozen:
@@ -151,13 +151,6 @@ def with_content(cx: Connection) -> Iterator[StoredObject]:
             page = objects.every(cx, repository.id, last, _AT_A_TIME)
             yield from (each for each in page if each.content is not None)
             last = page[-1].seq if page else None
-
-
-def _total(cx: Connection) -> tuple[int, int]:
-    count = size = 0
-    for stored in with_content(cx):
-        count, size = count + 1, size + (stored.content.size if stored.content else 0)
-    return count, size
 
 
 def _settings(file: Path, folder: Path) -> tuple[str, ...]:

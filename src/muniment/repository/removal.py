@@ -69,13 +69,10 @@ def remove_objects(cx: Connection, repository: Repository, limit: int) -> list[s
     The files are left to whoever commits this; those of a process that is killed are swept later.
     """
     table, doomed = repository_tables.tables["objects"], objects.every(cx, repository.id, 0, limit)
-    ids, freed = [one.id for one in doomed], dict[str, usage.Amount]()
-    for one in doomed:
-        count, size = freed.get(one.owner_key, usage.NOTHING)
-        freed[one.owner_key] = usage.Amount(count - 1, size - (one.content.size if one.content else 0))
+    ids = [one.id for one in doomed]
     cx.execute(table.update().where(table.c.folder_id.in_(ids)).values(folder_id=None))
     cx.execute(table.delete().where(table.c.id.in_(ids)))
-    usage.count(cx, freed, None)
+    usage.release(cx, objects.amounts(doomed))
     return [None if one.content is None else one.content.key for one in doomed]
 
 
