@@ -330,6 +330,13 @@ def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> lis
     return [_stored(row) for row in cx.execute(wanted.order_by(objects.c.seq).limit(limit))]
 
 
+def carrying(cx: Connection, acl_id: int, limit: int) -> tuple[int, list[StoredObject]]:
+    """Count the objects that carry an ACL, and read the first of them, whoever asks."""
+    count = cx.execute(sa.select(sa.func.count()).where(objects.c.acl_id == acl_id)).scalar_one()
+    first = sa.select(objects).where(objects.c.acl_id == acl_id).order_by(objects.c.seq).limit(limit)
+    return count, [_stored(row) for row in cx.execute(first)]
+
+
 def give(
     cx: Connection, repository_id: int, ids: Collection[str], owner: str, owner_key: str, by: Principals, now: Instant
 ) -> int:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.repository import acl_entries, acl_names, acls, cursors, objects
+from muniment.repository import acl_entries, acl_names, acls, cursors, objects, removal
 from muniment.repository.acl_names import AclQuota
 from muniment.repository.acls import Acl
 from muniment.repository.cursors import Listing
@@ -225,7 +225,7 @@ def _summary(entries: int) -> str:
 
 
 def _removed(cx: Connection, repository: Repository, name: str, principals: Principals) -> None:
-    acls.remove(cx, acls.named(cx, repository.id, name, principals), principals)
+    removal.remove_acl(cx, acls.named(cx, repository.id, name, principals), principals)
 
 
 def _shown(cx: Connection, acl: Acl, principals: Principals) -> _Shown:
