@@ -65,6 +65,10 @@ def test_a_guard_has_to_exist(muniment: Muniment) -> None:
     before = listed(muniment)
     muniment("repository", "guard", "main", code=2)
     muniment("repository", "guard", "nowhere", "--resource", "Documents of main", code=3)
+    for verb in ("guard", "add"):
+        unknown = "00000000-0000-0000-0000-000000000000"
+        muniment("repository", verb, "main" if verb == "guard" else "new", "--resource-id", unknown, code=3)
+        assert "no resource with this identifier" in muniment.err
     opened = Opened(muniment.data, None, [])
     with (
         opened.database("directory") as directory,
