@@ -55,7 +55,7 @@ def guard_repository(
         str, typer.Option(help="Identifier of the resource; of another directory where that runs apart.")
     ] = "",
 ) -> None:
-    """Let another resource guard a repository: tokens for it open the repository, within a second, and no others."""
+    """Let another resource guard a repository: tokens for it open the repository at once, and no others."""
     opened: Opened = context.obj
     if bool(resource) == bool(resource_id):
         raise Failure("Name the resource with --resource, or one of another directory with --resource-id.", Exit.USAGE)
