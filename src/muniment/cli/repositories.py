@@ -97,7 +97,7 @@ def remove_repository(
                         store.remove(key)
                 removed += len(keys)
                 progress.reach(removed)
-        # Before the row: another repository may be given its number, and must not find this index.
+        # Before the row: whoever is stopped in between still finds the repository, and begins again.
         shutil.rmtree(opened.installation.indexes / str(one.id), ignore_errors=True)
         with database.begin() as cx:
             removal.finish(cx, one)

@@ -16,6 +16,8 @@ repositories = sa.Table(
     sa.Column("description", sa.Text, nullable=False),
     sa.Column("resource_id", sa.String(36), nullable=False),
     sa.Column("created", sa.BigInteger, nullable=False),
+    # No number comes back: cursors and positions of a removed repository must open nothing of a new one.
+    sqlite_autoincrement=True,
 )
 
 
