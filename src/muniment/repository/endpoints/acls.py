@@ -185,13 +185,13 @@ async def assign(request: Request, half: RepositoryHalf) -> Response:
     body = await _read(request, half)
     if not body.acl_name:
         raise WrongValue("Name the ACL to assign in 'acl-name'.")
-    permissions, told = await caller.change(
+    permissions, place = await caller.change(
         lambda cx, principals: _assigned(cx, repository, principals, object_id, body.acl_name, half.clock()),
         lambda permissions: permissions.stored.position,
     )
     event.on = f"{permissions.stored.id}: {permissions.acl_name}"
     answered = _permission_answer(request, half, media_type, repository, permissions)
-    answered.headers.update(told)
+    answered.headers.update(place)
     return answered
 
 

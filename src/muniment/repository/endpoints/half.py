@@ -167,11 +167,11 @@ class Caller:
         def changed(cx: Connection, principals: Principals) -> tuple[T, dict[str, str]]:
             done = decision(cx, principals)
             at = position(done)
-            return done, {} if at is None else {positions.HEADER: self.told(principals, at)}
+            return done, {} if at is None else {positions.HEADER: self.spell(principals, at)}
 
         return await self.write(changed)
 
-    def told(self, principals: Principals, position: Position) -> str:
+    def spell(self, principals: Principals, position: Position) -> str:
         """Spell a position of the repository as the caller asks for it. Raises NotPermitted."""
         return positions.spell(self._seal, self.repository.id, principals, position, plain=self._plain_positions)
 
