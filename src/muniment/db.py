@@ -363,10 +363,10 @@ class Prepared:
         row: Sequence[Any] | None = self._run(cx, values).fetchone()
         if row is None or not self._truths:
             return row
-        told = list(row)
+        cells = list(row)
         for place in self._truths:  # SQLite has no truth values but 0 and 1
-            told[place] = None if row[place] is None else bool(row[place])
-        return told
+            cells[place] = None if row[place] is None else bool(row[place])
+        return cells
 
     def run(self, cx: Connection, **values: Any) -> None:
         """Run it for what it does."""
@@ -482,13 +482,13 @@ def _named() -> Iterator[None]:
         kind = trouble(error)
         if kind is None:
             raise
-        refusal, sentence = _SAID_OF[kind]
+        refusal, sentence = _SENTENCES[kind]
         raise refusal(sentence) from error
     except sa.exc.TimeoutError as error:
         raise Busy("Every connection to the database is in use.") from error
 
 
-_SAID_OF: Mapping[Trouble, tuple[type[Busy], str]] = {
+_SENTENCES: Mapping[Trouble, tuple[type[Busy], str]] = {
     "busy": (Busy, "The database is busy with other writes."),
     "long": (Busy, "This takes the database longer than one request may take."),
     "gone": (Busy, "The database cannot be reached at the moment."),

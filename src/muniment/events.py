@@ -117,16 +117,16 @@ class Recorder:
             self._write(event, now)
             return
         label = f"{event.event}{_SEPARATOR}{event.who or ''}"
-        told, over = self._tally.count(f"{event.event}{_SEPARATOR}{event.account or event.who}", label, minute)
+        due, over = self._tally.count(f"{event.event}{_SEPARATOR}{event.account or event.who}", label, minute)
         for count in over:
-            self._write(_summed(count), now)
-        if told:
+            self._write(_sum(count), now)
+        if due:
             self._write(event, now)
 
     def settle(self, now: int, *, stopping: bool = False) -> None:
         """Write the counts of minutes that are over; with ``stopping`` also that of the minute under way."""
         for count in self._tally.settle(now // _MINUTE, all_of_it=stopping):
-            self._write(_summed(count), now)
+            self._write(_sum(count), now)
 
     def _write(self, event: Event, now: int) -> None:
         said = msgspec.to_builtins(event)
@@ -153,7 +153,7 @@ class Recorder:
             os.close(file)
 
 
-def _summed(count: Count) -> Event:
+def _sum(count: Count) -> Event:
     kind, _, who = count.label.partition(_SEPARATOR)
     if not kind:
         return Event("sign-in", "refused", how="of many accounts", count=count.number)

@@ -68,10 +68,10 @@ class Tally:
         left = []
         for slot in range(_SLOTS):
             digest, count, size, text = _SLOT.unpack_from(table, self._place(slot))
-            told = 0 if slot == _ANY else self._limit
-            if count > told:
-                left.append(Count(text[:size].decode("utf-8", "ignore"), count - told))
-                _SLOT.pack_into(table, self._place(slot), digest, told, size, text)
+            limit = 0 if slot == _ANY else self._limit
+            if count > limit:
+                left.append(Count(text[:size].decode("utf-8", "ignore"), count - limit))
+                _SLOT.pack_into(table, self._place(slot), digest, limit, size, text)
         return left
 
     def _slot(self, table: mmap.mmap, digest: bytes, label: str) -> int:

@@ -81,7 +81,7 @@ def test_no_room_below_the_edge_reads_a_clock() -> None:
 
 def test_an_endpoint_decides_through_the_caller_alone() -> None:
     """Principals that an endpoint was told earlier would outlive the right (decision 0018)."""
-    asked_of_nobody = {"repository/endpoints/discovery.py:listing", "repository/endpoints/half.py:entered"}
+    asked_of_nobody = {"repository/endpoints/discovery.py:listing", "repository/endpoints/half.py:_look_up"}
     found = {
         f"{module.room}:{function.name}"
         for module in modules()

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from muniment import db
 from muniment.directory import resources
+from tests.interface.test_namesakes import statements
 from tests.scenes import Site
 
 
@@ -58,3 +59,10 @@ def test_4_5_only_the_secrets_digest_is_kept(site: Site) -> None:
     assert kept
     assert secret not in repr(kept)
     assert repr(secret.encode())[2:-1] not in repr(kept)
+
+
+def test_4_5_who_activates_is_asked_once_in_the_transaction_that_activates(site: Site) -> None:
+    resource_id, administrator = site.world.resource().id, site.administrator()
+    with statements() as sent:
+        assert site.activate(resource_id, administrator).status_code == 200
+    assert sum("access_role_members" in one for one in sent) == 1

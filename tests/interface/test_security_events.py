@@ -122,6 +122,7 @@ def activation(site: Site) -> None:
     assert left_by(site, lambda _: site.activate(resource.id, token)) == [
         event("activation", "done", who=admin.id, on=resource.name)
     ]
+    assert left_by(site, lambda _: site.activate(resource.id, token)) == [event("activation", "refused", who=admin.id)]
 
 
 def system_attribute(site: Site) -> None:

@@ -110,7 +110,7 @@ class Stage:
         counted["files"] = sum(path.parent.name != "incoming" and path.suffix != ".lock" for path in files)
         return counted
 
-    def people(self, groups: Sequence[str]) -> list[tuple[Person, str]]:
+    def people(self, groups: Sequence[str], resource_id: str = "") -> list[tuple[Person, str]]:
         """Make somebody for each of these groups (empty: in the access role themselves), with an access token.
 
         All in one commit, and without a password check.
@@ -119,7 +119,8 @@ class Stage:
         made = []
         with world.directory_db.begin() as cx:
             partition = entries.find_partition(cx, world.names, world.partition)
-            client, resource = entries.find_client(cx, world.client_id), resources.by_id(cx, world.resource_id)
+            client = entries.find_client(cx, world.client_id)
+            resource = resources.by_id(cx, resource_id or world.resource_id)
             for group_name in groups:
                 user = entries.add_user(cx, partition, f"passing-{next(numbers)}", now, password_hash="never checked")
                 if group_name:
@@ -132,6 +133,20 @@ class Stage:
                 token = tokens.add_access_token(cx, grant, now, until)
                 made.append((Person(f"{user.name}@{world.partition}", ""), token))
         return made
+
+    @contextmanager
+    def another_guard(self) -> Iterator[Callable[[], None]]:
+        """Let another resource guard the repository when the function is called, until the block ends."""
+
+        def guard(resource_id: str) -> None:
+            with ExitStack() as opening:
+                cx = self.holding or opening.enter_context(self.world.repository_db.begin())
+                repositories.guard(cx, repositories.named(cx, self.world.repository), resource_id)
+
+        try:
+            yield lambda: guard(self.world.other_resource_id)
+        finally:
+            guard(self.world.resource_id)
 
     def decide(self, decision: Callable[..., Any], *args: Any) -> None:
         """Take a decision of the directory, as the command line does."""
@@ -352,6 +367,37 @@ def test_a_permission_that_ends_while_a_request_is_under_way_is_not_used(
     }
 
 
+@pytest.mark.parametrize(("method", "path", "use"), ROWS)
+def test_a_guard_that_changes_while_a_request_is_under_way_is_obeyed(
+    stage: Stage, method: str, path: str, use: Used
+) -> None:
+    ((person, token),) = stage.people([""])
+    thing = stage.made("document", token) if use.own and use.of == "document" else ""
+    with stage.another_guard() as change:
+        way = Way(lambda *_: change())
+        outcome, before = attacked(stage, method, path, use, way, person, token, thing)
+    assert outcome.status == 401 if use.moment != "first bytes" else not outcome.whole, outcome.body[:300]
+    assert stage.rows() == before
+
+
+def test_a_new_guard_is_obeyed_by_the_next_request(stage: Stage) -> None:
+    """Whoever has a token for the former one is out, whoever has one for the new one is in: neither waits."""
+    ((_, former),) = stage.people([""])
+    ((_, new),) = stage.people([""], stage.world.other_resource_id)
+
+    def statuses(path: str) -> list[int]:
+        address = f"/{stage.site.names.prefix}{path.replace('{repository}', stage.world.repository)}"
+        sent = [Sent("GET", address, {"Authorization": f"Bearer {token}"}) for token in (former, new)]
+        return [play(stage.application, stage.loop, one, None).status for one in sent]
+
+    for path in sorted(AT_ONCE - {"/repositories"}):
+        assert [status == 401 for status in statuses(path)] == [False, True], path
+        with stage.another_guard() as change:
+            change()
+            assert [status == 401 for status in statuses(path)] == [True, False], path
+        assert [status == 401 for status in statuses(path)] == [False, True], path
+
+
 def test_a_right_that_holds_is_used(stage: Stage) -> None:
     """The matrix refuses nobody for another reason: the same requests are obeyed when nothing ends."""
     way = Way(lambda *_: None)
@@ -382,6 +428,7 @@ def attacked(
         thing = f"own-{next(numbers)}"
         stage.post("/acls", {"name": thing, "permitted": [{"accessor": "world", "basic-permission": "Browse"}]}, token)
     elif kind == "found" and use.moment == "wait":
+        stage.world.catch_up()  # nothing else is to be noted when the wait ends
         position = stage.post("/objects", {"properties": {"object_name": "awaited"}}, token).headers
         query += f"&wait-for={position['Muniment-Position']}"
     elif kind not in {"", "found"} and not thing:

@@ -79,9 +79,9 @@ def _copy(
             held.enter_context(ContentStore(installation.content).keeping())
         frozen, made = _freeze(source.databases, held, clock)
         if "repository" in frozen:
-            count, size = _total(frozen["repository"].connection)
+            count, size = objects.contents(frozen["repository"].connection)
         _check_room(folder, size + sum(each.bytes for each in frozen.values()) + count * 4096)
-        copied = _databases(source.databases, frozen, folder)
+        copies = _databases(source.databases, frozen, folder)
         if "repository" in frozen:
             (folder / CONTENT).mkdir(mode=0o700)
             for done, (stored, good) in enumerate(
@@ -93,14 +93,14 @@ def _copy(
     _tls(installation.tls, folder)
     if installation.settings.web.certificate_file:
         external += ["web.certificate_file", "web.key_file"]
-    names = [copied_.file for copied_ in copied.values()] + [
+    names = [copy.file for copy in copies.values()] + [
         str(file.relative_to(folder)) for file in (folder / SETTINGS, *(folder / TLS).glob("*")) if file.is_file()
     ]
     return Manifest(
         format=manifest.FORMAT,
         release=release,
         made=made,
-        databases=copied,
+        databases=copies,
         files=manifest.describe({name: folder / name for name in names}),
         contents=count,
         content_bytes=size,
@@ -124,7 +124,7 @@ def _freeze(
 def _databases(
     databases: Mapping[Half, Database], frozen: Mapping[Half, DatabaseSnapshot], folder: Path
 ) -> dict[Half, DatabaseCopy]:
-    copied: dict[Half, DatabaseCopy] = {}
+    copies: dict[Half, DatabaseCopy] = {}
     files: dict[object, str] = {}
     for half, database in databases.items():
         # Two halves may live in one PostgreSQL database: it is copied once.
@@ -133,8 +133,8 @@ def _databases(
             files[address] = f"{half}.{dumps.suffix(database)}"
             frozen[half].copy(folder / files[address])
         revision = schema.revision(frozen[half].connection, half)
-        copied[half] = DatabaseCopy(files[address], database.dialect, revision or "")
-    return copied
+        copies[half] = DatabaseCopy(files[address], database.dialect, revision or "")
+    return copies
 
 
 def _contents(cx: Connection, source: Path, target: Path) -> Iterator[tuple[StoredObject, bool]]:
@@ -151,13 +151,6 @@ def with_content(cx: Connection) -> Iterator[StoredObject]:
             page = objects.every(cx, repository.id, last, _AT_A_TIME)
             yield from (each for each in page if each.content is not None)
             last = page[-1].seq if page else None
-
-
-def _total(cx: Connection) -> tuple[int, int]:
-    count = size = 0
-    for stored in with_content(cx):
-        count, size = count + 1, size + (stored.content.size if stored.content else 0)
-    return count, size
 
 
 def _settings(file: Path, folder: Path) -> tuple[str, ...]:

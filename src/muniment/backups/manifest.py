@@ -58,8 +58,8 @@ class _Sealed(msgspec.Struct):
 
 def write(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, with the digest of itself, and bring it to the disk."""
-    told = msgspec.json.encode(manifest)
-    sealed = _Sealed(msgspec.Raw(told), hashlib.sha256(told).hexdigest())
+    document = msgspec.json.encode(manifest)
+    sealed = _Sealed(msgspec.Raw(document), hashlib.sha256(document).hexdigest())
     with os.fdopen(os.open(folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(msgspec.json.encode(sealed))
         file.flush()
@@ -74,14 +74,14 @@ def read(folder: Path) -> Manifest:
         raise BackupRefused(f"{folder} holds no whole backup: there is no {NAME} in it.") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise _damaged(folder) from None
-    told = bytes(sealed.manifest)
-    if hashlib.sha256(told).hexdigest() != sealed.sha256:
+    document = bytes(sealed.manifest)
+    if hashlib.sha256(document).hexdigest() != sealed.sha256:
         raise _damaged(folder)
-    format_ = msgspec.json.decode(told, type=_Format).format
-    if format_ != FORMAT:
-        raise BackupRefused(f"The backup is of format {format_}, made by a newer release: restore it with that one.")
+    number = msgspec.json.decode(document, type=_Format).format
+    if number != FORMAT:
+        raise BackupRefused(f"The backup is of format {number}, made by a newer release: restore it with that one.")
     try:
-        return msgspec.json.decode(told, type=Manifest)
+        return msgspec.json.decode(document, type=Manifest)
     except msgspec.DecodeError:
         raise _damaged(folder) from None
 

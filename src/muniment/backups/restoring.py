@@ -58,10 +58,10 @@ class RestoreResult(NamedTuple):
 def inspect(folder: Path) -> Backup:
     """Look at a backup: its manifest, its schemas and its files but content. Raises BackupRefused."""
     found = Backup(folder.absolute(), manifest.read(folder))
-    for half, copied in found.manifest.databases.items():
-        if not schema.knows(half, copied.revision):
+    for half, copy in found.manifest.databases.items():
+        if not schema.knows(half, copy.revision):
             raise BackupRefused(
-                f"The backup's {half} is at schema {copied.revision}, made by a newer release "
+                f"The backup's {half} is at schema {copy.revision}, made by a newer release "
                 f"({found.manifest.release}): restore it with that one."
             )
     manifest.check_files(found.folder, found.manifest)
@@ -140,24 +140,24 @@ def _check_settings(backup: Backup, installation: Installation) -> None:
 
 
 def _databases(backup: Backup, installation: Installation, mark: Mark, closing: ExitStack) -> Mapping[Half, Database]:
-    opened_: dict[Half, Database] = {}
+    databases: dict[Half, Database] = {}
     filled: dict[str, str] = {}
-    for half, copied in sorted(backup.manifest.databases.items()):
+    for half, copy in sorted(backup.manifest.databases.items()):
         database = Database(installation.database_url(half))
         closing.callback(database.close)
-        opened_[half] = database
-        if database.dialect != copied.dialect:
+        databases[half] = database
+        if database.dialect != copy.dialect:
             raise BackupRefused(
-                f"The backup's {half} is a copy of {copied.dialect}, and the settings name {database.dialect} for it: "
+                f"The backup's {half} is a copy of {copy.dialect}, and the settings name {database.dialect} for it: "
                 "name one of the same kind."
             )
         if database.dialect == "sqlite":
-            _put_sqlite(backup.folder / copied.file, Path(database.engine.url.database or ""), installation.data)
-        elif filled.get(copied.file) is None:
-            mark = _fill(database, backup.folder / copied.file, mark, installation.data)
-            filled[copied.file] = half
+            _put_sqlite(backup.folder / copy.file, Path(database.engine.url.database or ""), installation.data)
+        elif filled.get(copy.file) is None:
+            mark = _fill(database, backup.folder / copy.file, mark, installation.data)
+            filled[copy.file] = half
         schema.migrate(database, half)
-    return opened_
+    return databases
 
 
 def _put_sqlite(source: Path, target: Path, data: Path) -> None:
@@ -206,10 +206,10 @@ def _indexes(
     installation.indexes.mkdir(mode=0o700)
     for repository in every:
 
-        def told(indexed: int, name: str = repository.name) -> None:
+        def report(indexed: int, name: str = repository.name) -> None:
             progress(f"Index of {name}", indexed, 0)
 
-        agent.rebuild(database, repository, installation.indexes, app.writer(installation.settings), clock, told)
+        agent.rebuild(database, repository, installation.indexes, app.writer(installation.settings), clock, report)
 
 
 def _mark_file(data: Path) -> Path:

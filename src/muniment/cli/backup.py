@@ -52,11 +52,11 @@ def restore_command(
         opened.read_settings_again()
         with said.counting("Restoring", None) as bar:
 
-            def told(_what: str, done: int, total: int) -> None:
+            def show(_what: str, done: int, total: int) -> None:
                 bar.reach(done, total or None)
 
             restored = restoring.finish(
-                found, opened.installation, mark, lambda: opened.now, told, keep_sessions=keep_sessions
+                found, opened.installation, mark, lambda: opened.now, show, keep_sessions=keep_sessions
             )
     ended = restored.ended
     said.line(f"{opened.data}: restored from {backup}, {found.manifest.contents} contents")

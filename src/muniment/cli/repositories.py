@@ -32,12 +32,14 @@ def add_repository(
     context: typer.Context,
     name: RepositoryName,
     resource: Annotated[str, typer.Option(help="Name of the resource that guards it; made if there is none.")] = "",
-    resource_id: Annotated[str, typer.Option(help="Identifier of a resource of another directory.")] = "",
+    resource_id: Annotated[
+        str, typer.Option(help="Identifier of the resource; of another directory where that runs apart.")
+    ] = "",
 ) -> None:
     """Make a repository and print the identifier of the resource that guards it."""
     opened: Opened = context.obj
     chosen = resource_id or _guard(opened, resource or initial.resource_name(name)).id
-    with _both(opened, ours=not resource_id) as (directory, cx):
+    with _both(opened, ours=opened.together or not resource_id) as (directory, cx):
         guards.add_repository(directory, cx, name, chosen, opened.now)
     said.line(chosen)
 
@@ -49,14 +51,16 @@ def guard_repository(
     resource: Annotated[
         str, typer.Option(help="Name of the resource that is to guard it; made if there is none.")
     ] = "",
-    resource_id: Annotated[str, typer.Option(help="Identifier of a resource of another directory.")] = "",
+    resource_id: Annotated[
+        str, typer.Option(help="Identifier of the resource; of another directory where that runs apart.")
+    ] = "",
 ) -> None:
-    """Let another resource guard a repository: tokens for it open the repository, within a second, and no others."""
+    """Let another resource guard a repository: tokens for it open the repository at once, and no others."""
     opened: Opened = context.obj
     if bool(resource) == bool(resource_id):
         raise Failure("Name the resource with --resource, or one of another directory with --resource-id.", Exit.USAGE)
     chosen = resource_id or _guard(opened, resource).id
-    with _both(opened, ours=not resource_id) as (directory, cx):
+    with _both(opened, ours=opened.together or not resource_id) as (directory, cx):
         guards.guard(directory, cx, name, chosen)
     said.line(chosen)
 
@@ -93,7 +97,7 @@ def remove_repository(
                         store.remove(key)
                 removed += len(keys)
                 progress.reach(removed)
-        # Before the row: another repository may be given its number, and must not find this index.
+        # Before the row: whoever is stopped in between still finds the repository, and begins again.
         shutil.rmtree(opened.installation.indexes / str(one.id), ignore_errors=True)
         with database.begin() as cx:
             removal.finish(cx, one)

@@ -19,6 +19,7 @@ from muniment.repository import (
     changes,
     object_types,
     objects,
+    removal,
     repositories,
     text,
 )
@@ -166,7 +167,7 @@ def remove_acl(context: typer.Context, name: AclName, named: Named = initial.REP
     principals = initial.administrator(opened)
     with opened.database("repository") as database, database.begin() as cx:
         found = acls.named(cx, repositories.named(cx, named).id, name, principals)
-        acls.remove(cx, found, principals)
+        removal.remove_acl(cx, found, principals)
 
 
 @index.command("status")

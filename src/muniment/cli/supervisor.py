@@ -172,14 +172,14 @@ class _Supervisor:
         log.info("stopping")
         self._tell(signal.SIGTERM)
         deadline = time.monotonic() + self._stop_seconds + _GRACE_SECONDS
-        told = len(self._signals)
+        signals = len(self._signals)
         while any(child.process for child in self._children):
             self._wait(max(0.0, deadline - time.monotonic()))
             self._reap_stopped()
-            if time.monotonic() >= deadline or len(self._signals) > told:
+            if time.monotonic() >= deadline or len(self._signals) > signals:
                 log.warning("stopped by force", processes=[c.role.name for c in self._children if c.process])
                 self._tell(signal.SIGKILL)
-                told, deadline = len(self._signals), time.monotonic() + 5
+                signals, deadline = len(self._signals), time.monotonic() + 5
         log.info("stopped")
 
     def _reap_stopped(self) -> None:
@@ -198,7 +198,7 @@ def _live(role: Role, parent: int, pipe: int) -> int:
     wake_out, wake_in = os.pipe()
     os.set_blocking(wake_in, False)
 
-    def told(_number: int, _frame: object) -> None:
+    def pass_on(_number: int, _frame: object) -> None:
         os.write(wake_in, b"1")
 
     def listen() -> None:
@@ -213,7 +213,7 @@ def _live(role: Role, parent: int, pipe: int) -> int:
         # A thread passes the signal on: an Event must not be set from a handler that may interrupt its own wait.
         threading.Thread(target=listen, name="stop", daemon=True).start()
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGTERM, told)
+        signal.signal(signal.SIGTERM, pass_on)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})

@@ -22,7 +22,7 @@ READING = frozenset(
 )  # fmt: skip
 """The commands that change nothing themselves: no event. Whatever is not listed here is told of."""
 
-_UNTOLD = {"values", "description", "from_stdin", "random"}
+_OMISSIONS = {"values", "description", "from_stdin", "random"}
 """Parameters whose values are free text, or say nothing."""
 
 
@@ -32,10 +32,10 @@ def tell(group: typer.Typer, name: str = "") -> None:
         assert command.callback is not None  # noqa: S101 - typer registers functions
         path = f"{name} {command.name}".strip()
         if path not in READING:
-            command.callback = _told(path, command.callback)
+            command.callback = _recording(path, command.callback)
 
 
-def _told(path: str, command: Callable[..., Any]) -> Callable[..., Any]:
+def _recording(path: str, command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def run(**given: Any) -> Any:
         opened: Opened = given["context"].obj
@@ -60,7 +60,7 @@ def _told(path: str, command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _shown(given: Mapping[str, Any]) -> dict[str, Any]:
-    shown = {name: value for name, value in given.items() if name != "context" and name not in _UNTOLD}
+    shown = {name: value for name, value in given.items() if name != "context" and name not in _OMISSIONS}
     return {name: _plain(value) for name, value in shown.items() if value not in (None, "", False, [])}
 
 

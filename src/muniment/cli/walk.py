@@ -279,8 +279,8 @@ def _running(data: Path, options: list[str]) -> Iterator[Facts]:
 
 
 def _why(log: Path) -> str:
-    told = [line for line in log.read_text("utf-8", "replace").splitlines() if line.startswith("muniment: ")]
-    return told[-1].removeprefix("muniment: ") if told else f"The server did not start; {log} says why."
+    lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.startswith("muniment: ")]
+    return lines[-1].removeprefix("muniment: ") if lines else f"The server did not start; {log} says why."
 
 
 def _facts(data: Path) -> Facts | None:

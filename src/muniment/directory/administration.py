@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.db import Instant
@@ -113,14 +114,21 @@ def _somebody_administers(cx: Connection) -> Iterator[None]:
 
 
 def _administered(cx: Connection) -> bool:
-    waiting = resources.role_members(cx, resources.administration(cx))
-    seen: set[int] = set()
+    resource = resources.administration(cx)
+    if resources.acting_in_role(cx, resource):
+        return True
+    containers = resources.role_containers(cx, resource)
+    if memberships.acting_in(cx, [one.id for one in containers if one.kind == "group"]):
+        return True
+    return any(_acts_in(cx, one) for one in containers if one.kind != "group")
+
+
+def _acts_in(cx: Connection, container: Entry) -> bool:
+    """Say whether a user who can sign in lies in a unit or a partition, however deep: a question for each unit."""
+    waiting = [container]
     while waiting:
         one = waiting.pop()
-        # Who lies in a unit or a partition is not looked for: it counts as somebody.
-        if one.kind in {"unit", "partition"} or (one.kind == "user" and one.live and one.has_password):
+        if cx.execute(sa.select(entries.acting(sa.literal(one.id), "parent_id"))).scalar_one():
             return True
-        if one.kind == "group" and one.id not in seen:
-            seen.add(one.id)
-            waiting += memberships.members(cx, one)
+        waiting += entries.units_in(cx, one)
     return False

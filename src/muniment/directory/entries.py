@@ -24,6 +24,7 @@ ADMINISTRATION = "administration"
 CLIENTS = "clients"
 ADMINISTRATORS = "administrators"
 _ROOT = "root"
+_FLAGS = ("disabled", "locked", "password_never_expires", "must_change_password", "cannot_change_password")
 
 _entries = sa.Table(
     "entries",
@@ -40,11 +41,7 @@ _entries = sa.Table(
     sa.Column("units", sa.Text, nullable=False),
     sa.Column("description", sa.Text, nullable=False),
     sa.Column("password_hash", sa.String(255)),
-    sa.Column("disabled", sa.Boolean, nullable=False),
-    sa.Column("locked", sa.Boolean, nullable=False),
-    sa.Column("password_never_expires", sa.Boolean, nullable=False),
-    sa.Column("must_change_password", sa.Boolean, nullable=False),
-    sa.Column("cannot_change_password", sa.Boolean, nullable=False),
+    *(sa.Column(flag, sa.Boolean, nullable=False) for flag in _FLAGS),
     sa.Column("tries", sa.Text, nullable=False),
     sa.Column("places", sa.Text, nullable=False),
     sa.Column("attempted", sa.BigInteger, nullable=False),
@@ -340,9 +337,21 @@ def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", li
     return [_entry(row) for row in cx.execute(wanted.order_by(_e.c.name_key, _e.c.id).limit(limit))]
 
 
-def those(wanted: sa.Select[tuple[int]]) -> sa.Select[Any]:
-    """A query for the entries whose numbers another noun's query gives, by kind and name; ``read`` reads its rows."""
-    return _select().where(_e.c.id.in_(wanted)).order_by(_e.c.kind, _e.c.name_key, _e.c.id)
+def units_in(cx: Connection, container: Entry) -> list[Entry]:
+    """List the units that lie in a unit itself, or a partition's root unit; by their space, where no users are."""
+    return [_entry(row) for row in cx.execute(_select().where(_e.c.space == _space("units", container)))]
+
+
+def acting(at: sa.ColumnElement[int] | int, where: Literal["id", "parent_id"] = "id") -> sa.Exists:
+    """Ask whether this entry is a user who may act and has a password, or one lies in it (``parent_id``)."""
+    live = sa.and_(_e.c.disabled.is_(False), _e.c.locked.is_(False), _e.c.password_hash.is_not(None))
+    return sa.exists().where(_e.c[where] == at, _e.c.kind == "user", live)
+
+
+def those(wanted: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
+    """A query for the entries (of these kinds) whose numbers another noun's query gives; ``read`` reads its rows."""
+    of_kind = [_e.c.kind.in_(kinds)] if kinds else []
+    return _select().where(_e.c.id.in_(wanted), *of_kind).order_by(_e.c.kind, _e.c.name_key, _e.c.id)
 
 
 def read(cx: Connection, wanted: sa.Select[Any], parameters: dict[str, Any]) -> list[Entry]:
@@ -451,8 +460,7 @@ def _insert(cx: Connection, now: Instant, *, name: str, **values: Any) -> Entry:
     row = _NEW | values | {"uuid": str(uuid.uuid4()), "name": name, "name_key": fold_name(name)}
     try:
         with cx.begin_nested():
-            made = cx.execute(_entries.insert().returning(_entries.c.id), row | {"created": now, "modified": now})
-            entry_id = made.scalar_one()
+            entry_id = cx.scalar(_entries.insert().returning(_entries.c.id), row | {"created": now, "modified": now})
     except IntegrityError as error:
         raise NameTaken(f"There is an entry {name!r} there already.") from error
     return _entry(cx.execute(_BY_ID, {"entry": entry_id}).one())
@@ -466,7 +474,6 @@ _e = _entries.alias("e")
 _p = _entries.alias("p")
 _FIELDS = Entry.__struct_fields__
 _UNITS = _FIELDS.index("units")
-_FLAGS = ("disabled", "locked", "password_never_expires", "must_change_password", "cannot_change_password")
 _NO_TRIES = "{}"
 _NEW: dict[str, Any] = {
     **dict.fromkeys(("partition_id", "parent_id", "built_in", "password_hash")),
@@ -489,12 +496,6 @@ _CREDENTIALS_BY_NAME = _select(*_SIGN_IN).where(_IN_PARTITION, _e.c.kind == "use
 _CLIENT = Prepared(_CREDENTIALS_BY_NAME)
 _ENTRY_OR_FIRST = sa.func.coalesce(_ENTRY, sa.select(sa.func.min(_entries.alias().c.id)).scalar_subquery())
 _CREDENTIALS = _select(*_SIGN_IN).where(_e.c.id == _ENTRY_OR_FIRST)
-_NOTE_SIGN_IN = (
-    _entries.update()
-    .where(_entries.c.id == _ENTRY_OR_FIRST)
-    .values(
-        tries=sa.bindparam("new_tries"),
-        places=sa.bindparam("new_places"),
-        attempted=sa.bindparam("now", type_=sa.BigInteger),
-    )
-)
+_NOW = sa.bindparam("now", type_=sa.BigInteger)
+_NOTED = {"tries": sa.bindparam("new_tries"), "places": sa.bindparam("new_places"), "attempted": _NOW}
+_NOTE_SIGN_IN = _entries.update().where(_entries.c.id == _ENTRY_OR_FIRST).values(_NOTED)

@@ -254,7 +254,7 @@ def revoke(cx: Connection, names: DirectoryNames, token: str, now: Instant) -> R
     return Revocation(
         None if user is None else entries.shown_id(names, user),
         None if client is None else client.name,
-        resources.names_of(cx, names).get(grant.resource_id),
+        _resource_name(cx, names, grant.resource_id),
     )
 
 
@@ -287,6 +287,13 @@ def administers(cx: Connection, token: str | None, now: Instant) -> Entry:
     if standing.grant.resource_id != resource.id or not resources.admits(cx, resource.id, user.id):
         raise NotAdministrator("Only an administrator's token for the administration's resource may do this.")
     return user
+
+
+def _resource_name(cx: Connection, names: DirectoryNames, resource_id: str) -> str | None:
+    try:
+        return resources.shown_name(names, resources.by_id(cx, resource_id))
+    except UnknownResource:
+        return None
 
 
 def _client(cx: Connection, client_id: str, secret: str | None) -> Client:

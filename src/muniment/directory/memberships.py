@@ -3,6 +3,8 @@
 Groups nest, and loops of groups are tolerated. Where a group lies gives its members nothing: only membership does.
 """
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -40,6 +42,24 @@ def members(cx: Connection, group: Entry) -> list[Entry]:
     return entries.read(cx, _MEMBERS, {"group": group.id})
 
 
+def acting_in(cx: Connection, group_ids: Collection[int]) -> bool:
+    """Say whether a user who may act and has a password is in one of these groups, however deep: the first one found.
+
+    Where none is, each group is asked about once; of users no row is read.
+    """
+    waiting, seen = list(group_ids), set(group_ids)
+    while waiting:
+        here = _memberships.c.group_id == waiting.pop()
+        if cx.execute(_ONE.where(here, entries.acting(_memberships.c.member_id))).first():
+            return True
+        # Whoever has members is a group.
+        inner = sa.exists().where(_inner.c.group_id == _memberships.c.member_id)
+        within = set(cx.scalars(sa.select(_memberships.c.member_id).where(here, inner))) - seen
+        seen |= within
+        waiting += within
+    return False
+
+
 def groups_of(cx: Connection, entry_id: int) -> list[Entry]:
     """List the groups an entry is in, directly and through other groups, by name: one statement."""
     return entries.read(cx, _GROUPS_OF, {"entry": entry_id})
@@ -60,6 +80,8 @@ def _upwards(entry: sa.BindParameter[int]) -> sa.CTE:
     return groups.union(sa.select(_memberships.c.group_id).where(_memberships.c.member_id == groups.c.id))
 
 
+_inner = _memberships.alias("inner_memberships")
+_ONE = sa.select(sa.literal(1)).select_from(_memberships).limit(1)
 _ABOVE = _upwards(sa.bindparam("entry", type_=sa.BigInteger))
 _GROUPS_OF = entries.those(
     sa.select(_memberships.c.group_id).where(_memberships.c.member_id.in_(sa.select(_ABOVE.c.id)))

@@ -190,6 +190,16 @@ def role_members(cx: Connection, resource: Resource) -> list[Entry]:
     return entries.read(cx, _MEMBERS, {"resource": resource.id})
 
 
+def role_containers(cx: Connection, resource: Resource) -> list[Entry]:
+    """List the groups, units and partitions among them."""
+    return entries.read(cx, _CONTAINERS, {"resource": resource.id})
+
+
+def acting_in_role(cx: Connection, resource: Resource) -> bool:
+    """Say whether a direct member is a user who may act and has a password."""
+    return cx.execute(_ACTING, {"resource": resource.id}).first() is not None
+
+
 def admits(cx: Connection, resource_id: str, user_id: int) -> bool:
     """Say whether a user is in the access role, himself or through a container however deep (given 5.2).
 
@@ -240,6 +250,7 @@ _ADMITS = (
     )
     .limit(1)
 )
-_MEMBERS = entries.those(
-    sa.select(_role_members.c.entry_id).join(_roles).where(_roles.c.resource_id == sa.bindparam("resource"))
-)
+_IN_ROLE = sa.select(_role_members.c.entry_id).join(_roles).where(_roles.c.resource_id == sa.bindparam("resource"))
+_MEMBERS = entries.those(_IN_ROLE)
+_CONTAINERS = entries.those(_IN_ROLE, "group", "unit", "partition")
+_ACTING = _IN_ROLE.where(entries.acting(_role_members.c.entry_id)).limit(1)

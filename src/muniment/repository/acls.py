@@ -241,8 +241,10 @@ def page(
         wanted = wanted.where(sa.tuple_(acls.c.name, acls.c.shown_id) > sa.tuple_(*map(sa.literal, after)))
     rows = cx.execute(wanted).all()
     others = [row.id for row in rows if not _owns(row.owner_key, principals)]
-    told = acl_entries.count(cx, others, principals.accessors() | {OWNER})
-    return [_listed(row, row.entry_count if _owns(row.owner_key, principals) else told.get(row.id, 0)) for row in rows]
+    counts = acl_entries.count(cx, others, principals.accessors() | {OWNER})
+    return [
+        _listed(row, row.entry_count if _owns(row.owner_key, principals) else counts.get(row.id, 0)) for row in rows
+    ]
 
 
 def count(cx: Connection, repository_id: int, principals: Principals) -> int:
@@ -329,10 +331,10 @@ def shown_entries(cx: Connection, acl: Acl, principals: Principals, *, whole: bo
 
     ``whole`` shows them all: to the owner of an object that carries the ACL.
     """
-    told: Collection[str] = acl.entries
+    view: Collection[str] = acl.entries
     if not (whole or _owns(acl.owner_key, principals)):
-        told = acl.entries.keys() & (principals.accessors() | {OWNER})
-    shown = {accessor: level for accessor, level in acl.entries.items() if accessor in told}
+        view = acl.entries.keys() & (principals.accessors() | {OWNER})
+    shown = {accessor: level for accessor, level in acl.entries.items() if accessor in view}
     return acl_entries.by_name(cx, {acl.id: shown})[acl.id]
 
 

@@ -357,8 +357,8 @@ def load_types_file(cx: Connection, repository_id: int, toml: bytes, now: Instan
         elif known.get(name).parent != wanted[name].parent:
             raise WrongValue(f"The object type {name!r} is below {known.get(name).parent!r} already.")
         for property_name, given in wanted[name].properties.items():
-            told = given if isinstance(given, _FileProperty) else _FileProperty(given)
-            definition = PropertyDefinition(property_name, told.kind, told.repeating)
+            form = given if isinstance(given, _FileProperty) else _FileProperty(given)
+            definition = PropertyDefinition(property_name, form.kind, form.repeating)
             if property_name in known.properties_of(name):
                 _check_same_kind(known, definition)
             else:

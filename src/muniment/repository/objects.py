@@ -126,7 +126,7 @@ def keep_new(
         _file(each, each.content, said) for each, said in zip(made, found, strict=True) if each.content is not None
     ]
     text.enqueue_new(cx, repository.id, files, now)
-    usage.count(cx, _amounts(made), quota)
+    usage.count(cx, amounts(made), quota)
     positions = changes.note_all(cx, repository.id, [each.id for each in made], "created", now)
     return [msgspec.structs.replace(each, position=at) for each, at in zip(made, positions, strict=True)]
 
@@ -198,7 +198,7 @@ def change(
     changed = _written(cx, stored, principals, kinds, now, **columns)
     if changed.owner_key != stored.owner_key:
         text.change_owner(cx, [stored.id], changed.owner_key)
-        (owned,) = _amounts([changed]).values()
+        (owned,) = amounts([changed]).values()
         usage.count(cx, {stored.owner_key: -owned, changed.owner_key: owned}, None)
     if changed.content is not None and changed.media_type != stored.media_type:
         text.enqueue(cx, repository.id, _file(changed, changed.content), now)
@@ -276,7 +276,7 @@ def delete(
         cx.execute(objects.delete().where(objects.c.seq == stored.seq))
     except IntegrityError as error:
         raise InUse("The folder is not empty.") from error
-    usage.count(cx, {owner_key: -owned for owner_key, owned in _amounts([stored]).items()}, None)
+    usage.release(cx, amounts([stored]))
     return _noted(cx, stored, ["deleted"], now)
 
 
@@ -330,6 +330,13 @@ def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> lis
     return [_stored(row) for row in cx.execute(wanted.order_by(objects.c.seq).limit(limit))]
 
 
+def carrying(cx: Connection, acl_id: int, limit: int) -> tuple[int, list[StoredObject]]:
+    """Count the objects that carry an ACL, and read the first of them, whoever asks."""
+    count = cx.execute(sa.select(sa.func.count()).where(objects.c.acl_id == acl_id)).scalar_one()
+    first = sa.select(objects).where(objects.c.acl_id == acl_id).order_by(objects.c.seq).limit(limit)
+    return count, [_stored(row) for row in cx.execute(first)]
+
+
 def give(
     cx: Connection, repository_id: int, ids: Collection[str], owner: str, owner_key: str, by: Principals, now: Instant
 ) -> int:
@@ -339,7 +346,7 @@ def give(
     columns = {"owner": owner, "owner_key": owner_key, "modified": now, "modifier": by.id}
     moved = [one.id for one in some]
     cx.execute(objects.update().where(objects.c.id.in_(moved)).values(version=objects.c.version + 1, **columns))
-    for former, amount in sorted(_amounts(some).items()):
+    for former, amount in sorted(amounts(some).items()):
         usage.count(cx, {former: -amount, owner_key: amount}, None)
     text.change_owner(cx, moved, owner_key)
     changes.note_all(cx, repository_id, moved, "owner", now)
@@ -371,6 +378,13 @@ def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
     wanted = sa.select(objects.c.owner_key, sa.func.count(), sa.func.sum(objects.c.content_size))
     rows = cx.execute(wanted.group_by(objects.c.owner_key).order_by(objects.c.owner_key))
     return {owner_key: Amount(count, int(size)) for owner_key, count, size in rows}
+
+
+def contents(cx: Connection) -> Amount:
+    """Count the objects that have content, in all repositories, and its bytes: one statement, one row."""
+    wanted = sa.select(sa.func.count(objects.c.content_key), sa.func.sum(objects.c.content_size))
+    count, size = cx.execute(wanted).one()
+    return Amount(count, int(size or 0))
 
 
 def sweep(cx: Connection, store: ContentStore, before: Instant) -> int:
@@ -411,7 +425,8 @@ def _content_columns(content: StoredContent | None) -> dict[str, object]:
     return {"content_key": content.key, "content_size": content.size, "content_sha256": content.sha256}
 
 
-def _amounts(some: Sequence[StoredObject]) -> dict[str, Amount]:
+def amounts(some: Sequence[StoredObject]) -> dict[str, Amount]:
+    """Count what each owner keeps of these objects."""
     counted: dict[str, Amount] = {}
     for one in some:
         before = counted.get(one.owner_key, usage.NOTHING)
@@ -449,27 +464,9 @@ def _noted(cx: Connection, stored: StoredObject, kinds: Sequence[Kind], now: Ins
 
 def _stored(row: Sequence[Any]) -> StoredObject:
     """Read a row of all columns by their places, which for a page of hits takes half the time of their names."""
-    seq, object_id, repository_id, kind, name, owner, owner_key, acl_id, folder_id, *rest = row
-    created, creator, modified, modifier, version, said, media_type, key, size, digest = rest
-    return StoredObject(
-        seq,
-        object_id,
-        repository_id,
-        kind,
-        name,
-        owner,
-        owner_key,
-        acl_id,
-        folder_id,
-        created,
-        creator,
-        modified,
-        modifier,
-        version,
-        metadata.decoded(said),
-        media_type,
-        None if key is None else StoredContent(key, size, bytes(digest)),
-    )
+    *same, encoded, media_type, key, size, digest = row
+    content = None if key is None else StoredContent(key, size, bytes(digest))
+    return StoredObject(*[*same, metadata.decoded(encoded), media_type, content])
 
 
 def _columns(stored: StoredObject) -> dict[str, object]:

@@ -41,7 +41,7 @@ def spell(seal: Seal, repository_id: int, principals: Principals, position: Posi
 
 
 def read(seal: Seal, repository_id: int, principals: Principals, written: str) -> Position:
-    """Read what ``told`` spelled for anybody, in any process of this half. Raises Malformed, NotPermitted."""
+    """Read what ``spell`` wrote for anybody, in any process of this half. Raises Malformed, NotPermitted."""
     if _PLAIN.fullmatch(written):
         if not principals.administrator:
             raise NotPermitted("Only an administrator may send a plain position in 'wait-for'.")

@@ -1,6 +1,7 @@
-"""What goes with a repository? It closes first; then its objects go, some at a time; at last all that is left.
+"""What goes with a repository, and what keeps an ACL from going?
 
-Whoever is killed in the middle leaves a repository that nobody enters, and begins again.
+A repository closes first; then its objects go, some at a time; at last all that is left. Whoever is killed in the
+middle leaves a repository that nobody enters, and begins again.
 """
 
 from typing import NamedTuple
@@ -9,11 +10,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.db import repository_tables
-from muniment.repository import objects, repositories, usage
+from muniment.repository import acls, objects, repositories, usage
+from muniment.repository.acls import Acl
+from muniment.repository.principals import Principals
 from muniment.repository.refusals import InUse
 from muniment.repository.repositories import Repository
 
 _SAYS = {"objects": "objects", "acls": "ACLs", "object_types": "types", "links": "kept searches", "changes": "changes"}
+_NAMED = 10
+"""So many objects that carry an ACL are named."""
 
 
 class RowCount(NamedTuple):
@@ -69,14 +74,33 @@ def remove_objects(cx: Connection, repository: Repository, limit: int) -> list[s
     The files are left to whoever commits this; those of a process that is killed are swept later.
     """
     table, doomed = repository_tables.tables["objects"], objects.every(cx, repository.id, 0, limit)
-    ids, freed = [one.id for one in doomed], dict[str, usage.Amount]()
-    for one in doomed:
-        count, size = freed.get(one.owner_key, usage.NOTHING)
-        freed[one.owner_key] = usage.Amount(count - 1, size - (one.content.size if one.content else 0))
+    ids = [one.id for one in doomed]
     cx.execute(table.update().where(table.c.folder_id.in_(ids)).values(folder_id=None))
     cx.execute(table.delete().where(table.c.id.in_(ids)))
-    usage.count(cx, freed, None)
+    usage.release(cx, objects.amounts(doomed))
     return [None if one.content is None else one.content.key for one in doomed]
+
+
+def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
+    """Delete an ACL that no object carries. Raises NotPermitted, and InUse, which says how many objects carry it.
+
+    Which ones only an administrator is told: its owner may see none of them.
+    """
+    try:
+        with cx.begin_nested():
+            acls.remove(cx, acl, principals)
+    except InUse as refusal:
+        count, first = objects.carrying(cx, acl.id, _NAMED if principals.administrator else 0)
+        if not count:  # they went meanwhile
+            raise
+        names = [f"{one.id} {one.name[:60]!r}" for one in first]
+        more = [f"{count - len(first)} more"] if names and count > len(first) else []
+        which = f": {', '.join(names + more)}" if names else ""
+        raise InUse(f"The ACL {acl.name!r} is still on {_objects(count)}{which}.") from refusal
+
+
+def _objects(count: int) -> str:
+    return f"{count} object" if count == 1 else f"{count} objects"
 
 
 def _count(cx: Connection, table: sa.Table, repository: Repository) -> int:

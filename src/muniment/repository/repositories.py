@@ -4,7 +4,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import BigId, Instant, repository_tables
+from muniment.db import BigId, Instant, Prepared, repository_tables
 from muniment.repository.cursors import Stretch
 from muniment.repository.refusals import NameTaken, UnknownRepository
 
@@ -16,9 +16,12 @@ repositories = sa.Table(
     sa.Column("description", sa.Text, nullable=False),
     sa.Column("resource_id", sa.String(36), nullable=False),
     sa.Column("created", sa.BigInteger, nullable=False),
+    # No number comes back: cursors and positions of a removed repository must open nothing of a new one.
+    sqlite_autoincrement=True,
 )
 
 
+_GUARD = Prepared(sa.select(repositories.c.resource_id).where(repositories.c.id == sa.bindparam("repository")))
 _NAMED = sa.select(repositories).where(repositories.c.name == sa.bindparam("name"))
 
 
@@ -74,6 +77,12 @@ def count(cx: Connection) -> int:
 def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
     """List the repositories that a resource guards, by name."""
     return [one for one in every(cx) if one.resource_id == resource_id]
+
+
+def still_guards(cx: Connection, repository: Repository) -> bool:
+    """Say whether the resource that guarded a repository when it was read guards it now."""
+    row = _GUARD.first(cx, repository=repository.id)
+    return row is not None and row[0] == repository.resource_id
 
 
 def guard(cx: Connection, repository: Repository, resource_id: str) -> None:

@@ -62,6 +62,11 @@ def count(cx: Connection, more: Mapping[str, Amount], quota: StorageQuota | None
             _check(kept, amount, quota)
 
 
+def release(cx: Connection, gone: Mapping[str, Amount]) -> None:
+    """Take away from what these owners keep, each by its key, what is gone."""
+    count(cx, {owner_key: -amount for owner_key, amount in gone.items()}, None)
+
+
 def room(cx: Connection, owner_key: str, quota: StorageQuota, more: Amount = NOTHING) -> int:
     """Say how many bytes may still be added to what an owner keeps, once ``more`` is. Raises QuotaExceeded."""
     kept = of(cx, owner_key)

@@ -65,6 +65,10 @@ def test_a_guard_has_to_exist(muniment: Muniment) -> None:
     before = listed(muniment)
     muniment("repository", "guard", "main", code=2)
     muniment("repository", "guard", "nowhere", "--resource", "Documents of main", code=3)
+    for verb in ("guard", "add"):
+        unknown = "00000000-0000-0000-0000-000000000000"
+        muniment("repository", verb, "main" if verb == "guard" else "new", "--resource-id", unknown, code=3)
+        assert "no resource with this identifier" in muniment.err
     opened = Opened(muniment.data, None, [])
     with (
         opened.database("directory") as directory,
@@ -133,3 +137,17 @@ def test_nothing_of_a_removed_repository_is_left_in_any_table_and_another_keeps_
         assert left.name == "staying"
         assert len(objects.every(cx, left.id, 0, 10)) == 3
         assert {amount.objects for amount in objects.amounts_by_owner(cx).values()} == {3}
+
+
+def test_an_acl_on_objects_is_not_removed_and_they_are_named(muniment: Muniment, tmp_path: Path) -> None:
+    fill(muniment, tmp_path / "files", 2)
+    muniment("acl", "add", "papers", "world=READ")
+    with Opened(muniment.data, None, []).database("repository") as database, database.read() as cx:
+        ids = [one.id for one in objects.every(cx, repositories.named(cx, "main").id, 0, 10)]
+    muniment("acl", "assign", "papers", *ids[1:])
+    muniment("acl", "remove", "papers", code=3)
+    assert "'papers' is still on 2 objects" in muniment.err
+    assert f"{ids[1]} '0.txt', {ids[2]} '1.txt'" in muniment.err
+    assert ids[0] not in muniment.err
+    muniment("acl", "assign", "private", *ids)
+    muniment("acl", "remove", "papers")

@@ -12,6 +12,7 @@ from muniment.directory import administration, entries, memberships, resources
 from muniment.directory.entries import Entry
 from muniment.directory.refusals import BadName, NobodyAdministers, UnknownEntry
 from tests.conftest import Fresh
+from tests.counting import cost
 from tests.unit.directory.office import HASH, Office
 
 Way = Callable[[Connection, Entry, Instant], object]
@@ -56,6 +57,81 @@ def test_the_way_in_of_the_administrators_group_stays(directory_db: Database, no
     administrators(office, now, 1)
     with pytest.raises(NobodyAdministers), office.db.begin() as cx:
         administration.expel_from_role(cx, resources.administration(cx), entries.administrators(cx))
+
+
+def hide(office: Office, now: Instant, where: str) -> tuple[Entry, Entry]:
+    """Let only what lies in such a container administer: two users who can sign in, among some who cannot."""
+    with office.db.begin() as cx:
+        unit = entries.add_unit(cx, entries.add_unit(cx, office.partition, "outer", now), "inner", now)
+        first, last = (entries.add_user(cx, unit, f"admin {number}", now, password_hash=HASH) for number in range(2))
+        entries.add_user(cx, unit, "without a password", now)
+        group = entries.add_group(cx, unit, "deep", now)
+        for member in (first, last, entries.add_user(cx, unit, "no member", now)):
+            memberships.add_member(cx, group, member)
+        outer = entries.add_group(cx, office.partition, "wide", now)
+        memberships.add_member(cx, outer, group)
+        memberships.add_member(cx, group, outer)
+        for name in ("alice", "bob"):
+            entries.set_disabled(cx, entries.find_user(cx, office.names, f"{name}@People"), True, now)
+        container = {
+            "partition": office.partition,
+            "unit": entries.unit_at(cx, office.partition, ["outer"]),
+            "root unit": entries.unit_at(cx, office.partition, []),
+            "group": outer,
+        }[where]
+        administration_resource = resources.administration(cx)
+        resources.add_to_role(cx, administration_resource, container)
+        resources.remove_from_role(cx, administration_resource, entries.administrators(cx))
+    return first, last
+
+
+CONTAINERS = ["partition", "unit", "root unit", "group"]
+
+
+@pytest.mark.parametrize("way", ["disabled", "locked", "without a password", "removed"])
+@pytest.mark.parametrize("where", CONTAINERS)
+def test_a_container_counts_by_who_lies_in_it(directory_db: Database, now: Instant, where: str, way: str) -> None:
+    """failures C12: who can sign in counts, not that somebody might lie there."""
+    office = Office(directory_db, now)
+    first, last = hide(office, now, where)
+    with office.db.begin() as cx:
+        WAYS[way](cx, first, now)
+    with pytest.raises(NobodyAdministers), office.db.begin() as cx:
+        WAYS[way](cx, last, now)
+
+
+def test_an_empty_unit_does_not_let_the_administrators_go(directory_db: Database, now: Instant) -> None:
+    office = Office(directory_db, now)
+    administrators(office, now, 1)
+    with office.db.begin() as cx:
+        empty = entries.add_unit(cx, office.partition, "empty", now)
+        # Whoever is in a group that lies there is not in the unit.
+        group = entries.add_group(cx, empty, "elsewhere", now)
+        memberships.add_member(cx, group, office.alice)
+        resources.add_to_role(cx, resources.administration(cx), empty)
+    with pytest.raises(NobodyAdministers), office.db.begin() as cx:
+        administration.expel_from_role(cx, resources.administration(cx), entries.administrators(cx))
+
+
+@pytest.mark.parametrize("where", CONTAINERS)
+def test_the_rule_reads_no_more_rows_however_many_users_there_are(
+    directory_db: Database, now: Instant, where: str
+) -> None:
+    office = Office(directory_db, now)
+    first = hide(office, now, where)[0]
+
+    def rows() -> int:
+        with cost(office.db) as spent, office.db.begin() as cx:
+            administration.set_disabled(cx, first, True, now)
+        return spent.rows
+
+    before = rows()
+    with office.db.begin() as cx:
+        unit = entries.unit_at(cx, office.partition, ["outer", "inner"])
+        group = entries.find_group(cx, office.names, "deep@People")
+        for number in range(30):
+            memberships.add_member(cx, group, entries.add_user(cx, unit, f"user {number}", now))
+    assert rows() == before
 
 
 @pytest.mark.parametrize("way", ["disabled", "expelled"])

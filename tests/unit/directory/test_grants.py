@@ -25,6 +25,7 @@ from muniment.directory.refusals import (
     WrongResource,
 )
 from muniment.directory.sign_ins import Origin
+from tests.counting import cost
 from tests.unit.directory.office import HASH, HOME, PASSWORD, Office, counted
 
 HOUR = 3600 * SECOND
@@ -447,3 +448,17 @@ def test_the_form_signs_in_who_is_in_the_role(office: Office, now: Instant) -> N
     office.disable(office.alice, True, now)
     with office.db.read() as cx, pytest.raises(AccessEnded):
         grants.signed_in(cx, user.id, office.resource.id)
+
+
+def test_a_revocation_looks_up_its_own_resource_however_many_there_are(office: Office, now: Instant) -> None:
+    rows = []
+    for _ in range(2):
+        token = office.issue(now).access_token
+        with cost(office.db) as spent, office.db.begin() as cx:
+            ended = grants.revoke(cx, office.names, token, now)
+        assert ended == grants.Revocation("alice@People", "app", "My API")
+        rows.append(spent.rows)
+        with office.db.begin() as cx:
+            for number in range(10):
+                resources.add(cx, office.names, f"other {len(rows)} {number}", now)
+    assert rows[0] == rows[1]

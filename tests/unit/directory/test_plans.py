@@ -28,6 +28,10 @@ QUESTIONS: dict[str, Callable[[Connection, Office], object]] = {
     "a decision about nobody": lambda cx, _: entries.lock_credentials(cx, None),
     "a group's members": lambda cx, office: memberships.members(cx, office.group),
     "a user's groups": lambda cx, office: memberships.groups_of(cx, office.alice.id),
+    "who acts in a group": lambda cx, office: memberships.acting_in(cx, [office.group.id]),
+    "who acts in a role": lambda cx, office: resources.acting_in_role(cx, office.resource),
+    "the units of a unit": lambda cx, office: entries.units_in(cx, office.partition),
+    "the containers of a role": lambda cx, office: resources.role_containers(cx, office.resource),
     "a role": lambda cx, office: resources.role_members(cx, office.resource),
     "who is in a role": lambda cx, office: resources.admits(cx, office.resource.id, office.alice.id),
 }

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 
 from muniment import schema
 from muniment.db import Database, Instant
-from muniment.repository import creation, objects, usage
+from muniment.repository import acls, creation, object_types, objects, removal, repositories, usage
 from muniment.repository.callers import Callers
 from muniment.repository.content import ContentStore
 from muniment.repository.creation import New
@@ -30,6 +30,7 @@ from muniment.repository.usage import Amount, StorageQuota
 from muniment.web.decisions import Desk
 from tests.clock import Clock
 from tests.conftest import Fresh
+from tests.counting import cost
 from tests.shelf import ADMINISTRATOR, BORIS, MARTA, Shelf
 
 
@@ -92,6 +93,30 @@ def test_after_any_history_the_counts_are_what_there_is(shelf: Shelf, seed: int)
     for object_id in made:
         shelf.delete(object_id)
     assert counted(shelf) == {}
+
+
+def test_what_goes_with_a_repository_is_each_owner_s_no_more(shelf: Shelf) -> None:
+    make(shelf, MARTA, StorageQuota(), 40, 60)
+    make(shelf, BORIS, StorageQuota(), 7)
+    with shelf.database.begin() as cx:
+        assert len(removal.remove_objects(cx, shelf.repository, 2)) == 2
+    assert counted(shelf) == {BORIS.key: Amount(1, 7)}
+
+
+def test_the_contents_of_all_repositories_are_counted_in_one_row(shelf: Shelf) -> None:
+    with shelf.database.read() as cx:
+        assert objects.contents(cx) == Amount(0, 0)
+    make(shelf, MARTA, StorageQuota(), 40, 0)
+    with shelf.database.begin() as cx:
+        without = New("document", {"object_name": "no content"}, None, None)
+        creation.create_all(cx, shelf.repository, shelf.catalogue, MARTA, [without], shelf.now, StorageQuota())
+        other = repositories.add(cx, "other", "0", "", shelf.now)
+        acls.initialise(cx, other.id, shelf.now)
+        there = New("document", {"object_name": "there"}, None, shelf.content("xx"))
+        creation.create_all(cx, other, object_types.catalogue(cx, other.id), MARTA, [there], shelf.now, StorageQuota())
+    with cost(shelf.database) as spent, shelf.database.read() as cx:
+        assert objects.contents(cx) == Amount(3, 42)
+    assert spent.rows == 1
 
 
 def test_an_owner_keeps_no_more_objects_and_bytes_than_they_may(shelf: Shelf) -> None:

@@ -16,6 +16,7 @@ from muniment.directory.refusals import (
     NotSignedIn,
     UnknownResource,
 )
+from muniment.events import Event
 from muniment.web.answers import Said, Table, json_response
 
 ACTIVATION: Table = {
@@ -29,11 +30,10 @@ ACTIVATION: Table = {
 @events.tells("activation")
 async def activate(request: Request, directory: Directory) -> Response:
     """POST /rest/resources/<id>/activate: 200 with the secret, once; the caller is an administrator (bearer token)."""
-    event = events.begin(request.scope, "activation", client=None)
-    token, names = bearer(request), directory.options.names
-    event.who = await directory.desk.read(_who, names, token, directory.clock())
-    secret, event.on = await directory.desk.write(
-        _activate, names, token, request.path_params["resource_id"], directory.clock()
+    event = events.begin(request.scope, "activation")
+    token, resource_id = bearer(request), request.path_params["resource_id"]
+    secret = await directory.desk.write(
+        _activate, directory.options.names, token, resource_id, event, directory.clock()
     )
     return json_response({"secret_key": secret, "secretKey": secret}, headers=spelling.NEVER_STORED)
 
@@ -47,11 +47,8 @@ def bearer(request: Request) -> str:
     return token.strip()
 
 
-def _activate(cx: Connection, names: DirectoryNames, token: str, resource_id: str, now: Instant) -> tuple[str, str]:
-    grants.administers(cx, token, now)
+def _activate(cx: Connection, names: DirectoryNames, token: str, resource_id: str, event: Event, now: Instant) -> str:
+    event.who = entries.shown_id(names, grants.administers(cx, token, now))
     secret = resources.activate(cx, resource_id, now)
-    return secret, resources.shown_name(names, resources.by_id(cx, resource_id))
-
-
-def _who(cx: Connection, names: DirectoryNames, token: str, now: Instant) -> str:
-    return entries.shown_id(names, grants.administers(cx, token, now))
+    event.on = resources.shown_name(names, resources.by_id(cx, resource_id))
+    return secret

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.repository import acl_entries, acl_names, acls, cursors, objects
+from muniment.repository import acl_entries, acl_names, acls, cursors, objects, removal
 from muniment.repository.acl_names import AclQuota
 from muniment.repository.acls import Acl
 from muniment.repository.cursors import Listing
@@ -185,13 +185,13 @@ async def assign(request: Request, half: RepositoryHalf) -> Response:
     body = await _read(request, half)
     if not body.acl_name:
         raise WrongValue("Name the ACL to assign in 'acl-name'.")
-    permissions, told = await caller.change(
+    permissions, place = await caller.change(
         lambda cx, principals: _assigned(cx, repository, principals, object_id, body.acl_name, half.clock()),
         lambda permissions: permissions.stored.position,
     )
     event.on = f"{permissions.stored.id}: {permissions.acl_name}"
     answered = _permission_answer(request, half, media_type, repository, permissions)
-    answered.headers.update(told)
+    answered.headers.update(place)
     return answered
 
 
@@ -225,7 +225,7 @@ def _summary(entries: int) -> str:
 
 
 def _removed(cx: Connection, repository: Repository, name: str, principals: Principals) -> None:
-    acls.remove(cx, acls.named(cx, repository.id, name, principals), principals)
+    removal.remove_acl(cx, acls.named(cx, repository.id, name, principals), principals)
 
 
 def _shown(cx: Connection, acl: Acl, principals: Principals) -> _Shown:

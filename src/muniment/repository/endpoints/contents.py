@@ -131,7 +131,7 @@ async def replace(request: Request, half: RepositoryHalf) -> Response:
     kind = uploads.media_type_of(stated, name)
     content, found = received.stored, await uploads.found_in(received, name, kind, half)
     try:
-        (stored, former), told = await caller.change(
+        (stored, former), place = await caller.change(
             lambda cx, principals: objects.replace_content(
                 cx,
                 repository,
@@ -154,7 +154,7 @@ async def replace(request: Request, half: RepositoryHalf) -> Response:
     here = address(request, half, repository)
     answered = _answered(media_type, "content", representations.content_document(here, stored, names), half, 201)
     answered.headers["Location"] = f"{here}/objects/{stored.id}/contents/content"
-    answered.headers.update(told)
+    answered.headers.update(place)
     return answered
 
 

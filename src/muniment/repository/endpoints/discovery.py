@@ -39,7 +39,8 @@ async def listing(request: Request, half: RepositoryHalf) -> Response:
 
 async def repository_resource(request: Request, half: RepositoryHalf) -> Response:
     """GET: one repository and where its services are (given 2.10)."""
-    repository = (await entered(request, half)).repository
+    caller = await entered(request, half)
+    repository = await caller.read(lambda cx, _: repositories.named(cx, caller.repository.name))
     media_type = spelling.chosen(request, spelling.both(half.options.names))
     here, base = address(request, half, repository), half.options.names.linkrel_base
     links: list[Written] = [

@@ -48,9 +48,6 @@ SEARCHES = 2
 _LONG_DECISION = 0.05
 """Seconds after which a decision has waited for other writes' locks, as on PostgreSQL: the caller is asked again."""
 
-_KNOWN_SECONDS = 1.0
-"""How long it may take until another resource guards a repository."""
-
 _TRIES = 3
 """How often a directory elsewhere is asked for one use of a right, where that use must wait too long for its turn."""
 
@@ -63,8 +60,8 @@ class RepositoryHalf:
     """The repository as its endpoints see it; ``indexes`` opens a repository's index, ``clock`` says the time.
 
     ``searching`` is held by each search while it works off the loop. ``repositories`` are those asked for so far, by
-    name, each with the half's seal and the moment until which it is not asked for again. ``bearers`` remembers under
-    which keys callers' names are kept.
+    name, each with the half's seal; whether its guard is still the same is asked when a right is used. ``bearers``
+    remembers under which keys callers' names are kept.
     ``downloads`` and ``uploads`` say how many each caller has under way.
     """
 
@@ -75,7 +72,7 @@ class RepositoryHalf:
     indexes: Callable[[Repository], Index]
     clock: Callable[[], Instant]
     searching: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SEARCHES))
-    repositories: dict[str, tuple[Repository, Seal, float]] = field(default_factory=dict)
+    repositories: dict[str, tuple[Repository, Seal]] = field(default_factory=dict)
     bearers: KeyMemory = field(default_factory=KeyMemory)
     downloads: Places = field(default_factory=Places)
     uploads: Places = field(default_factory=Places)
@@ -144,14 +141,18 @@ class Caller:
         """Take a decision in a write transaction; the caller is asked about once it has begun. Raises as ``read``."""
 
         def decided(cx: Connection) -> T:
+            self._check_guard(cx)
             caller, began = self._bearer.principals(), time.monotonic()
             if self._event is not None:
                 self._event.who = caller.id
             try:
-                return decision(cx, self._proven(cx, caller))
+                done = decision(cx, self._proven(cx, caller))
             finally:
                 if time.monotonic() - began > _LONG_DECISION and self._bearer.principals() != caller:
                     raise StaleAnswer
+            if time.monotonic() - began > _LONG_DECISION:
+                self._check_guard(cx)
+            return done
 
         return await self._used(lambda: self._half.desk.write(decided))
 
@@ -166,11 +167,11 @@ class Caller:
         def changed(cx: Connection, principals: Principals) -> tuple[T, dict[str, str]]:
             done = decision(cx, principals)
             at = position(done)
-            return done, {} if at is None else {positions.HEADER: self.told(principals, at)}
+            return done, {} if at is None else {positions.HEADER: self.spell(principals, at)}
 
         return await self.write(changed)
 
-    def told(self, principals: Principals, position: Position) -> str:
+    def spell(self, principals: Principals, position: Position) -> str:
         """Spell a position of the repository as the caller asks for it. Raises NotPermitted."""
         return positions.spell(self._seal, self.repository.id, principals, position, plain=self._plain_positions)
 
@@ -186,9 +187,13 @@ class Caller:
         Raises as ``read``.
         """
 
+        def asked() -> Principals:
+            with self._half.desk.database.read() as cx:
+                return self._principals(cx)
+
         async def in_turn() -> T:
             async with self._half.searching:
-                return await self._half.desk.off_loop(lambda: work(self._principals()))
+                return await self._half.desk.off_loop(lambda: work(asked()))
 
         return await self._used(in_turn)
 
@@ -242,21 +247,24 @@ class Caller:
             known |= {identity: made[name] for name, identity in unbound.items()}
         self._half.bearers.keep(known)
 
-    def _principals(self, cx: Connection | None = None) -> Principals:
+    def _principals(self, cx: Connection) -> Principals:
+        self._check_guard(cx)
         caller = self._bearer.principals()
         names = caller.names()
-        if (keys := self._half.bearers.of(names)) is None:
-            keys = self._asked(names) if cx is None else bearers.keys(cx, names)
-        return caller.kept_under(keys)
+        keys = self._half.bearers.of(names)
+        return caller.kept_under(bearers.keys(cx, names) if keys is None else keys)
+
+    def _check_guard(self, cx: Connection) -> None:
+        """Raise NotSignedIn when another resource guards the repository by now, UnknownRepository when it is gone."""
+        if not repositories.still_guards(cx, self.repository):
+            self._half.repositories.pop(self.repository.name, None)
+            repositories.named(cx, self.repository.name)
+            raise NotSignedIn("The token does not give access to this repository any more.")
 
     def _proven(self, cx: Connection, caller: Principals) -> Principals:
         names = caller.names()
         keys = self._half.bearers.of(names)
         return caller.kept_under(bearers.bind(cx, names, self._half.clock()) if keys is None else keys)
-
-    def _asked(self, names: Mapping[str, str]) -> dict[str, str]:
-        with self._half.desk.database.read() as cx:
-            return bearers.keys(cx, names)
 
     async def _used(self, use: Callable[[], Awaitable[T]]) -> T:
         for _ in range(_TRIES):
@@ -273,17 +281,29 @@ async def entered(request: Request, half: RepositoryHalf) -> Caller:
 
     Raises UnknownRepository, NotSignedIn, DirectoryUnavailable, Malformed.
     """
-    name = request.path_params["repository"]
+    name, authorization = request.path_params["repository"], request.headers.get("authorization")
     known = half.repositories.get(name)
-    if known is None or time.monotonic() > known[2]:
-        repository, seal = await half.desk.read(lambda cx: (repositories.named(cx, name), keys.seal(cx)))
-        half.repositories[name] = known = repository, seal, time.monotonic() + _KNOWN_SECONDS
-    repository, seal, _ = known
-    bearer = await half.callers.identify(request.headers.get("authorization"), repository)
+    repository, seal = known or await _look_up(half, name)
+    try:
+        bearer = await half.callers.identify(authorization, repository)
+    except NotSignedIn:
+        if known is None or authorization is None:
+            raise
+        # Another resource may guard it by now.
+        repository, seal = await _look_up(half, name)
+        if repository == known[0]:
+            raise
+        bearer = await half.callers.identify(authorization, repository)
     plain = positions.plain_wanted(request.headers.get(positions.HEADER))
     caller = Caller(half, repository, seal, bearer, plain_positions=plain)
     await caller.prove()
     return caller
+
+
+async def _look_up(half: RepositoryHalf, name: str) -> tuple[Repository, Seal]:
+    found = await half.desk.read(lambda cx: (repositories.named(cx, name), keys.seal(cx)))
+    half.repositories[name] = found
+    return found
 
 
 def base_address(request: Request, half: RepositoryHalf) -> str:

@@ -99,7 +99,7 @@ def creating(root: str, *, filed: bool) -> Answering:
             found = await uploads.found_in(upload.content, name, media_type, half)
         new = New(said.type, said.properties, folder_id, content, found)
         try:
-            shown, told = await caller.change(
+            shown, place = await caller.change(
                 lambda cx, principals: _created(cx, repository, principals, new, root, half.clock(), quota),
                 lambda shown: shown.stored.position,
             )
@@ -109,7 +109,7 @@ def creating(root: str, *, filed: bool) -> Answering:
             raise
         here = address(request, half, repository)
         answer = representations.object_answer(request, half, answered, here, shown, 201)
-        answer.headers.update(told)
+        answer.headers.update(place)
         return answer
 
     return create
@@ -146,7 +146,7 @@ def changing(kind: str) -> Answering:
             caller.tell(event)
         if said.type:
             given.setdefault("r_object_type", said.type)
-        shown, told = await caller.change(
+        shown, place = await caller.change(
             lambda cx, principals: _changed(cx, repository, principals, object_id, given, half.clock(), expected, kind),
             lambda shown: shown.stored.position,
         )
@@ -154,7 +154,7 @@ def changing(kind: str) -> Answering:
             event.on = shown.stored.id
         here = address(request, half, repository)
         answer = representations.object_answer(request, half, media_type, here, shown)
-        answer.headers.update(told)
+        answer.headers.update(place)
         return answer
 
     return change
@@ -170,7 +170,7 @@ def deleting(kind: str) -> Answering:
         given = representations.parameters(request, _DELETE_PARAMETERS)
         if given.get("del-non-empty", "false").lower() != "false":
             raise NotOfferedYet("Deleting a folder with what is in it is not offered yet.")
-        gone, told = await caller.change(
+        gone, place = await caller.change(
             lambda cx, principals: objects.delete(
                 cx, caller.repository, principals, object_id, half.clock(), expected=expected, kind=kind
             ),
@@ -178,7 +178,7 @@ def deleting(kind: str) -> Answering:
         )
         if gone.content is not None:
             await half.desk.off_loop(half.store.remove, gone.content.key)
-        return Response(status_code=204, headers=told)
+        return Response(status_code=204, headers=place)
 
     return delete
 

@@ -88,10 +88,10 @@ async def _answer(request: Request, half: RepositoryHalf, caller: Caller, asked:
 
     def answered(principals: Principals) -> tuple[bytes, str]:
         body, position = _page(half, index, repository, principals, asked, here)
-        return body, caller.told(principals, position)
+        return body, caller.spell(principals, position)
 
-    body, told = await caller.search(answered)
-    return Response(body, headers={"Content-Type": asked.media_type, positions.HEADER: told})
+    body, position = await caller.search(answered)
+    return Response(body, headers={"Content-Type": asked.media_type, positions.HEADER: position})
 
 
 def _page(

@@ -113,8 +113,8 @@ def upload_quota(half: RepositoryHalf) -> StorageQuota:
 def _check_declared(request: Request, half: RepositoryHalf, room: int | None, around: int) -> None:
     """Raise QuotaExceeded before anything is read, where the body says that it is too large for the room there is."""
     declared = request.headers.get("content-length", "")
-    told = declared.isascii() and declared.isdecimal() and len(declared) <= 18
-    if room is not None and told and int(declared) - around > room:
+    number = declared.isascii() and declared.isdecimal() and len(declared) <= 18
+    if room is not None and number and int(declared) - around > room:
         raise usage.too_much(upload_quota(half))
 
 

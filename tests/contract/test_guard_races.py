@@ -1,0 +1,120 @@
+"""A new guard and the removal of its resource at one moment, each with Databases of its own: one of them is refused."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from muniment import guards
+from muniment.db import Database, Instant
+from muniment.directory import grants, resources
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import UnknownResource
+from muniment.repository import repositories
+from tests.conftest import Fresh
+
+NAMES = DirectoryNames()
+ROUNDS = 10
+
+
+class Process:
+    """Both databases, as one process has them."""
+
+    def __init__(self, directory: str, repository: str) -> None:
+        self.directory, self.repository = Database(directory), Database(repository)
+
+    def guard(self, name: str, resource_id: str) -> None:
+        """Do as ``repository guard`` does."""
+        with self.directory.begin() as directory, self.repository.begin() as cx:
+            guards.guard(directory, cx, name, resource_id)
+
+    def add(self, name: str, resource_id: str, now: Instant) -> None:
+        """Do as ``repository add`` does."""
+        with self.directory.begin() as directory, self.repository.begin() as cx:
+            guards.add_repository(directory, cx, name, resource_id, now)
+
+    def remove(self, resource: resources.Resource, now: Instant) -> None:
+        """Do as ``resource remove`` does."""
+        with self.directory.begin() as directory, self.repository.read() as cx:
+            guards.remove_resource(directory, cx, resource, now)
+
+    def unguarded(self) -> list[str]:
+        """Name the repositories whose resource is not there."""
+        with self.directory.read() as directory, self.repository.read() as cx:
+            there = {one.id for one in resources.every(directory)}
+            return [one.name for one in repositories.every(cx) if one.resource_id not in there]
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.directory.close()
+        self.repository.close()
+
+
+@pytest.fixture
+def processes(fresh: Fresh) -> Iterator[tuple[Process, Process]]:
+    with ExitStack() as closing:
+        urls = fresh("directory"), fresh("repository")
+        one, other = Process(*urls), Process(*urls)
+        closing.callback(one.close)
+        closing.callback(other.close)
+        yield one, other
+
+
+def slow(monkeypatch: pytest.MonkeyPatch, noun: Any, question: str) -> None:
+    """Let time pass between what is asked and what is done because of it."""
+    asked = getattr(noun, question)
+
+    def answer(*about: Any) -> Any:
+        found = asked(*about)
+        time.sleep(0.02)
+        return found
+
+    monkeypatch.setattr(noun, question, answer)
+
+
+@pytest.mark.parametrize("first", ["guard", "remove", "neither"])
+@pytest.mark.parametrize("way", ["guard", "add"])
+def test_a_repository_has_its_guard_or_the_guard_was_refused(
+    processes: tuple[Process, Process], now: Instant, monkeypatch: pytest.MonkeyPatch, way: str, first: str
+) -> None:
+    """failures C12"""
+    one, other = processes
+    with one.directory.begin() as cx:
+        grants.initialise(cx, now)
+        last = resources.add(cx, NAMES, "first guard", now)
+    one.add("main", last.id, now)
+    slow(monkeypatch, resources, "by_id")
+    slow(monkeypatch, repositories, "guarded_by")
+
+    def attempt(act: Callable[[], None], start: threading.Barrier, late: bool) -> bool:
+        start.wait()
+        time.sleep(0.005 * late)
+        try:
+            act()
+        except (UnknownResource, guards.StillGuards):
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as threads:
+        for round_ in range(ROUNDS):
+            with one.directory.begin() as cx:
+                resource = resources.add(cx, NAMES, f"guard {round_}", now)
+            start = threading.Barrier(2)
+
+            def guard(resource: resources.Resource = resource, name: str = f"{way} {round_}") -> None:
+                if way == "guard":
+                    one.guard("main", resource.id)
+                else:
+                    one.add(name, resource.id, now)
+
+            def remove(resource: resources.Resource = resource) -> None:
+                other.remove(resource, now)
+
+            guarded = threads.submit(attempt, guard, start, first == "remove")
+            removed = threads.submit(attempt, remove, start, first == "guard")
+            assert guarded.result(60) is not removed.result(60), "one of the two, and one alone"
+            assert one.unguarded() == other.unguarded() == []

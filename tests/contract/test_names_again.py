@@ -1,0 +1,160 @@
+"""What is removed and made again under its name inherits nothing (failures C8). Users: tests/interface."""
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.db import Database, Instant, repository_tables
+from muniment.directory import administration, entries, grants, memberships, resources, sessions
+from muniment.directory.entries import Entry
+from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant, UnknownResource, WrongResource
+from muniment.repository import (
+    acls,
+    changes,
+    creation,
+    cursors,
+    imports,
+    keys,
+    links,
+    object_types,
+    positions,
+    removal,
+    repositories,
+)
+from muniment.repository.creation import New
+from muniment.repository.cursors import Listing, Part
+from muniment.repository.imports import Imported
+from muniment.repository.links import SearchQuota
+from muniment.repository.object_types import ObjectType
+from muniment.repository.principals import Permission, Principals
+from muniment.repository.refusals import UnknownAcl, UnknownLink
+from muniment.repository.repositories import Repository
+from muniment.web.refusals import Malformed
+from tests.unit.directory.office import Office
+
+MARTA = Principals("marta@staff", keys={"marta@staff": "marta@staff"})
+DOCUMENT = b"<search/>"
+
+
+@pytest.fixture
+def office(directory_db: Database, now: Instant) -> Office:
+    return Office(directory_db, now)
+
+
+def test_a_group_has_no_members_no_groups_and_no_role(office: Office, now: Instant) -> None:
+    with office.db.begin() as cx:
+        outer = entries.add_group(cx, office.partition, "outer", now)
+        memberships.add_member(cx, outer, office.group)
+        administration.remove(cx, office.group, now)
+        again = entries.add_group(cx, office.partition, "staff", now)
+        assert memberships.members(cx, again) == memberships.groups_of(cx, again.id) == []
+        assert resources.admitting(cx, again) == []
+        memberships.add_member(cx, again, office.bob)
+        assert not resources.admits(cx, office.resource.id, office.bob.id)
+        assert again.uuid != office.group.uuid
+        assert again.id != office.group.id
+
+
+@pytest.mark.parametrize("kind", ["unit", "partition"])
+def test_a_unit_and_a_partition_open_nothing(office: Office, now: Instant, kind: str) -> None:
+    def make(cx: Connection) -> Entry:
+        if kind == "unit":
+            return entries.add_unit(cx, office.partition, "again", now)
+        return entries.add_partition(cx, office.names, "again", now)
+
+    with office.db.begin() as cx:
+        first = make(cx)
+        resources.add_to_role(cx, office.resource, first)
+        ada = entries.add_user(cx, first, "ada", now)
+        assert resources.admits(cx, office.resource.id, ada.id)
+        administration.remove(cx, ada, now)
+        administration.remove(cx, first, now)
+        again = make(cx)
+        ada = entries.add_user(cx, again, "ada", now)
+        assert resources.admitting(cx, again) == []
+        assert not resources.admits(cx, office.resource.id, ada.id)
+        assert again.uuid != first.uuid
+        assert again.id != first.id
+
+
+def test_a_client_has_no_tokens_and_no_secret(office: Office, now: Instant) -> None:
+    issued = office.issue(now)
+    with office.db.begin() as cx:
+        entries.set_password_hash(cx, office.client, "a secret's hash", now)
+        administration.remove(cx, office.client, now)
+        again = entries.add_client(cx, "app", now)
+        assert not again.has_password
+        assert sessions.of_client(cx, again, now) == []
+    with pytest.raises(DeadToken):
+        office.info(issued.access_token, now)
+    with pytest.raises(InvalidGrant):
+        office.refresh(issued, now)
+
+
+def test_a_resource_is_not_activated_admits_nobody_and_has_no_tokens(office: Office, now: Instant) -> None:
+    issued = office.issue(now)
+    with office.db.begin() as cx:
+        administration.remove_resource(cx, office.resource, now)
+        again = resources.add(cx, office.names, "My API", now)
+        assert again.activated is None
+        assert resources.role_members(cx, again) == []
+        resources.activate(cx, again.id, now)
+        resources.add_to_role(cx, again, office.group)
+    with pytest.raises((DeadToken, AccessEnded, UnknownResource)):
+        office.info(issued.access_token, now)
+    with pytest.raises(InvalidGrant):
+        office.refresh(issued, now)
+    with office.db.read() as cx, pytest.raises((DeadToken, WrongResource)):
+        grants.tokeninfo(cx, office.options, office.memory, issued.access_token, again.id, now)
+
+
+def fill(cx: Connection, one: Repository, now: Instant) -> tuple[str, str, str]:
+    """Keep some of everything in a repository; give the link, the cursor and the position that its callers have."""
+    object_types.add_type(cx, one.id, ObjectType("report", "document"), now)
+    acls.add(cx, one.id, "papers", MARTA, {"world": Permission.READ}, now)
+    catalogue = object_types.catalogue(cx, one.id)
+    news = [New("report", {"object_name": f"{number}", "acl_name": "papers"}) for number in range(3)]
+    made = creation.create_all(cx, one, catalogue, MARTA, news, now)
+    imports.keep(cx, one.id, "/files", {"0": Imported(made[0].id)})
+    link = links.keep(cx, one.id, MARTA.key, DOCUMENT, 600, SearchQuota(10, 10_000), now)
+    cursor = cursors.next_cursor(cx, Listing(one.id, MARTA.key, "acls"), Part(1, 1), [("a", "1"), ("b", "2")])
+    position = positions.spell(keys.seal(cx), one.id, MARTA, changes.latest(cx, one.id), plain=False)
+    assert cursor is not None
+    return link, cursor, position
+
+
+def test_a_repository_holds_nothing_and_opens_nothing_sealed_for_the_former(
+    repository_db: Database, now: Instant
+) -> None:
+    def make(cx: Connection) -> Repository:
+        one = repositories.add(cx, "again", "0", "", now)
+        acls.initialise(cx, one.id, now)
+        return one
+
+    with repository_db.begin() as cx:
+        first = make(cx)
+        link, cursor, position = fill(cx, first, now)
+    with repository_db.begin() as cx:
+        removal.close(cx, first, with_everything=True)
+        while removal.remove_objects(cx, first, 2):
+            pass
+        removal.finish(cx, first)
+    with repository_db.begin() as cx:
+        again = make(cx)
+    with repository_db.read() as cx:
+        assert [(one.kind, one.number) for one in removal.count_rows(cx, again)] == [("ACLs", 2)]
+        for table in repository_tables.sorted_tables:
+            if "repository_id" in table.c:
+                numbers = set(cx.scalars(sa.select(table.c.repository_id)))
+                assert numbers <= {again.id}, table.name
+        assert imports.known(cx, again.id, "/files") == {}
+        assert "report" not in {kind.name for kind in object_types.catalogue(cx, again.id).types()}
+        assert changes.latest(cx, again.id) == changes.START
+        with pytest.raises(UnknownAcl):
+            acls.named(cx, again.id, "papers", MARTA)
+        with pytest.raises(UnknownLink):
+            links.follow(cx, again.id, link, MARTA.key, now)
+        with pytest.raises(Malformed):
+            cursors.stretch(cx, Listing(again.id, MARTA.key, "acls"), Part(2, 1, cursor))
+        with pytest.raises(Malformed):
+            positions.read(keys.seal(cx), again.id, MARTA, position)
