@@ -207,8 +207,10 @@ def _unfinished(target: Path) -> Iterator[Path]:
                 shutil.rmtree(each) if each.is_dir() else each.unlink()
         try:
             yield folder
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, OSError) and error.filename is None:  # a write does not say where
+                error.filename = str(folder)
             raise
         (target / _LOCK).unlink()
     finally:
