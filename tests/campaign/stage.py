@@ -11,21 +11,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import httpx
 
 from muniment import app
+from tests import passes
 from tests.clock import Clock
 from tests.e2e.processes import Server
 from tests.scenes import World
 from tests.servers import free_port
 
 PATIENCE = 1.0
-"""Seconds within which everything is answered."""
-
-_WAITING = 5.0
-"""Seconds that a search may wait for a position, when it is asked to."""
+"""Seconds of processor time within which everything is answered; what takes longer by the clock is asked again."""
 
 
 class Prop:
@@ -99,6 +96,10 @@ class Stage:
     def bugs(self) -> list[str]:
         """Give the lines of the log that speak of a bug."""
         return [line for line in self.server.said.splitlines() if '"event": "bug"' in line or "Traceback" in line]
+
+    def spent(self) -> float:
+        """Say how many seconds of processor time its processes have taken."""
+        return sum(passes.own_time(process) for process in self.processes)
 
     def resident(self) -> int:
         """Add up the resident memory of the server's processes, in bytes."""
@@ -299,11 +300,6 @@ class Answer:
         if self._ours and self.headers.get("x-content-type-options") != "nosniff":
             return f"{self.status} without nosniff"
         return ""
-
-
-def patience(url: str) -> float:
-    """Say within how many seconds an address is answered: a search that waits for a position may wait."""
-    return PATIENCE + (_WAITING if "wait-for" in urlsplit(url).query else 0)
 
 
 def _ok(answer: httpx.Response) -> httpx.Response:

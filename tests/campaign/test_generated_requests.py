@@ -23,7 +23,7 @@ from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 
 from tests.campaign import bodies, document, raw
-from tests.campaign.stage import Answer, Record, Stage, patience
+from tests.campaign.stage import PATIENCE, Answer, Record, Stage
 from tests.conftest import Fresh
 from tests.properties.lengths import examples
 from tests.scenes import Loop
@@ -128,7 +128,11 @@ class _Wire:
         self._session.verify = stage.ca_file
 
     def send(self, case: dict[str, Any], route: str, listed: set[int], chance: random.Random, record: Record) -> None:
-        """Send one request and note the answer; one that took too long is asked again before it counts as a hang."""
+        """Send one request and note the answer.
+
+        One that took too long is asked again, and wrong when the server works that long for it each time; one that is
+        not answered at all ends the test.
+        """
         if record.sent % 300 == 0:
             self._stage.renew()
         try:
@@ -139,13 +143,17 @@ class _Wire:
         if prepared.method == "GET" and chance.random() < 0.03:
             prepared.method = "HEAD"
         said = f"{prepared.method} {prepared.url} {dict(prepared.headers)} {str(prepared.body)[:2000]}"
+        before = self._stage.spent()
         answer = self._answered(prepared)
-        for _ in range(2):
-            if answer.seconds > patience(prepared.url or ""):
-                answer = self._answered(prepared)
         record.note(route, answer, said)
-        if answer.seconds > patience(prepared.url or ""):
-            record.wrong.append(f"{answer.seconds:.1f} s, three times: {said}")
+        if answer.seconds > PATIENCE:
+            took = [self._stage.spent() - before]
+            for _ in range(2):
+                before = self._stage.spent()
+                self._answered(prepared)
+                took.append(self._stage.spent() - before)
+            if min(took) > PATIENCE:
+                record.wrong.append(f"{min(took):.1f} s of processor time, three times: {said}")
         if answer.status not in listed:
             record.wrong.append(f"{answer.status} is not among {sorted(listed)} of {route}: {said}")
         if answer.status < 300:

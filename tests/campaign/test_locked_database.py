@@ -76,8 +76,8 @@ def test_a_database_locked_by_another_process(tmp_path: Path, fresh: Fresh) -> N
             with held(house.urls):
                 began = time.monotonic()
                 waiting = [pool.submit(timed, write) for write in writes]
-                reads: list[float] = []
-                while time.monotonic() - began < LOCKED:
+                reads, first = list[float](), 0
+                while time.monotonic() - began < LOCKED or not any(each.done() for each in waiting):
                     for read in (
                         visitor.tokeninfo,
                         lambda: visitor.media(big),
@@ -87,18 +87,19 @@ def test_a_database_locked_by_another_process(tmp_path: Path, fresh: Fresh) -> N
                         answer, took = timed(read)
                         assert answer.status_code == 200, answer.text
                         reads.append(took)
+                        first += not any(each.done() for each in waiting)
                     time.sleep(0.2)
+                meanwhile = [each.result()[0].status_code for each in waiting if each.done()]
             done = [each.result() for each in waiting]
         reads.sort()
         print(f"{len(reads)} reads while locked: p50 {reads[len(reads) // 2]:.3f} s, longest {reads[-1]:.3f} s")
         print(f"writes: {sorted((answer.status_code, round(took)) for answer, took in done)}")
-        assert reads[-1] < 5, "a read waited for the writes"
+        assert first > 8, "a read waited for the writes: they are answered after ten seconds"
         assert {answer.status_code for answer, _ in done} <= {503, 200, 201}
         # Whose turn does not come within ten seconds is told so then; only those who wait for the lock itself wait on.
         assert sum(answer.status_code == 503 for answer, _ in done) >= len(done) - 10, "a write waits twice"
-        assert min(took for answer, took in done if answer.status_code == 503) < LOCKED - 2, "ten seconds are longer"
-        for answer, took in done:
-            assert took < 2 * 10 + 5, "longer than a write may wait"
+        assert set(meanwhile) == {503}, "a write is refused before it can be done"
+        for answer, _ in done:
             if answer.status_code == 503:
                 assert int(answer.headers["Retry-After"]) >= 1
         assert visitor.sign_in().status_code == 200

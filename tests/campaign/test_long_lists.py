@@ -1,12 +1,13 @@
-"""Nine callers list a folder of 200,000 objects: what tokeninfo takes meanwhile, beside what it takes when idle."""
+"""Nine callers list what is long without pause: what tokeninfo takes meanwhile, beside what it takes when idle."""
 
 import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -21,6 +22,7 @@ from tests.e2e.processes import Server
 pytestmark = pytest.mark.campaign
 
 CHILDREN = 200_000
+ACLS, ENTRIES = 197, 1000
 CALLERS = 9
 IDLE, BUSY = 3.0, 8.0
 """Seconds that tokeninfo is asked without pause, before the lists and beside them."""
@@ -64,13 +66,18 @@ def tokeninfo(visitor: Visitor, seconds: float) -> list[float]:
     return took
 
 
+Take = Callable[..., str]
+"""Lists a page, and says where the next one is; nothing where there is none."""
+
+
 @contextmanager
-def listing(server: Server, token: str, folder: str) -> Iterator[Counter[int]]:
-    """List the folder as nine callers do: the first page with the total, a page far in, from there the next ones."""
+def listing(server: Server, token: str, rounds: Callable[[Take], None]) -> Iterator[Counter[int]]:
+    """List as nine callers do, each round after round until the block ends."""
     statuses, wrong, over = Counter[int](), list[str](), threading.Event()
-    wanted = {"items-per-page": "100", "include-total": "true"}
 
     def take(http: httpx.Client, address: str, **parameters: str) -> str:
+        if over.is_set():
+            return ""
         answer = http.get(address, params=parameters or None)
         statuses[answer.status_code] += 1
         if answer.status_code == 200:
@@ -83,11 +90,7 @@ def listing(server: Server, token: str, folder: str) -> Iterator[Counter[int]]:
         with server.client() as http:
             http.headers.update({"Authorization": f"Bearer {token}", "Accept": "application/json"})
             while not over.is_set():
-                take(http, folder, **wanted)
-                following = take(http, folder, **wanted, page="90")
-                for _ in range(10):
-                    if following and not over.is_set():
-                        following = take(http, following)
+                rounds(partial(take, http))
 
     with ThreadPoolExecutor(CALLERS) as threads:
         callers = [threads.submit(caller) for _ in range(CALLERS)]
@@ -100,6 +103,21 @@ def listing(server: Server, token: str, folder: str) -> Iterator[Counter[int]]:
     assert not wrong, wrong[:3]
 
 
+def beside(house: ServedHouse, server: Server, visitor: Visitor, rounds: Callable[[Take], None], what: str) -> None:
+    """Print how long tokeninfo takes while nine callers list, beside its bound; each of them is answered meanwhile."""
+    tokeninfo(visitor, 1)
+    idle = statistics.quantiles(tokeninfo(visitor, IDLE), n=100)[98]
+    with listing(server, visitor.access, rounds) as statuses:
+        time.sleep(1)
+        busy = tokeninfo(visitor, BUSY)
+    assert statuses[200] > CALLERS, statuses
+    print(
+        f"{sa.make_url(house.urls[1]).get_backend_name()}: {CALLERS} callers list {what} ({dict(statuses)}): tokeninfo "
+        f"p99 {statistics.quantiles(busy, n=100)[98]:.0f} ms, longest {max(busy):.0f} ms of {len(busy)}; "
+        f"the bound is 5 x {idle:.0f} = {5 * idle:.0f} ms"
+    )
+
+
 def test_tokeninfo_goes_on_while_nine_callers_list_a_folder_of_200_000_objects(tmp_path: Path, fresh: Fresh) -> None:
     house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
     with house.served() as server:
@@ -110,16 +128,39 @@ def test_tokeninfo_goes_on_while_nine_callers_list_a_folder_of_200_000_objects(t
         assert child.status_code == 201, child.text
         database = Database(house.urls[1])
         fill(database, child.json()["properties"]["r_object_id"])
-        tokeninfo(visitor, 1)
-        idle = statistics.quantiles(tokeninfo(visitor, IDLE), n=100)[98]
-        with listing(server, visitor.access, folder) as statuses:
-            time.sleep(1)
-            busy = tokeninfo(visitor, BUSY)
-        assert statuses[200] > CALLERS, statuses
-        print(
-            f"{database.dialect}: {CALLERS} callers list a folder of {CHILDREN} objects ({dict(statuses)}): tokeninfo "
-            f"p99 {statistics.quantiles(busy, n=100)[98]:.0f} ms, longest {max(busy):.0f} ms of {len(busy)}; "
-            f"the bound is 5 x {idle:.0f} = {5 * idle:.0f} ms"
-        )
-        visitor.close()
         database.close()
+        wanted = {"items-per-page": "100", "include-total": "true"}
+
+        def rounds(take: Take) -> None:
+            """The first page with the total, a page far in, from there the next ones."""
+            take(folder, **wanted)
+            following = take(folder, **wanted, page="90")
+            for _ in range(10):
+                if following:
+                    following = take(following)
+
+        beside(house, server, visitor, rounds, f"a folder of {CHILDREN} objects")
+        visitor.close()
+
+
+def test_tokeninfo_goes_on_while_the_largest_acls_of_one_caller_are_listed(tmp_path: Path, fresh: Fresh) -> None:
+    """failures C2: the statements and rows of a page are counted in tests/unit/repository/test_acl_lists.py."""
+    house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
+    entries = [{"accessor": f"user {number}@demo", "basic-permission": "Read"} for number in range(ENTRIES)]
+    acls = f"{REPOSITORY}/acls"
+    with house.served("--set", f"repository.max_acl_entries={ACLS * ENTRIES}") as server:
+        visitor = Visitor(server, house.world)
+        for number in range(ACLS):
+            made = visitor.http.post(acls, json={"name": f"large {number}", "permitted": entries})
+            assert made.status_code == 201, made.text
+
+        def rounds(take: Take) -> None:
+            following = take(acls, **{"items-per-page": "1"})
+            take(acls, **{"items-per-page": "1000", "include-total": "true"})
+            if following:
+                take(following)
+
+        own = visitor.http.get(acls, params={"items-per-page": "1000"}).json()["entries"]
+        assert sum(entry["title"].startswith("large ") for entry in own) == ACLS, own[:2]
+        beside(house, server, visitor, rounds, f"{ACLS} ACLs of {ENTRIES} entries")
+        visitor.close()

@@ -141,7 +141,7 @@ def test_a_writer_holds_no_file_that_was_merged_away(tmp_path: Path) -> None:
     writer = opened_again(tmp_path).writer
     for step in range(20):
         writer.apply(documents(), (), Position(4, step))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while (held := deleted(tmp_path)) and time.monotonic() < deadline:
         time.sleep(0.05)
     writer.close()

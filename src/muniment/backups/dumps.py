@@ -4,6 +4,7 @@ SQLite is copied page by page by the online backup of SQLite itself, PostgreSQL 
 format: both read the one snapshot that is held open here, so that what else is read from it fits the copy exactly.
 """
 
+import errno
 import os
 import shutil
 import subprocess
@@ -15,10 +16,12 @@ from typing import IO, BinaryIO
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
 
 from muniment import db
 from muniment.backups.refusals import BackupRefused
-from muniment.db import Database
+from muniment.db import Database, Unwritable
+from muniment.troubles import trouble
 
 _PIECE = 1 << 20
 _PROGRAMS = "PostgreSQL's client programs, of the server's release or a later one (on Debian: postgresql-client)"
@@ -43,10 +46,16 @@ class DatabaseSnapshot:
         return int(self.connection.execute(sa.text(asked)).scalar_one())
 
     def copy(self, file: Path) -> None:
-        """Write the copy into a new file, for its owner alone. Raises BackupRefused."""
+        """Write the copy into a new file, for its owner alone. Raises BackupRefused, OSError."""
         file.touch(mode=0o600, exist_ok=False)
         if self._database.dialect == "sqlite":
-            db.copy_sqlite(self.connection, file)
+            try:
+                db.copy_sqlite(self.connection, file)
+            except Unwritable as error:
+                if isinstance(error.__cause__, DBAPIError) and trouble(error.__cause__) == "full":
+                    # The copy's disk, not the database's.
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file)) from error
+                raise
             return
         asked = ["--format=custom", "--no-owner", "--no-privileges", f"--snapshot={self._exported}"]
         with file.open("wb") as kept:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from muniment import schema
+from muniment import disk, schema
 from muniment.backups import dumps, manifest
 from muniment.backups.dumps import DatabaseSnapshot
 from muniment.backups.manifest import DatabaseCopy, Manifest
@@ -62,9 +62,8 @@ def make(
         written = _copy(source, folder, release, clock, progress)
         bring_to_disk(folder)
         manifest.write(folder, written)
-        sync(folder)
         os.rename(folder, target)
-        sync(target.parent)
+        disk.sync(target.parent)
     return written
 
 
@@ -157,7 +156,8 @@ def _settings(file: Path, folder: Path) -> tuple[str, ...]:
     if not file.is_file():
         return ()
     kept = file.read_bytes()
-    _write(folder / SETTINGS, kept)
+    with disk.create(folder / SETTINGS) as copied:
+        copied.write(kept)
     return tuple(sorted(_names(tomllib.loads(kept.decode()))))
 
 
@@ -174,12 +174,8 @@ def _tls(source: Path, folder: Path) -> None:
         (folder / TLS).mkdir(mode=0o700)
         for file in sorted(source.iterdir()):
             if file.is_file():
-                _write(folder / TLS / file.name, file.read_bytes())
-
-
-def _write(file: Path, what: bytes) -> None:
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
-        opened.write(what)
+                with disk.create(folder / TLS / file.name) as copied:
+                    copied.write(file.read_bytes())
 
 
 def _check_room(folder: Path, needed: int) -> None:
@@ -204,8 +200,10 @@ def _unfinished(target: Path) -> Iterator[Path]:
                 shutil.rmtree(each) if each.is_dir() else each.unlink()
         try:
             yield folder
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, OSError) and error.filename is None:  # a write does not say where
+                error.filename = str(folder)
             raise
         (target / _LOCK).unlink()
     finally:
@@ -231,14 +229,5 @@ def bring_to_disk(folder: Path) -> None:
         if library.syncfs(handle) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), str(folder))
-    finally:
-        os.close(handle)
-
-
-def sync(folder: Path) -> None:
-    """Bring a folder's own entries to the disk."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
     finally:
         os.close(handle)

@@ -1,12 +1,12 @@
 """What a backup says of itself: written last, so that a folder without it is no backup."""
 
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from muniment import disk
 from muniment.backups.refusals import BackupRefused
 from muniment.db import Half, Instant
 
@@ -57,13 +57,10 @@ class _Sealed(msgspec.Struct):
 
 
 def write(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, with the digest of itself, and bring it to the disk."""
+    """Write the manifest, with the digest of itself, and bring it and its folder to the disk."""
     document = msgspec.json.encode(manifest)
     sealed = _Sealed(msgspec.Raw(document), hashlib.sha256(document).hexdigest())
-    with os.fdopen(os.open(folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(sealed))
-        file.flush()
-        os.fsync(file.fileno())
+    disk.replace(folder / NAME, msgspec.json.encode(sealed))
 
 
 def read(folder: Path) -> Manifest:

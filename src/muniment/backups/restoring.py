@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from muniment import app, schema
+from muniment import app, disk, schema
 from muniment.backups import dumps, making, manifest
 from muniment.backups.making import CONTENT, SETTINGS, TLS
 from muniment.backups.manifest import Manifest
@@ -27,7 +27,8 @@ from muniment.repository import agent, changes, content, followers, repositories
 _OURS = ("serve.lock", "events.log", SETTINGS)
 """What may be in a data folder that a backup is restored to, or more of that name."""
 
-_NEW_MARK = f"{UNFINISHED_RESTORE}.new"
+_NEW_MARK = f".{UNFINISHED_RESTORE}."
+"""How the name of a mark begins that is being written."""
 
 
 class Backup(NamedTuple):
@@ -126,7 +127,7 @@ def finish(
             _indexes(installation, databases["repository"], clock, progress)
     making.bring_to_disk(installation.data)
     _mark_file(installation.data).unlink()
-    making.sync(installation.data)
+    disk.sync(installation.data)
     return RestoreResult(ended, damaged)
 
 
@@ -224,20 +225,11 @@ def _read_mark(data: Path) -> Mark | None:
 
 
 def _write_mark(data: Path, mark: Mark) -> None:
-    written = data / _NEW_MARK
-    with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(msgspec.json.encode(mark))
-        file.flush()
-        os.fsync(file.fileno())
-    written.replace(_mark_file(data))
-    making.sync(data)
+    disk.replace(_mark_file(data), msgspec.json.encode(mark))
 
 
 def _copy(source: Path, target: Path) -> None:
-    with (
-        open(source, "rb") as read,
-        os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as to,
-    ):
+    with open(source, "rb") as read, disk.create(target) as to:
         shutil.copyfileobj(read, to, 1 << 20)
         to.flush()
         os.fsync(to.fileno())

@@ -1,20 +1,28 @@
 """What users and groups leave behind: told, given to another, and taken out of the ACLs that name them."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from typing import Annotated, NamedTuple
 
 import typer
+from sqlalchemy.engine import Connection
 
 from muniment.cli import initial, said
 from muniment.cli.opened import Opened
 from muniment.cli.outcome import Exit, Failure
+from muniment.cli.pace import IndexPace
 from muniment.db import Database
 from muniment.naming import fold_name
-from muniment.repository import acls, bearers, objects, repositories, usage
+from muniment.repository import acls, bearers, changes, objects, repositories, usage
+from muniment.repository.changes import Position
 from muniment.repository.principals import Principals
+from muniment.repository.refusals import IndexBehind
 from muniment.repository.repositories import Repository
 
 _AT_A_TIME = 500
+_STANDING_SECONDS = 30.0
+"""How long an index may stand while more is given; with an agent at work it moves several times a second."""
 
 
 class GiftCount(NamedTuple):
@@ -94,7 +102,8 @@ def check_receiver(opened: Opened, name: str, to: str) -> None:
 def give(opened: Opened, keys: Sequence[str], to: str, only: str = "") -> list[GiftCount]:
     """Give what is kept under these keys to another user, some objects in one commit; says how much.
 
-    Whoever is stopped in the middle begins again and goes on with what is left. ``only`` names one repository.
+    It keeps pace with the index agent, so that no search is refused meanwhile. Whoever is stopped in the middle begins
+    again and goes on with what is left. ``only`` names one repository.
     """
     receiver = key_of(opened, to)
     keys = [key for key in keys if key != receiver]
@@ -103,8 +112,9 @@ def give(opened: Opened, keys: Sequence[str], to: str, only: str = "") -> list[G
         with database.read() as cx:
             chosen = [repositories.named(cx, only)] if only else repositories.every(cx)
         for one in chosen:
-            with said.counting(f"Giving what is in {one.name}", None) as progress:
-                moved = _give_objects(opened, database, one, keys, to, receiver, acting, progress)
+            showing = said.counting(f"Giving what is in {one.name}", None)
+            with closing(_Pace(opened, database, one)) as pace, showing as progress:
+                moved = _give_objects(opened, database, one, keys, to, receiver, acting, pace, progress)
             with database.begin() as cx:
                 lists = sum(acls.give(cx, one.id, key, to, receiver, opened.now) for key in keys)
             given.append(GiftCount(one.name, moved, lists))
@@ -147,12 +157,14 @@ def _give_objects(
     to: str,
     receiver: str,
     acting: Principals,
+    pace: "_Pace",
     progress: said.Counting,
 ) -> int:
     moved, last = 0, 0
     while True:
+        pace.keep(partial(progress.reach, moved))
         with database.begin() as cx:
-            page = objects.every(cx, repository.id, last, _AT_A_TIME)
+            page = objects.every(cx, repository.id, last, pace.at_a_time)
             some = [one.id for one in page if one.owner_key in keys]
             moved += objects.give(cx, repository.id, some, to, receiver, acting, opened.now) if some else 0
         if not page:
@@ -162,6 +174,9 @@ def _give_objects(
 
 
 def _give_these(opened: Opened, named: str, object_ids: Sequence[str], to: str) -> None:
+    most = _at_a_time(opened)
+    if len(object_ids) > most:
+        raise Failure(f"Name at most {most} objects: they are given in one commit, and searches follow.", Exit.USAGE)
     receiver, acting = key_of(opened, to), _acting(opened)
     wanted = [one.lower() for one in object_ids]
     with opened.database("repository") as database, database.begin() as cx:
@@ -172,6 +187,44 @@ def _give_these(opened: Opened, named: str, object_ids: Sequence[str], to: str) 
                 raise Failure(f"There is no object {one!r} in {named}; nothing was given.", Exit.REFUSED)
         given = objects.give(cx, repository.id, wanted, to, receiver, acting, opened.now)
     said.line(f"Given to {to}: {given} objects.")
+
+
+class _Pace:
+    """The pace at which what is in one repository may be given, so that its searches go on."""
+
+    def __init__(self, opened: Opened, database: Database, repository: Repository) -> None:
+        self.at_a_time = _at_a_time(opened)
+        self._most = opened.settings.repository.max_pending_changes
+        self._repository = repository
+        self._told = False
+        self._pace = IndexPace(opened.installation, database, repository, self._is_far, _STANDING_SECONDS)
+
+    def keep(self, meanwhile: Callable[[], None]) -> None:
+        """Wait until the index is near; where it stands, say so once and go on."""
+        if not self._pace.keep(meanwhile) and not self._told:
+            self._told = True
+            said.errors.print(
+                f"The index of {self._repository.name} stands still: start 'muniment serve' or 'muniment agent'. "
+                f"All is given without waiting; until the index has caught up, searches there may answer 503 "
+                f"(E_INDEX_BEHIND beyond {self._most} changes).",
+                markup=False,
+            )
+
+    def close(self) -> None:
+        """Let the index go."""
+        self._pace.close()
+
+    def _is_far(self, cx: Connection, repository_id: int, position: Position) -> bool:
+        # As a search counts; half of what it may miss stays for what others change meanwhile.
+        try:
+            changes.hiding(cx, repository_id, position, self._most // 4)
+        except IndexBehind:
+            return True
+        return False
+
+
+def _at_a_time(opened: Opened) -> int:
+    return min(_AT_A_TIME, opened.settings.repository.max_pending_changes // 4)
 
 
 def _acting(opened: Opened) -> Principals:

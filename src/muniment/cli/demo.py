@@ -19,6 +19,7 @@ import msgspec
 import typer
 from sqlalchemy.engine import Connection
 
+from muniment import disk
 from muniment.cli import initial, said, serve, walk
 from muniment.cli.import_folder import until_searchable
 from muniment.cli.importing import Import, Report
@@ -131,7 +132,7 @@ def _passwords(opened: Opened) -> dict[str, str]:
                 Exit.REFUSED,
             )
         opened.make_folder()
-        _write(seed_file, secrets.token_bytes(32))
+        disk.replace(seed_file, secrets.token_bytes(32))
     seed = seed_file.read_bytes()
 
     def password(name: str) -> str:
@@ -223,7 +224,7 @@ def _fill(
         word = _frequent_word(database, kept)
     facts = _facts(opened, passwords, resource_id, word)
     walk.check_answers(facts)
-    _write(values, json.dumps(facts, indent=2).encode() + b"\n")
+    disk.replace(values, json.dumps(facts, indent=2).encode() + b"\n")
     said.line()
     said.line(walk.as_curl(facts))
     said.line(f"These values are in {values}.")
@@ -298,14 +299,3 @@ def _facts(opened: Opened, passwords: Mapping[str, str], resource_id: str, word:
             "repository": msgspec.to_builtins(repository),
         },
     }
-
-
-def _write(file: Path, content: bytes) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
-    written = file.with_name(f".{file.name}.{os.getpid()}")
-    handle = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as opened:
-        opened.write(content)
-        opened.flush()
-        os.fsync(opened.fileno())
-    written.replace(file)

@@ -6,7 +6,6 @@ what plain texts among them say is kept with them. A larger file, and one that r
 
 import mimetypes
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -18,15 +17,16 @@ from sqlalchemy.engine import Connection
 from muniment import app
 from muniment.cli.file_tree import File, FileTree, printable
 from muniment.cli.opened import Opened
+from muniment.cli.pace import IndexPace
 from muniment.db import Busy, Database
 from muniment.repository import changes, creation, imports, metadata, object_types, objects
+from muniment.repository.changes import Position
 from muniment.repository.content import ContentStore, StoredContent
 from muniment.repository.creation import New
 from muniment.repository.extraction import plain
 from muniment.repository.imports import Imported
 from muniment.repository.object_types import Catalogue
 from muniment.repository.principals import Principals
-from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
 from muniment.repository.text import Found
 from muniment.web.refusals import Refusal
@@ -103,8 +103,8 @@ class Import:
             known = imports.known(cx, repository.id, self._source)
             alive = objects.rows(cx, repository.id, {one.object_id for one in known.values()})
         self._known = {path: one for path, one in known.items() if one.object_id in alive}
-        self._index = app.reader(opened.installation, repository)
-        self._reached, self._reached_at = changes.START, time.monotonic()
+        # So that what others write meanwhile is found soon.
+        self._pace = IndexPace(opened.installation, database, repository, _is_far, _STANDING_SECONDS)
         self._ids: dict[str, str] = {}
         self._tree = FileTree(
             folder,
@@ -123,7 +123,7 @@ class Import:
         with ThreadPoolExecutor(threads, thread_name_prefix="import") as pool:
             try:
                 for batch in self._batches():
-                    self._keep_step()
+                    self._pace.keep()
                     under_way.add(pool.submit(self._import, batch))
                     if len(under_way) > threads:
                         finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
@@ -131,28 +131,9 @@ class Import:
             finally:
                 finished, _ = wait(under_way)
                 self._count(finished, progress)
-                self._index.close()
+                self._pace.close()
         self.report.links = self._tree.links
         return self.report
-
-    def _keep_step(self) -> None:
-        """Wait while the index is far behind, so that what others write meanwhile is found soon; not if it stands."""
-        while True:
-            try:
-                position = self._index.snapshot().position
-            except IndexUnavailable:
-                return
-            now = time.monotonic()
-            if position != self._reached:
-                self._reached, self._reached_at = position, now
-            with self._database.read() as cx:
-                behind = changes.are_more_than(cx, self._repository.id, position, _AHEAD)
-            if not behind:
-                self._reached_at = now
-                return
-            if now - self._reached_at > _STANDING_SECONDS:
-                return
-            time.sleep(0.01)
 
     def _count(self, finished: set[Future[list[_Done]]], progress: Callable[[], None]) -> None:
         for done in (done for batch in finished for done in batch.result()):
@@ -308,6 +289,10 @@ class Import:
 
     def _keep(self, cx: Connection, became: Mapping[str, Imported]) -> None:
         imports.keep(cx, self._repository.id, self._source, became)
+
+
+def _is_far(cx: Connection, repository_id: int, position: Position) -> bool:
+    return changes.are_more_than(cx, repository_id, position, _AHEAD)
 
 
 def _became(file: File, object_id: str, content: StoredContent | None) -> Imported:

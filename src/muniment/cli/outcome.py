@@ -7,7 +7,7 @@ from enum import IntEnum
 import sqlalchemy.exc
 
 from muniment import guards
-from muniment.db import Busy
+from muniment.db import Busy, Unwritable
 from muniment.directory.refusals import (
     NobodyAdministers,
     UnknownEntry,
@@ -40,6 +40,12 @@ _TO_DO: Mapping[int, str] = {
     errno.EROFS: " That disk is mounted read-only: name another place.",
     errno.ENOSPC: " Make room on that disk, then try again.",
     errno.EDQUOT: " Make room there, then try again.",
+}
+
+_OF_UNWRITABLE: Mapping[str, str] = {
+    "is full": " Make room on that disk, then try again.",
+    "read-only": " Let this user write to the data folder and the files in it.",
+    "reports an error": " See to that disk, then try again.",
 }
 
 
@@ -83,6 +89,9 @@ def as_failure(error: BaseException) -> Failure | None:
             failure = Failure(str(error), Exit.REFUSED)
         case SchemaMismatch():
             failure = Failure(str(error), Exit.NOT_READY)
+        case Unwritable():
+            to_do = next((to_do for reason, to_do in _OF_UNWRITABLE.items() if reason in str(error)), "")
+            failure = Failure(f"{error}{to_do}")
         case Busy():
             failure = Failure(f"{error} Try again in a moment.")
         case sqlalchemy.exc.OperationalError() | sqlalchemy.exc.InterfaceError():

@@ -19,6 +19,7 @@ from typing import BinaryIO
 import msgspec
 import structlog
 
+from muniment import disk
 from muniment.db import SECOND, Instant
 from muniment.repository.refusals import ContentDamaged
 from muniment.web.refusals import NotStored
@@ -63,7 +64,7 @@ class ContentWriter:
         # A request may be given up while a thread still writes for it: the file must not be closed under its hands.
         self._lock = threading.Lock()
         with _kept():
-            self._file: BinaryIO | None = _made(self._part)
+            self._file: BinaryIO | None = disk.create(self._part, buffering=0)
 
     def write(self, *pieces: bytes) -> None:
         """Add bytes, in one or several pieces. Raises NotStored."""
@@ -82,7 +83,7 @@ class ContentWriter:
                 place = _place(self._folder, self._key)
                 _make_folders(place.parent, self._folder)
                 os.rename(self._part, place)
-                _sync(place.parent)
+                disk.sync(place.parent)
             except BaseException:
                 self._drop(file)
                 raise
@@ -146,14 +147,14 @@ class ContentStore:
                 for content in contents:
                     key = shared + uuid.uuid4().hex[4:]
                     kept.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))
-                    with _made(f"{incoming}/{key}") as part:
+                    with disk.create(f"{incoming}/{key}", buffering=0) as part:
                         _write(part, content)
                 for each in kept:
-                    _sync(f"{incoming}/{each.key}")
+                    disk.sync(f"{incoming}/{each.key}")
                 _make_folders(place, self._folder)
                 for each in kept:
                     os.rename(f"{incoming}/{each.key}", f"{place}/{each.key}")
-                _sync(place)
+                disk.sync(place)
         except BaseException:
             for each in kept:
                 _let_go(incoming / each.key)
@@ -279,7 +280,7 @@ def copy(source: Path, target: Path, content: StoredContent) -> bool:
         folder.mkdir(mode=0o700, exist_ok=True)
     digest, size = hashlib.sha256(), 0
     try:
-        with open(_place(source, content.key), "rb", buffering=0) as read, _made(written) as copied:
+        with open(_place(source, content.key), "rb", buffering=0) as read, disk.create(written, buffering=0) as copied:
             while piece := read.read(PIECE):
                 _write(copied, piece)
                 digest.update(piece)
@@ -323,12 +324,7 @@ def _make_folders(folder: Path, root: Path) -> None:
         return
     _make_folders(folder.parent, root)
     folder.mkdir(mode=0o700, exist_ok=True)
-    _sync(folder.parent)
-
-
-def _made(file: Path | str) -> BinaryIO:
-    """Make a file that its owner alone may read, whatever the umask."""
-    return os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb", buffering=0)
+    disk.sync(folder.parent)
 
 
 def _close_to_others(path: Path, mode: int) -> None:
@@ -346,14 +342,6 @@ def _write(file: BinaryIO, piece: bytes) -> None:
     left = memoryview(piece)
     while left:
         left = left[file.write(left) or 0 :]
-
-
-def _sync(path: Path | str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _folders(folder: Path) -> Iterator[Path]:

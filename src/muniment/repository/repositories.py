@@ -76,7 +76,8 @@ def count(cx: Connection) -> int:
 
 def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
     """List the repositories that a resource guards, by name."""
-    return [one for one in every(cx) if one.resource_id == resource_id]
+    ordered = sa.select(repositories).where(repositories.c.resource_id == resource_id).order_by(repositories.c.name)
+    return [Repository(*row) for row in cx.execute(ordered)]
 
 
 def still_guards(cx: Connection, repository: Repository) -> bool:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from muniment.app import now
-from muniment.cli import commands
+from muniment.cli import commands, outcome
 from muniment.cli.opened import Opened
-from muniment.db import SECOND, Database
+from muniment.db import SECOND, Database, Unwritable
 from muniment.directory import attributes, entries
 from muniment.directory.options import DirectoryNames
 
@@ -329,3 +329,18 @@ def test_a_migrated_folder_lists_the_names_that_mean_something_else(muniment: Mu
     muniment("acl", "change", "ada@staff/team", "world=BROWSE")
     muniment("acl", "remove", "team", code=3)
     muniment("acl", "remove", "4500000000000000")
+
+
+@pytest.mark.parametrize(
+    ("reason", "to_do"),
+    [
+        ("its disk is full", "Make room on that disk"),
+        ("it is read-only", "Let this user write"),
+        ("its disk reports an error", "See to"),
+    ],
+)
+def test_a_database_that_takes_no_writes_is_not_tried_again_in_a_moment(reason: str, to_do: str) -> None:
+    failure = outcome.as_failure(Unwritable(f"The database cannot be written: {reason}."))
+    assert failure is not None
+    assert to_do in failure.sentence
+    assert "in a moment" not in failure.sentence

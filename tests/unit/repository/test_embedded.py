@@ -1,7 +1,6 @@
 """The embedded index: what an answer looks like, what a commit is, what happens when something fails."""
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from muniment.repository.fulltext.document import Document
 from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
 from muniment.repository.fulltext.index import Answer, Facet, Search, Statistics, Visible
 from muniment.repository.refusals import BadQuery, IndexUnavailable
+from tests import passes
 
 EVERYTHING = Visible(everything=True)
 
@@ -375,10 +375,10 @@ def test_hostile_queries_stay_cheap(world: World) -> None:
         PropertyRange("colour", "BETWEEN", "\U0001f600" * 99 + "a", "\U0001f600" * 100),
         PropertyRange("size", "BETWEEN", -(10**30), 10**30),
     ]
+    everybody = Visible(browse_acls=frozenset(range(500)), read_acls=frozenset(range(250)))
     for condition in hostile:
-        began = time.perf_counter()
-        world.ask(condition, Visible(browse_acls=frozenset(range(500)), read_acls=frozenset(range(250))), limit=10)
-        assert time.perf_counter() - began < 3, condition
+        cost = passes.spent(lambda condition=condition: world.ask(condition, everybody, limit=10))  # type: ignore[misc]
+        assert cost < 70, condition
     assert world.ask(PropertyRange("size", "BETWEEN", -(10**30), 10**30)).total == 2000
 
 

@@ -1,13 +1,12 @@
 """Excerpts: around the first match, plain, short, and cheap in a huge text."""
 
-import time
-
 import pytest
 
 from muniment.repository.aql.tree import Phrase, Term
 from muniment.repository.fulltext import excerpts
 from muniment.repository.fulltext.analysis import BREAK, Analyser, normal
 from muniment.repository.fulltext.excerpts import Finder
+from tests import passes
 
 ENGLISH = Analyser("English")
 FILLER = "lorem ipsum dolor sit amet consectetur " * 40
@@ -76,10 +75,8 @@ def test_a_word_without_end_is_cut() -> None:
 @pytest.mark.parametrize("filler", ["lorem ipsum ", "lörem ipsüm — ", "pumpernickel "])
 def test_a_match_at_the_end_of_a_huge_text_is_found_cheaply(filler: str) -> None:
     text = filler * (2_000_000 // len(filler)) + "then pumping stopped."
-    began = time.perf_counter()
     found = excerpt(text, Term("pump"))
-    took = time.perf_counter() - began
-    assert took < 2
+    assert passes.spent(lambda: excerpt(text, Term("pump")), len(text)) < 5
     if filler != "pumpernickel ":
         assert found is not None
         assert found.endswith("then pumping stopped.")

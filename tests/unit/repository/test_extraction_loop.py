@@ -136,7 +136,7 @@ def test_content_replaced_while_it_is_read_keeps_nothing_of_the_old(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(loop, "_RENEWED", 0)
-    monkeypatch.setattr(process, "_GRACE", 60)
+    monkeypatch.setattr(process, "_GRACE", 1000)
     ids = keep(repository_db, store, repository_id, {"hang": b"hang"}, now)
     started = time.monotonic()
     reading = threading.Thread(target=drain, args=(repository_db, store, now))
@@ -146,7 +146,7 @@ def test_content_replaced_while_it_is_read_keeps_nothing_of_the_old(
     with repository_db.begin() as cx:
         text.enqueue(cx, repository_id, text.File(ids[0], "marta@staff", "words", "", "words"), now)
     reading.join()
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 100, "it waits until the file has to be read"
     with repository_db.read() as cx:
         assert text.text_of(cx, ids) == {ids[0]: "words"}
 

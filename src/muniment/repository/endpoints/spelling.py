@@ -7,7 +7,6 @@ settings; within they are our neutral ones.
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -71,11 +70,6 @@ def accessor_read(accessor: str, names: RepositoryNames) -> str:
 def accessor_written(accessor: str, names: RepositoryNames) -> str:
     """Spell an accessor for the wire."""
     return names.type_prefix + accessor if accessor in (OWNER, WORLD) else accessor
-
-
-def segment(text: str) -> str:
-    """Spell a text as one segment of a path."""
-    return quote(text, safe="")
 
 
 def chosen(request: Request, offered: Sequence[str]) -> str:

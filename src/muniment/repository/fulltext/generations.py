@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from muniment import disk
 from muniment.repository.fulltext.index import Index, Snapshot
 from muniment.repository.refusals import IndexUnavailable, InUse
 
@@ -76,17 +77,7 @@ def begin(folder: Path) -> Path:
 
 def switch(folder: Path, generation: Path) -> None:
     """Make this generation the current one; it survives a crash, and nobody sees half of it."""
-    written = folder / f"{POINTER}.{os.getpid()}"
-    with written.open("w", encoding="ascii") as file:
-        file.write(generation.name)
-        file.flush()
-        os.fsync(file.fileno())
-    written.replace(folder / POINTER)
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    disk.replace(folder / POINTER, generation.name.encode("ascii"))
 
 
 @contextmanager

@@ -1,0 +1,151 @@
+"""Who gives much away keeps pace with the index agent, so no search is refused; where none runs, it says so."""
+
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from muniment import app
+from muniment.cli import belongings, said
+from muniment.cli.opened import Opened
+from muniment.db import Database
+from muniment.repository import agent, changes, feed, repositories
+from muniment.repository.aql.tree import Query
+from muniment.repository.changes import Position
+from muniment.repository.feed import Question
+from muniment.repository.fulltext.document import Document
+from muniment.repository.fulltext.embedded import EmbeddedWriter
+from muniment.repository.principals import Principals
+from muniment.repository.refusals import IndexBehind
+from tests.unit.cli.test_belongings import Office
+
+MANY = 5000
+PATIENCE = 120
+"""Seconds after which something hangs."""
+
+ADMIN = Principals("admin@directory.admin", administrator=True)
+
+
+class SlowWriter(EmbeddedWriter):
+    """An index that takes a while for each commit, as one of large documents does."""
+
+    def apply(self, documents: Iterable[Document], gone: Collection[str], position: Position) -> None:
+        time.sleep(0.2)
+        super().apply(documents, gone, position)
+
+
+@pytest.fixture
+def office(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Office:
+    return Office(tmp_path / "data", capsys)
+
+
+@contextmanager
+def following(opened: Opened) -> Iterator[None]:
+    """Run an agent beside the test; it has seen all that was there when the block begins."""
+    language, stop = opened.settings.repository.language, threading.Event()
+    folder = opened.installation.indexes
+    with opened.database("repository") as database:
+        work = (database, folder, lambda generation: SlowWriter(generation, language), stop, app.now)
+        thread = threading.Thread(target=agent.run, args=work)
+        thread.start()
+        try:
+            wait_for_index(opened, database)
+            yield
+        finally:
+            stop.set()
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+
+
+def wait_for_index(opened: Opened, database: Database) -> None:
+    with database.read() as cx:
+        one = repositories.named(cx, "main")
+        latest = changes.latest(cx, one.id)
+    deadline, index = time.monotonic() + PATIENCE, app.reader(opened.installation, one)
+    while not (opened.installation.indexes / str(one.id) / "current").exists() or index.snapshot().position < latest:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    index.close()
+
+
+class Searcher(threading.Thread):
+    """Somebody who searches without pause, and counts what is refused."""
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__()
+        self._opened = opened
+        self.over = threading.Event()
+        self.answered = self.refused = 0
+
+    def run(self) -> None:
+        with self._opened.database("repository") as database:
+            with database.read() as cx:
+                one = repositories.named(cx, "main")
+            index = app.reader(self._opened.installation, one)
+            while not self.over.is_set():
+                try:
+                    question = Question(Query(), 1, 10, include_total=False)
+                    feed.search(database, index.snapshot(), one, ADMIN, question, 1000)
+                    self.answered += 1
+                except IndexBehind:
+                    self.refused += 1
+                time.sleep(0.005)
+            index.close()
+
+
+def test_no_search_is_refused_while_five_thousand_objects_are_given_away(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red on a command that gives as fast as it can: the index is thousands of changes behind."""
+    monkeypatch.setattr(said, "_LINE_SECONDS", 0.2)
+    bob, eve = office.user("bob"), office.user("eve")
+    office.keep(bob, *(f"plan {number}" for number in range(MANY)))
+    with following(office.opened):
+        searcher = Searcher(office.opened)
+        searcher.start()
+        try:
+            printed = office.run("repository", "give", eve, "--all-of", bob)
+        finally:
+            searcher.over.set()
+            searcher.join(PATIENCE)
+    assert f"Given to eve@staff: main: {MANY} objects" in printed
+    assert (searcher.refused, searcher.answered > 10) == (0, True)
+    assert printed.count("Giving what is in main: ") > 3, "it says how far it is"
+    assert "stands still" not in printed
+    assert len(office.given()) == MANY
+
+
+def test_without_an_agent_all_is_given_and_it_is_said_what_searches_do(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(belongings, "_STANDING_SECONDS", 0.2)
+    bob, eve = office.user("bob"), office.user("eve")
+    ids = office.keep(bob, *(f"plan {number}" for number in range(300)))
+    few = ("--set", "repository.max_pending_changes=100")
+    for there in (False, True):
+        printed = office.run(*few, "repository", "give", eve, "--all-of", bob)
+        assert printed.count("The index of main stands still: start 'muniment serve' or 'muniment agent'.") == 1
+        assert "503 (E_INDEX_BEHIND beyond 100 changes)" in printed
+        assert "main: 300 objects" in printed
+        assert {one.owner for one in office.rows().values()} == {eve}
+        if not there:
+            with following(office.opened):
+                bob, eve = eve, bob
+    assert len(office.given()) == 2 * len(ids)
+
+
+def test_a_few_objects_are_given_without_an_agent_and_without_a_word(office: Office) -> None:
+    bob, eve = office.user("bob"), office.user("eve")
+    office.keep(bob, "plan", "draft")
+    assert "stands still" not in office.run("repository", "give", eve, "--all-of", bob)
+
+
+def test_no_more_objects_are_named_than_go_in_one_commit(office: Office) -> None:
+    eve = office.user("eve")
+    named = [f"{number:016x}" for number in range(26)]
+    few = ("--set", "repository.max_pending_changes=100")
+    assert "at most 25 objects" in office.run(*few, "repository", "give", eve, *named, code=2)
+    assert "There is no object" in office.run(*few, "repository", "give", eve, *named[:25], code=3)
