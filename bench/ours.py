@@ -20,7 +20,7 @@ from muniment import app
 from muniment.cli import initial
 from muniment.cli.opened import Opened
 from muniment.directory import entries, memberships, resources
-from muniment.repository import acls, agent, creation, object_types, objects, repositories, text
+from muniment.repository import acls, agent, creation, object_ids, object_types, objects, repositories, text
 from muniment.repository.content import ContentStore
 from muniment.repository.object_types import Catalogue
 from muniment.repository.principals import Permission, Principals
@@ -99,14 +99,15 @@ def fill(data: Data, texts: Iterable[str]) -> None:
         numbered = enumerate(texts)
         while some := list(islice(numbered, _MANY)):
             rows, read = [], []
-            for number, said in some:
-                row, about = patterns[number % ACLS]
-                object_id = f"{row['id'][:8]}{last + 1 + number:08x}"
-                key = f"{number:032x}"
-                changed = {"seq": last + 1 + number, "id": object_id, "name": f"passage-{number}.txt"}
-                rows.append({**row, **changed, "content_key": key, "content_size": len(said.encode())})
-                read.append({**about, "object_id": object_id, "content_key": key, "state": "done", "text": said})
             with database.begin() as cx:
+                for number, said in some:
+                    row, about = patterns[number % ACLS]
+                    seq, key = last + 1 + number, f"{number:032x}"
+                    object_id = object_ids.make(cx, catalogue, row["type"], seq)
+                    changed = {"seq": seq, "id": object_id, "name": f"passage-{number}.txt"}
+                    rows.append({**row, **changed, "content_key": key, "content_size": len(said.encode())})
+                    kept = {"object_id": object_id, "seq": seq, "content_key": key}
+                    read.append({**about, **kept, "state": "done", "text": said})
                 cx.execute(objects.objects.insert(), rows)
                 cx.execute(text.texts.insert(), read)
         with database.begin() as cx:

@@ -1,6 +1,7 @@
 """A repository with an index on a shelf: its agent runs only when a test tells it to."""
 
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 from muniment.db import Database, Instant
@@ -99,10 +100,17 @@ class Shelf:
         return feed.search(self.database, self.index.snapshot(), self.repository, caller, question, 100_000)
 
     def found(self, caller: Principals, asked: str | Expression) -> list[str]:
-        """Name what a caller finds; the total must agree."""
+        """Name what a caller finds, in the order in which the objects were made; the total must agree."""
         page = self.page(caller, asked)
         assert page.total == len(page.found)
-        return sorted(found.object_id for found in page.found)
+        return self.as_made(found.object_id for found in page.found)
+
+    def as_made(self, object_ids: Iterable[str]) -> list[str]:
+        """Bring ids, each once, into the order in which their objects were made."""
+        wanted = list(object_ids)
+        with self.database.read() as cx:
+            rows = objects.rows(cx, self.repository.id, wanted)
+        return sorted(wanted, key=lambda object_id: rows[object_id].seq)
 
     def restart(self) -> None:
         """Let the writer go and open it again."""

@@ -23,11 +23,11 @@ LINES = 200_000
 _FILES = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count) "
     "INSERT INTO texts (object_id, repository_id, owner_key, content_key, media_type, file_name, state, reason, "
-    "attempts, losses, lease, due, text) SELECT printf('%016x', i), :repository, 'marta@staff', 'k' || i, '', '', "
-    "'waiting', '', 0, 0, NULL, i, '' FROM n",
+    "attempts, losses, lease, due, text, seq) SELECT printf('%016x', i), :repository, 'marta@staff', 'k' || i, '', '', "
+    "'waiting', '', 0, 0, NULL, i, '', i FROM n",
     "postgresql": "INSERT INTO texts (object_id, repository_id, owner_key, content_key, media_type, file_name, state, "
-    "reason, attempts, losses, lease, due, text) SELECT lpad(to_hex(i), 16, '0'), :repository, 'marta@staff', "
-    "'k' || i, '', '', 'waiting', '', 0, 0, NULL, i, '' FROM generate_series(1, :count) AS n(i)",
+    "reason, attempts, losses, lease, due, text, seq) SELECT lpad(to_hex(i), 16, '0'), :repository, 'marta@staff', "
+    "'k' || i, '', '', 'waiting', '', 0, 0, NULL, i, '', i FROM generate_series(1, :count) AS n(i)",
 }
 
 
@@ -86,7 +86,7 @@ def test_one_file_is_leased_next_behind_a_million_of_another_owner(shelf: Shelf)
 
     took = median(take)
     with shelf.database.begin() as cx:
-        text.enqueue(cx, shelf.repository.id, text.File("f" * 16, BORIS.key, "k", "", "a.pdf"), shelf.now)
+        text.enqueue(cx, shelf.repository.id, text.File("f" * 16, WAITING + 1, BORIS.key, "k", "", "a.pdf"), shelf.now)
     before = len(leased)
     while leased[-1] != "f" * 16:
         take()

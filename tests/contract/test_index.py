@@ -18,9 +18,8 @@ NAMES = ("0900000100000001", "0900000100000002", "0b00000100000003")
 
 def documents() -> list[Document]:
     def of(at: int, kind: str, text: str, **values: Value) -> Document:
-        return Document(
-            NAMES[at], kind, at + 1, "marta@staff", {name: (value,) for name, value in values.items()}, text
-        )
+        several: dict[str, tuple[Value, ...]] = {name: (value,) for name, value in values.items()}
+        return Document(NAMES[at], at + 1, 100 + at, kind, at + 1, "marta@staff", several, text)
 
     return [
         of(0, "document", "The pump runs.", title="Harbour", size=5),
@@ -67,7 +66,7 @@ def replaced(folder: Path) -> Subject:
     writer = EmbeddedWriter(folder)
     for round_ in range(3):
         writer.apply(
-            [Document(name, "document", 9, "x@y", {}, f"old pump {round_}") for name in NAMES], (), Position(0, 1)
+            [Document(name, 9, 9, "document", 9, "x@y", {}, f"old pump {round_}") for name in NAMES], (), Position(0, 1)
         )
     writer.apply(documents(), ("0900000100000009",), POSITION)
     return Subject(Embedded(folder), writer)
@@ -126,7 +125,7 @@ def test_it_obeys_however_many_acls_the_caller_has(subject: Subject, acls: int) 
 def test_a_change_and_a_new_property_are_found_at_once(subject: Subject) -> None:
     before = subject.index.snapshot()
     assert subject.found(Query((), PropertyRange("added", "BETWEEN", 1.0, 2.0))) == []
-    changed = Document(NAMES[0], "document", 1, "marta@staff", {"added": (1.5, 9.0)}, "Other words.")
+    changed = Document(NAMES[0], 1, 200, "document", 1, "marta@staff", {"added": (1.5, 9.0)}, "Other words.")
     subject.writer.apply([changed], [NAMES[2]], Position(4, 1))
     assert subject.found(Query((), PropertyRange("added", "BETWEEN", 1.0, 2.0))) == [NAMES[0]]
     assert subject.found(Query((), Fulltext(Term("pump")))) == [NAMES[1]]

@@ -7,6 +7,7 @@ import msgspec
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
+from muniment.db import Instant
 from muniment.naming import fold_name
 from muniment.repository.aql.evaluate import evaluate
 from muniment.repository.aql.tree import (
@@ -77,6 +78,8 @@ class Row(msgspec.Struct, frozen=True):
     """An object, as ``document`` reads it, and what it says."""
 
     id: str
+    seq: int
+    modified: Instant
     type: str
     owner: str
     acl_id: int
@@ -118,7 +121,8 @@ def rows(draw: st.DrawFn, least: int = 1) -> list[Row]:
             "place": [*draw(some(PLACES, 1))],
         }
         text = draw(texts(12))
-        made.append(Row(f"{0x0900000100000000 + at:016x}", draw(st.sampled_from(TYPES)), owner, at % 4, values, text))
+        object_id, seq, modified = f"{0x0900000100000000 + at:016x}", 5 * at % 7 + 1, draw(st.integers(0, 2))
+        made.append(Row(object_id, seq, modified, draw(st.sampled_from(TYPES)), owner, at % 4, values, text))
     return made
 
 

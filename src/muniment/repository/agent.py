@@ -57,7 +57,10 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What the checker found in one repository's index, true to ``position``, with a few ids of each fault."""
+    """What the checker found in one repository's index, true to ``position``, with a few ids of each fault.
+
+    They are those of the objects that were made first.
+    """
 
     position: Position
     objects: int
@@ -223,7 +226,7 @@ def check(database: Database, repository: Repository, snapshot: Snapshot) -> Rep
         doubled=len(faults["doubled"]),
         waiting=len(waiting),
         unindexed=len(excused),
-        samples={fault: tuple(sorted(ids)[:_SAMPLES]) for fault, ids in faults.items() if ids},
+        samples={fault: tuple(ids[:_SAMPLES]) for fault, ids in faults.items() if ids},
     )
 
 

@@ -4,7 +4,6 @@ What the caller may not browse answers exactly like what is not there. Source: r
 """
 
 import itertools
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +14,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from muniment.db import BigId, Instant, repository_tables
-from muniment.repository import acl_entries, acls, changes, metadata, properties, text, usage
+from muniment.repository import acl_entries, acls, changes, metadata, object_ids, properties, text, usage
 from muniment.repository.changes import Kind, Position
 from muniment.repository.content import ContentStore, StoredContent
 from muniment.repository.cursors import Stretch
@@ -64,9 +63,7 @@ _HIDING = sa.select(objects, _HIGHEST).where(_BY_ID, _BROWSED)
 _SHOWING = sa.select(objects, sa.literal_column(str(int(Permission.DELETE)))).where(_BY_ID)
 _LOOK_UPS = [(one, one.with_for_update()) for one in (_HIDING, _SHOWING)]
 
-_ID = re.compile(r"[0-9a-f]{16}")
 _NEXT_SEQS = sa.text("SELECT nextval(pg_get_serial_sequence('objects', 'seq')) FROM generate_series(1, :count)")
-_KINDS = {"document": ("09",), "folder": ("0b", "0c"), "cabinet": ("0c",), "object": ("08", "09", "0b", "0c")}
 
 
 class StoredObject(msgspec.Struct, frozen=True):
@@ -109,7 +106,7 @@ def keep_new(
     now: Instant,
     quota: StorageQuota | None = None,
 ) -> list[StoredObject]:
-    """Keep new objects, each under the next identifier and with the note of its change.
+    """Keep new objects, each under the next counter, the id that stands for it, and with the note of its change.
 
     ``drafts`` are without ``seq`` and ``id``; ``found`` is what the content of each says, None where that is to be
     read; ``quota`` is what an owner may have of them, None where that does not count. Raises VersionConflict when what
@@ -117,7 +114,7 @@ def keep_new(
     """
     seqs = _next_seqs(cx, len(drafts))
     made = [
-        msgspec.structs.replace(draft, seq=seq, id=f"{_kind(catalogue, draft.type)}{repository.id:06x}{seq:08x}")
+        msgspec.structs.replace(draft, seq=seq, id=object_ids.make(cx, catalogue, draft.type, seq))
         for draft, seq in zip(drafts, seqs, strict=True)
     ]
     with _references():
@@ -142,7 +139,7 @@ def read(
 ) -> tuple[StoredObject, Permission]:
     """Read an object of this kind, and how much the caller may do with it: one statement. Raises UnknownObject."""
     sought = object_id.lower()
-    if _ID.fullmatch(sought) and sought.startswith(_KINDS[kind]):
+    if object_ids.may_be_of(sought, kind):
         about = {"id": sought, "repository": repository.id, **acl_entries.speaking_of(principals)}
         row = cx.execute(_LOOK_UPS[principals.administrator][lock], about).first()
         if row is not None:
@@ -249,7 +246,7 @@ def replace_content(
 
 def check_may_hold_content(object_id: str) -> None:
     """Raise WrongValue for a folder or cabinet."""
-    if object_id[:2] in _KINDS["folder"]:
+    if object_ids.holds_objects(object_id):
         raise WrongValue("A folder holds objects, not content.")
 
 
@@ -343,6 +340,7 @@ def give(
     """Make these objects another owner's, each with the note of its change; says how many were not theirs already."""
     cx.execute(sa.select(objects.c.seq).where(objects.c.id.in_(ids)).order_by(objects.c.seq).with_for_update())
     some = [one for one in rows(cx, repository_id, ids).values() if one.owner_key != owner_key]
+    some.sort(key=lambda one: one.seq)
     columns = {"owner": owner, "owner_key": owner_key, "modified": now, "modifier": by.id}
     moved = [one.id for one in some]
     cx.execute(objects.update().where(objects.c.id.in_(moved)).values(version=objects.c.version + 1, **columns))
@@ -435,14 +433,7 @@ def amounts(some: Sequence[StoredObject]) -> dict[str, Amount]:
 
 
 def _file(stored: StoredObject, content: StoredContent, found: text.Found | None = None) -> text.File:
-    return text.File(stored.id, stored.owner_key, content.key, stored.media_type, stored.name, found)
-
-
-def _kind(catalogue: Catalogue, type_name: str) -> str:
-    for ancestor in ("cabinet", "folder", "document"):
-        if catalogue.is_a(type_name, ancestor):
-            return _KINDS[ancestor][0]
-    return "08"
+    return text.File(stored.id, stored.seq, stored.owner_key, content.key, stored.media_type, stored.name, found)
 
 
 def _written(

@@ -82,21 +82,22 @@ def remove_objects(cx: Connection, repository: Repository, limit: int) -> list[s
 
 
 def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
-    """Delete an ACL that no object carries. Raises NotPermitted, and InUse, which says how many objects carry it.
+    """Delete an ACL that no object carries. Raises NotPermitted, and InUse.
 
-    Which ones only an administrator is told: its owner may see none of them.
+    The refusal tells an administrator how many objects carry the ACL, and which; its owner may see none of them.
     """
     try:
         with cx.begin_nested():
             acls.remove(cx, acl, principals)
     except InUse as refusal:
-        count, first = objects.carrying(cx, acl.id, _NAMED if principals.administrator else 0)
+        if not principals.administrator:
+            raise
+        count, first = objects.carrying(cx, acl.id, _NAMED)
         if not count:  # they went meanwhile
             raise
         names = [f"{one.id} {one.name[:60]!r}" for one in first]
-        more = [f"{count - len(first)} more"] if names and count > len(first) else []
-        which = f": {', '.join(names + more)}" if names else ""
-        raise InUse(f"The ACL {acl.name!r} is still on {_objects(count)}{which}.") from refusal
+        more = [f"{count - len(first)} more"] if count > len(first) else []
+        raise InUse(f"The ACL {acl.name!r} is still on {_objects(count)}: {', '.join(names + more)}.") from refusal
 
 
 def _objects(count: int) -> str:

@@ -2,7 +2,8 @@
 
 A row is made in the transaction that keeps a content, so nothing accepted is forgotten; it waits until an extractor
 leases it, and then holds the text or the reason why there is none. Finishing notes a change of kind `text`. Owners take
-turns (``turns``); of one owner's files the one that has been due longest is next.
+turns (``turns``); of one owner's files the one that has been due longest is next, of several due at one time the one
+whose object was made first.
 """
 
 import uuid
@@ -35,7 +36,8 @@ texts = sa.Table(
     sa.Column("lease", sa.String(36), nullable=True),
     sa.Column("due", sa.BigInteger, nullable=False),
     sa.Column("text", sa.Text, nullable=False),
-    sa.Index("ix_texts_queue", "state", "owner_key", "due", "object_id"),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    sa.Index("ix_texts_queue", "state", "owner_key", "due", "seq"),
     sa.Index("ix_texts_states", "repository_id", "state"),
 )
 
@@ -70,9 +72,13 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class File(msgspec.Struct, frozen=True):
-    """The content of an object: whose it is, where it is, what it is said to be, and its text where that is known."""
+    """The content of an object: whose it is, where it is, what it is said to be, and its text where that is known.
+
+    ``seq`` is the object's counter: of files that are due at one time the lowest is next.
+    """
 
     object_id: str
+    seq: int
     owner_key: str
     content_key: str
     media_type: str
@@ -103,6 +109,7 @@ def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: 
     rows = [
         {
             "object_id": file.object_id,
+            "seq": file.seq,
             "repository_id": repository_id,
             "owner_key": file.owner_key,
             "content_key": file.content_key,
@@ -176,11 +183,14 @@ def counts(cx: Connection, repository_id: int) -> dict[State, int]:
 
 
 def reasons(cx: Connection, repository_id: int, limit: int) -> list[tuple[str, str, IndexStatus]]:
-    """List files without text that should have some, as object id, file name, status: what an operator asks after."""
+    """List files without text that should have some, as object id, file name, status: what an operator asks after.
+
+    They are in the order of their states, then in that in which their objects were made.
+    """
     wanted = (
         sa.select(texts.c.object_id, texts.c.file_name, texts.c.state, texts.c.reason, texts.c.attempts)
         .where(texts.c.repository_id == repository_id, texts.c.state.in_(("failed", "unsupported")))
-        .order_by(texts.c.state, texts.c.object_id)
+        .order_by(texts.c.state, texts.c.seq)
         .limit(limit)
     )
     return [(row.object_id, row.file_name, IndexStatus(*row[2:])) for row in cx.execute(wanted)]
@@ -301,7 +311,7 @@ _FIRST = (
         texts.c.due,
     )
     .where(texts.c.state == "waiting", texts.c.owner_key == sa.bindparam("owner"))
-    .order_by(texts.c.due, texts.c.object_id)
+    .order_by(texts.c.due, texts.c.seq)
     .limit(1)
 )
 """The file of an owner that is due first, be it under way, or only due later."""
@@ -309,7 +319,7 @@ _FIRST = (
 _FIRST_DUE = (
     sa.select(texts.c.due)
     .where(texts.c.state == "waiting", texts.c.owner_key == turns.OWNER_KEY)
-    .order_by(texts.c.due, texts.c.object_id)
+    .order_by(texts.c.due, texts.c.seq)
     .limit(1)
     .scalar_subquery()
 )

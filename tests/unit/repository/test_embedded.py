@@ -40,11 +40,15 @@ SMALL_COMMITS = int(os.environ.get("SMALL_COMMITS", "1000"))
 
 
 def key(at: int) -> str:
-    return f"{0x0900000100000000 + at:016x}"
+    """Spell an id; the greater the counter the less it is, so that nothing goes by ids unnoticed."""
+    return f"{0x09FFFFFF00000000 - at:016x}"
 
 
-def kept(at: int, text: str = "", acl: int = 1, owner: str = "marta@staff", **values: Value) -> Document:
-    return Document(key(at), "document", acl, owner, {name: (value,) for name, value in values.items()}, text)
+def kept(
+    at: int, text: str = "", acl: int = 1, owner: str = "marta@staff", modified: int = 5, **values: Value
+) -> Document:
+    several: dict[str, tuple[Value, ...]] = {name: (value,) for name, value in values.items()}
+    return Document(key(at), at, modified, "document", acl, owner, several, text)
 
 
 class World:
@@ -105,7 +109,7 @@ def test_terms_are_told_apart_however_many_are_asked_for(world: World) -> None:
     words = [f"word{at}x" for at in range(70)]
     world.hold(kept(1, " ".join(words[::3]), title=" ".join(words[1::3])), kept(2, words[69]))
     asked = Fulltext(Either(tuple(Term(word) for word in words)))
-    first, second = sorted(world.ask(asked).hits, key=lambda hit: hit.object_id)
+    first, second = sorted(world.ask(asked).hits, key=lambda hit: hit.object_id, reverse=True)
     assert first.terms == tuple(word for at, word in enumerate(words) if at % 3 != 2)
     assert second.terms == (words[69],)
     (browsed,) = world.ask(asked, Visible(browse_acls=frozenset({1}))).hits
@@ -158,8 +162,8 @@ def test_phrases_are_exact_and_words_are_stemmed(world: World) -> None:
     world.hold(kept(1, "big red pumps"), kept(2, "red big pump"), kept(3, title="big", subject="red"))
     assert world.found(Fulltext(Phrase("big red"))) == [key(1)]
     assert world.found(Fulltext(Phrase("pumps"))) == [key(1)]
-    assert sorted(world.found(says("pumping"))) == [key(1), key(2)]
-    assert sorted(world.found(Fulltext(Both((Term("big"), Without(Phrase("pumps"))))))) == [key(2), key(3)]
+    assert sorted(world.found(says("pumping"))) == sorted([key(1), key(2)])
+    assert sorted(world.found(Fulltext(Both((Term("big"), Without(Phrase("pumps"))))))) == sorted([key(2), key(3)])
 
 
 def test_a_joined_word_with_a_star_keeps_its_joining(world: World) -> None:
@@ -194,9 +198,7 @@ def test_a_short_prefix_finds_every_word_however_many(world: World) -> None:
 
 
 @pytest.mark.parametrize("beside", [1, 2, 50])
-def test_ties_are_ordered_by_identifier_and_pages_join(
-    world: World, monkeypatch: pytest.MonkeyPatch, beside: int
-) -> None:
+def test_ties_are_ordered_by_counter_and_pages_join(world: World, monkeypatch: pytest.MonkeyPatch, beside: int) -> None:
     monkeypatch.setattr("muniment.repository.fulltext.answers._BESIDE", beside)
     for at in reversed(range(30)):
         world.hold(kept(at, "pump"))
@@ -272,7 +274,7 @@ def test_a_snapshot_stays_what_it_was(world: World) -> None:
 
 def test_documents_come_back_as_they_were_given(world: World) -> None:
     values: dict[str, tuple[Value, ...]] = {"a": ("x", ""), "b": (1, -(2**63)), "c": (2.0, 0.1), "d": (True,)}
-    given = Document(key(1), "report", 7, "eve@guests", values, "text\nÉ " * 1000)
+    given = Document(key(1), 1, 2, "report", 7, "eve@guests", values, "text\nÉ " * 1000)
     world.hold(given)
     (back,) = world.reader.snapshot().documents()
     assert back == given

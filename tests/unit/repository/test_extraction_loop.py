@@ -56,7 +56,7 @@ def keep(database: Database, store: Folder, repository_id: int, files: dict[str,
         (store.folder / name).write_bytes(content)
         ids.append(f"09000001{number:08x}")
         with database.begin() as cx:
-            text.enqueue(cx, repository_id, text.File(ids[-1], "marta@staff", name, "", name), now + number)
+            text.enqueue(cx, repository_id, text.File(ids[-1], number, "marta@staff", name, "", name), now + number)
     return ids
 
 
@@ -144,7 +144,7 @@ def test_content_replaced_while_it_is_read_keeps_nothing_of_the_old(
     time.sleep(1.5)
     (store.folder / "words").write_bytes(b"words")
     with repository_db.begin() as cx:
-        text.enqueue(cx, repository_id, text.File(ids[0], "marta@staff", "words", "", "words"), now)
+        text.enqueue(cx, repository_id, text.File(ids[0], 0, "marta@staff", "words", "", "words"), now)
     reading.join()
     assert time.monotonic() - started < 100, "it waits until the file has to be read"
     with repository_db.read() as cx:

@@ -1,12 +1,13 @@
 """Make, read, change, delete an object; each note of a change in the same transaction."""
 
+import itertools
 import threading
 from functools import partial
 
 import msgspec
 import pytest
 
-from muniment.repository import changes, creation, object_types, objects, repositories, text
+from muniment.repository import changes, creation, keys, object_ids, object_types, objects, repositories, text
 from muniment.repository.changes import START
 from muniment.repository.cursors import Stretch
 from muniment.repository.objects import StoredObject
@@ -34,15 +35,29 @@ def noted(shelf: Shelf) -> list[tuple[str, str]]:
     return [(change.object_id, change.kind) for change in log]
 
 
-def test_an_id_says_kind_repository_and_number(shelf: Shelf) -> None:
+def test_an_id_says_the_kind_and_stands_for_the_number(shelf: Shelf) -> None:
     cabinet = shelf.create({"object_name": "c"}, type_name="cabinet")
     folder = shelf.create({"object_name": "f"}, type_name="folder", folder_id=cabinet.id)
     document = shelf.create({"object_name": "d"}, folder_id=folder.id)
     other = shelf.create({"object_name": "o"}, type_name="sysobject")
-    ids = [stored.id for stored in (cabinet, folder, document, other)]
-    assert [object_id[:2] for object_id in ids] == ["0c", "0b", "09", "08"]
-    assert all(object_id[2:8] == f"{shelf.repository.id:06x}" for object_id in ids)
-    assert [object_id[8:] for object_id in ids] == [f"{n:08x}" for n in range(1, 5)]
+    made = (cabinet, folder, document, other)
+    assert [stored.seq for stored in made] == [1, 2, 3, 4]
+    with shelf.database.read() as cx:
+        digits = [keys.scramble(cx, keys.OBJECTS, stored.seq) for stored in made]
+    assert [stored.id for stored in made] == [a + b for a, b in zip(("0c", "0b", "09", "08"), digits, strict=True)]
+    assert [object_ids.kind_of(stored.id) for stored in made] == ["cabinet", "folder", "document", "object"]
+
+
+def test_ids_of_objects_made_one_after_another_tell_neither_order_nor_distance(shelf: Shelf) -> None:
+    made = [shelf.create({"object_name": f"o {n}"}) for n in range(64)]
+    assert [stored.seq for stored in made] == list(range(1, 65))
+    numbers = [int(stored.id.removeprefix("09"), 16) for stored in made]
+    rising = sum(one < other for one, other in itertools.pairwise(numbers))
+    assert 8 < rising < 55, "as often up as down"
+    assert len({other - one for one, other in itertools.pairwise(numbers)}) == 63
+    changed = sum((one ^ other).bit_count() for one, other in itertools.pairwise(numbers)) / 63
+    assert 24 < changed < 32, "half of 56 bits"
+    assert min(numbers) >= keys.FORMER
 
 
 def test_a_number_is_never_given_twice(shelf: Shelf) -> None:
@@ -377,7 +392,7 @@ def test_every_object_is_read_once_in_order(shelf: Shelf) -> None:
         while batch := objects.every(cx, shelf.repository.id, after, 2):
             found += [stored.id for stored in batch]
             after = batch[-1].seq
-        assert list(objects.rows(cx, shelf.repository.id, [*made, "0900000000000000"])) == made
+        assert objects.rows(cx, shelf.repository.id, [*made, "0900000000000000"]).keys() == set(made)
     assert found == made
 
 
@@ -406,7 +421,7 @@ def test_many_are_made_as_one_is(shelf: Shelf) -> None:
     before = len(noted(shelf)) - len(made)
     with shelf.database.read() as cx:
         kept = objects.rows(cx, shelf.repository.id, [each.id for each in made])
-        assert [msgspec.structs.replace(each, position=None) for each in made] == list(kept.values())
+        assert {each.id: msgspec.structs.replace(each, position=None) for each in made} == kept
         assert text.text_of(cx, list(kept)) == {made[1].id: "one"}
         states = [text.status(cx, each.id) for each in made]
         lines = changes.after(cx, shelf.repository.id, START, 100)[before:]

@@ -114,7 +114,7 @@ def links(feed: lxml.etree._Element) -> dict[str | None, str]:
 
 
 def filled(site: Site, count: int = 5) -> list[str]:
-    """Keep some public documents and index them."""
+    """Keep some public documents and index them; they are alike but for their names, so hits come as they were made."""
     made = [site.shelf.add(f"pump {number}", "the main valve", acl="public") for number in range(count)]
     site.shelf.catch_up()
     return made
@@ -126,7 +126,7 @@ def test_keywords_and_documents_find_the_same(site: Site) -> None:
         site.feed(f"{HERE}?q=valve&include-total=true"),
         site.posted(fulltext("valve"), f"{HERE}?include-total=true"),
     ):
-        assert sorted(filter(None, ids(feed))) == made
+        assert ids(feed) == made
         assert feed.findtext("dm:total", None, NAMES) == "5"
         assert feed.findtext("dm:page", None, NAMES) == "1"
         assert feed.findtext("dm:items-per-page", None, NAMES) == "100"
@@ -143,7 +143,7 @@ def test_without_keywords_everything_visible_is_found_and_the_total_only_when_as
     made = filled(site)
     for path in (HERE, f"{HERE}?q=", f"{HERE}?q=%20%20", f"{HERE}?include-total=false&sort="):
         feed = site.feed(path)
-        assert sorted(filter(None, ids(feed))) == made
+        assert ids(feed) == made
         assert feed.find("dm:total", NAMES) is None
     assert ids(site.feed(f"{HERE}?q=%22%21%22")) == []
     assert ids(site.feed(f"{HERE}?object-type=folder")) == []
@@ -160,7 +160,7 @@ def test_a_feed_is_paged_by_its_own_links(site: Site) -> None:
         feed = site.feed(links(feed)["next"])
         found += ids(feed)
         pages += 1
-    assert (sorted(filter(None, found)), pages) == (made, 3)
+    assert (found, pages) == (made, 3)
     assert set(links(feed)) == {"self", "previous", "first", "last"}
     assert ids(site.feed(last)) == ids(feed)
     assert ids(site.feed(links(feed)["previous"])) == found[2:4]
@@ -178,7 +178,7 @@ def test_next_of_a_document_is_followed_by_its_caller_alone_and_for_a_while(site
     feed = site.posted(fulltext("valve"), f"{HERE}?items-per-page=3&include-total=true")
     following = links(feed)["next"]
     rest = site.feed(following)
-    assert sorted(filter(None, ids(feed) + ids(rest))) == made
+    assert ids(feed) + ids(rest) == made
     assert rest.findtext("dm:total", None, NAMES) == "5"
     assert ids(site.feed(links(rest)["previous"])) == ids(feed)
     assert site.client.get(following, headers={"Authorization": "Bearer boris"}).status_code == 404

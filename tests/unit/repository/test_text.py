@@ -21,7 +21,9 @@ def enqueue(
     database: Database, repository_id: int, object_id: str, key: str, now: Instant, owner: str = "marta@staff"
 ) -> None:
     with database.begin() as cx:
-        text.enqueue(cx, repository_id, text.File(object_id, owner, key, "text/plain", "a.txt"), now)
+        text.enqueue(
+            cx, repository_id, text.File(object_id, int(object_id, 16), owner, key, "text/plain", "a.txt"), now
+        )
 
 
 def take(database: Database, now: Instant) -> text.Job:
@@ -87,6 +89,21 @@ def test_replacing_the_content_drops_the_old_text_at_once(
     with repository_db.read() as cx:
         assert text.text_of(cx, [ONE]) == {}
     assert take(repository_db, now).content_key == "key-2"
+
+
+def test_files_that_are_due_at_one_time_go_by_the_counter_not_by_the_id(
+    repository_db: Database, repository_id: int, now: Instant
+) -> None:
+    order = {"09ffffffffffff01": 1, ONE: 3, "09cccccccccccc02": 2, TWO: 4}
+    files = [text.File(object_id, seq, "marta@staff", object_id, "", "a.txt") for object_id, seq in order.items()]
+    with repository_db.begin() as cx:
+        text.enqueue_new(cx, repository_id, files, now)
+    jobs = [take(repository_db, now) for _ in files]
+    assert [order[job.object_id] for job in jobs] == [1, 2, 3, 4]
+    with repository_db.begin() as cx:
+        for job in reversed(jobs):
+            text.fail(cx, job, "No.", now, "failed")
+        assert [order[object_id] for object_id, _, _ in text.reasons(cx, repository_id, 10)] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("replaced_with", ["key-2", "key-1"])

@@ -35,7 +35,7 @@ class Queue:
         """Let new files of an owner wait."""
         self.now += 1
         ids = [f"09{repository:06x}{len(self.owner_of) + number:08x}" for number in range(count)]
-        files = [text.File(object_id, owner, f"key-{object_id}", "", "a.pdf") for object_id in ids]
+        files = [text.File(object_id, int(object_id, 16), owner, f"key-{object_id}", "", "a.pdf") for object_id in ids]
         with self.database.begin() as cx:
             text.enqueue_new(cx, self.repository_ids[repository], files, self.now)
         self.owner_of.update(dict.fromkeys(ids, owner))

@@ -18,6 +18,7 @@ from muniment.repository.cursors import Part
 from muniment.repository.endpoints import spelling
 from muniment.repository.endpoints.half import RepositoryHalf
 from muniment.repository.endpoints.spelling import Written
+from muniment.repository.object_ids import kind_of
 from muniment.repository.object_types import Catalogue, ObjectType
 from muniment.repository.objects import StoredObject, values
 from muniment.repository.options import RepositoryNames, RepositoryOptions
@@ -26,9 +27,6 @@ from muniment.repository.properties import PropertyDefinition, Value
 from muniment.repository.refusals import NotOfferedYet, VersionConflict
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
-
-KINDS: Mapping[str, str] = {"09": "document", "0b": "folder", "0c": "cabinet"}
-"""What an object is called, by the first two digits of its id; elsewhere ``object``."""
 
 _LATER = ("view", "filter", "sort", "inline", "links", "locations", "facet")
 
@@ -57,11 +55,6 @@ class ListPage(msgspec.Struct, frozen=True):
     entries: Sequence[atom.Entry]
     following: str | None
     total: int | None = None
-
-
-def kind_of(object_id: str) -> str:
-    """Say what an object is called: cabinet, folder, document or object."""
-    return KINDS.get(object_id[:2], "object")
 
 
 def object_answer(

@@ -1,13 +1,15 @@
 """One snapshot of the embedded index, and how it answers: the page, the total, terms, excerpts, facets."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
 import tantivy
-from tantivy import DocAddress, Order, Query
+from tantivy import DocAddress, FieldType, Occur, Order, Query
 
+from muniment.db import Instant
 from muniment.repository.aql.tree import Phrase
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.changes import Position
@@ -18,10 +20,10 @@ from muniment.repository.fulltext.document import Document
 from muniment.repository.fulltext.index import Answer, Facet, Hit, Search, Visible
 
 REACH = 2_000
-"""Hits whose ties are ordered by identifier; deeper pages take ties as the engine keeps them."""
+"""Hits whose ties of score are ordered by counter; deeper pages take ties as the engine keeps them."""
 
 Ranked: TypeAlias = tuple[float, DocAddress]
-"""A hit as the engine names it, with its score."""
+"""A hit as the engine names it, with its score, or with the value that it is ordered by."""
 
 _BESIDE = 200
 """Hits asked for beyond a page, to see whether it ends among equals, and who they all are."""
@@ -34,15 +36,22 @@ _EVERY_BATCH = 500
 
 
 class EmbeddedSnapshot:
-    """The index as of one commit; any thread may ask it."""
+    """The index as of one commit; any thread may ask it. ``dated`` says whether its format knows modifications."""
 
     def __init__(
-        self, index: tantivy.Index, searcher: tantivy.Searcher, schema: tantivy.Schema, analyser: Analyser
+        self,
+        index: tantivy.Index,
+        searcher: tantivy.Searcher,
+        schema: tantivy.Schema,
+        analyser: Analyser,
+        *,
+        dated: bool,
     ) -> None:
         self._index = index
         self._searcher = searcher
         self._schema = schema
         self._analyser = analyser
+        self._dated = dated
         self._position = fields.read_position(searcher, schema)
 
     @property
@@ -51,7 +60,7 @@ class EmbeddedSnapshot:
         return self._position
 
     def search(self, search: Search) -> Answer:
-        """Answer a search: the best first, ties (and hits without a score) by identifier.
+        """Answer a search: the best first, without keywords the one modified last; equals by counter.
 
         A page's order is that of one snapshot; a commit between two pages may move hits. Raises BadQuery for a
         property that cannot be one, IndexUnavailable when the engine fails.
@@ -78,7 +87,17 @@ class EmbeddedSnapshot:
                     source = fields.read_source(document)
                     text = fields.read_text(document)
                     owner = fields.owner_key(source)
-                    yield Document(source.key, source.type, source.acl, owner, source.values, text, source.ids)
+                    yield Document(
+                        source.key,
+                        source.seq,
+                        source.modified,
+                        source.type,
+                        source.acl,
+                        owner,
+                        source.values,
+                        text,
+                        source.ids,
+                    )
             if len(hits) < _EVERY_BATCH:
                 return
             seen += len(hits)
@@ -86,16 +105,11 @@ class EmbeddedSnapshot:
     def _page(self, query: Query, search: Search, scored: bool) -> tuple[list[Ranked], int | None]:
         """Find the page's hits, and with them the total where it is asked for."""
         limit, offset = max(search.limit, 0), search.offset
-        if not scored or limit == 0:
-            found = self._searcher.search(
-                query,
-                max(limit, 1),
-                count=search.total,
-                order_by_field=fields.NUMBER,
-                offset=offset,
-                order=Order.Asc,
-            )
-            return [(0.0, address) for _, address in found.hits][:limit], _count(found)
+        if limit == 0:
+            return [], _count(self._searcher.search(query, 1, count=search.total))
+        if not scored:
+            order = self._newest if self._dated else self._by_number
+            return order(query, offset, limit, total=search.total)
         if offset >= REACH:
             found = self._searcher.search(query, limit, count=search.total, offset=offset)
             return list(found.hits), _count(found)
@@ -111,13 +125,59 @@ class EmbeddedSnapshot:
         return self._ties_ordered(ranked)[offset:end], _count(found)
 
     def _ties_ordered(self, ranked: list[Ranked]) -> list[Ranked]:
-        """Order ties by identifier, save those that reach over REACH: they would differ from page to page."""
+        """Order ties by counter, save those that reach over REACH: they would differ from page to page."""
         last = ranked[REACH][0] if len(ranked) > REACH else None
         whole = len(ranked) if last is None else next(at for at, hit in enumerate(ranked) if hit[0] <= last)
         head = ranked[:whole]
-        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in head])
-        in_order = sorted(zip(head, numbers, strict=True), key=lambda each: (-each[0][0], each[1] or 0))
-        return [hit for hit, _ in in_order] + ranked[whole:]
+        return self._ordered(head) + ranked[whole:]
+
+    def _newest(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
+        """Find a page of what was modified last, in the exact order however deep it is.
+
+        The engine orders by one field. So objects of one instant within the page are ordered here, and those of an
+        instant that reaches over an edge of the page are asked for apart, by counter.
+        """
+        ahead = min(offset, 1)
+        found = self._searcher.search(
+            query,
+            ahead + limit + 1,
+            count=total,
+            order_by_field=fields.MODIFIED,
+            offset=offset - ahead,
+            order=Order.Desc,
+        )
+        ranked = list(found.hits)
+        before, page, after = ranked[:ahead], ranked[ahead : ahead + limit], ranked[ahead + limit :]
+        beyond = {instant for instant, _ in (*before, *after)}
+        in_order: list[Ranked] = []
+        for instant, group in itertools.groupby(self._ordered(page), key=lambda hit: hit[0]):
+            some = list(group)
+            if instant in beyond:
+                passed = offset - self._count_later(query, int(instant)) if offset and not in_order else 0
+                some = self._modified_at(query, int(instant), passed, len(some))
+            in_order += some
+        return [(0.0, address) for _, address in in_order], _count(found)
+
+    def _count_later(self, query: Query, instant: Instant) -> int:
+        later = Query.range_query(self._schema, fields.MODIFIED, FieldType.Integer, instant, include_lower=False)
+        return _count(self._searcher.search(_both(query, later), 1)) or 0
+
+    def _modified_at(self, query: Query, instant: Instant, passed: int, limit: int) -> list[Ranked]:
+        """Find what was modified at one instant, by counter."""
+        then = Query.term_query(self._schema, fields.MODIFIED, instant, "basic")
+        return self._by_number(_both(query, then), passed, limit, total=False)[0]
+
+    def _by_number(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
+        found = self._searcher.search(
+            query, limit, count=total, order_by_field=fields.NUMBER, offset=offset, order=Order.Asc
+        )
+        return [(0.0, address) for _, address in found.hits], _count(found)
+
+    def _ordered(self, hits: list[Ranked]) -> list[Ranked]:
+        """Order hits by their score (or instant), the greatest first, then by counter."""
+        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
+        in_order = sorted(zip(hits, numbers, strict=True), key=lambda each: (-each[0][0], each[1] or 0))
+        return [hit for hit, _ in in_order]
 
     def _hits(
         self,
@@ -207,6 +267,10 @@ def _shown(kind: str, key: str | float) -> str:
     if kind == "b":
         return "true" if float(key) else "false"
     return str(fields.double(int(key))) if kind == "f" else str(int(key))
+
+
+def _both(query: Query, other: Query) -> Query:
+    return Query.boolean_query([(Occur.Must, query), (Occur.Must, other)])
 
 
 def _count(found: tantivy.SearchResult) -> int | None:

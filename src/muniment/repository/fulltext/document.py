@@ -6,6 +6,7 @@ from typing import Protocol
 
 import msgspec
 
+from muniment.db import Instant
 from muniment.repository.aql.tree import Value
 from muniment.repository.fulltext.analysis import normal, whole
 
@@ -16,6 +17,14 @@ class Stored(Protocol):
     @property
     def id(self) -> str:
         """The object's identifier, 16 hexadecimal digits."""
+
+    @property
+    def seq(self) -> int:
+        """The object's counter: which object was made first."""
+
+    @property
+    def modified(self) -> Instant:
+        """When the object was changed last."""
 
     @property
     def type(self) -> str:
@@ -34,11 +43,14 @@ class Document(msgspec.Struct, frozen=True):
     """One object: what it is found by, who may find it, and what it says.
 
     ``owner`` is the key that the owner's objects are stored under. ``values`` holds every searchable property in
-    neutral spelling; a double is a float, a date an instant. ``text`` is in the form that is split into words
+    neutral spelling; a double is a float, a date an instant. ``seq`` is the object's counter and ``modified`` its last
+    change, which hits are ordered by. ``text`` is in the form that is split into words
     (``analysis.normal``). ``ids`` names the values that are ids, not words: keywords do not look at them.
     """
 
     key: str
+    seq: int
+    modified: Instant
     type: str
     acl: int
     owner: str
@@ -60,5 +72,13 @@ def document(
         if several
     }
     return Document(
-        stored.id, stored.type, stored.acl_id, stored.owner_key, kept, normal(text), tuple(sorted(ids & kept.keys()))
+        stored.id,
+        stored.seq,
+        stored.modified,
+        stored.type,
+        stored.acl_id,
+        stored.owner_key,
+        kept,
+        normal(text),
+        tuple(sorted(ids & kept.keys())),
     )

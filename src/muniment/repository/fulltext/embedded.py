@@ -36,6 +36,7 @@ class Embedded:
         self._schema = fields.schema()
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
+        self._format = fields.FORMAT
         self._place: tuple[int, int] | None = None
         self._commit: tuple[int, int] | None = None
         self._snapshot: EmbeddedSnapshot | None = None
@@ -45,7 +46,9 @@ class Embedded:
         with self._lock, failures.refused("the index could not be opened"):
             index = self._current()
             if self._snapshot is None:
-                self._snapshot = EmbeddedSnapshot(index, index.searcher(), self._schema, self._analyser)
+                self._snapshot = EmbeddedSnapshot(
+                    index, index.searcher(), self._schema, self._analyser, dated=self._format >= fields.DATED
+                )
             return self._snapshot
 
     def close(self) -> None:
@@ -70,9 +73,10 @@ class Embedded:
 
     def _readable(self) -> tantivy.Index:
         try:
-            return _opened(self._folder, self._analyser, fields.READABLE)
+            index, self._format = _opened(self._folder, self._analyser, fields.READABLE)
         except OtherFormat as error:
             raise IndexUnavailable(f"{error} The index agent makes a new one.") from error
+        return index
 
 
 class EmbeddedWriter:
@@ -89,7 +93,7 @@ class EmbeddedWriter:
         with failures.refused("the index could not be opened for writing"):
             _prepare(folder, self._schema, language)
             # Not kept: what can be read of it now, merges will have replaced, and it would hold on to those files.
-            index = _opened(folder, self._analyser, {fields.FORMAT})
+            index, _ = _opened(folder, self._analyser, {fields.FORMAT})
             self._writer: tantivy.IndexWriter | None = index.writer(_HEAP, 1)
             self._begin()
             self._position = fields.read_position(index.searcher(), self._schema)
@@ -142,7 +146,7 @@ class EmbeddedWriter:
         return self._writer
 
 
-def _opened(folder: Path, analyser: Analyser, formats: Collection[int]) -> tantivy.Index:
+def _opened(folder: Path, analyser: Analyser, formats: Collection[int]) -> tuple[tantivy.Index, int]:
     try:
         about = msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
     except (FileNotFoundError, msgspec.DecodeError) as error:
@@ -158,7 +162,7 @@ def _opened(folder: Path, analyser: Analyser, formats: Collection[int]) -> tanti
     index.config_reader("manual")
     fields.register(index, analyser)
     index.reload()
-    return index
+    return index, about.format
 
 
 def _prepare(folder: Path, schema: tantivy.Schema, language: str) -> None:

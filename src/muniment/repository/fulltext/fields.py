@@ -11,6 +11,7 @@ import struct
 import msgspec
 import tantivy
 
+from muniment.db import Instant
 from muniment.naming import fold_name
 from muniment.repository.aql.tree import Value
 from muniment.repository.aql.values import fold, keyword_values
@@ -18,13 +19,21 @@ from muniment.repository.changes import START, Position
 from muniment.repository.fulltext.analysis import Analyser, normal
 from muniment.repository.fulltext.document import Document
 
-FORMAT = 2
+FORMAT = 3
 """Raised with every change of the fields or of what fills them; an index of another format is rebuilt by the agent."""
 
-READABLE = frozenset({1, FORMAT})
-"""Formats that searches go on in until the rebuild is done: 1 has the same fields, and words of ids in the metadata."""
+READABLE = frozenset({1, 2, FORMAT})
+"""Formats that searches go on in until the rebuild is done.
 
-KEY, NUMBER, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "number", "source", "type", "acl", "owner", "properties"
+1 and 2 know no time of a modification, and their numbers are the ids: hits without a score come in the order of ids.
+1 has words of ids in the metadata.
+"""
+
+DATED = 3
+"""The first format that knows when each object was modified."""
+
+KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "owner", "properties"
+NUMBER, MODIFIED = "number", "modified"
 METADATA, METADATA_EXACT, CONTENT, CONTENT_EXACT = "metadata", "metadata_exact", "content", "content_exact"
 
 POSITION = "\0position"
@@ -35,7 +44,7 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What of a document is stored beside its text, to be read back."""
+    """What of a document is stored beside its text, to be read back; formats before DATED have no seq and modified."""
 
     key: str
     type: str
@@ -43,6 +52,8 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     owner: str
     values: dict[str, tuple[Value, ...]]
     ids: tuple[str, ...] = ()
+    seq: int = 0
+    modified: Instant = 0
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -70,6 +81,7 @@ def schema() -> tantivy.Schema:
     builder.add_text_field(METADATA_EXACT, tokenizer_name="words")
     builder.add_text_field(CONTENT, stored=True, tokenizer_name="stems")
     builder.add_text_field(CONTENT_EXACT, tokenizer_name="words")
+    builder.add_integer_field(MODIFIED, indexed=True, fast=True)  # the last: those before it are the older formats'
     return builder.build()
 
 
@@ -82,11 +94,21 @@ def register(index: tantivy.Index, analyser: Analyser) -> None:
 def filled(document: Document, of: tantivy.Schema) -> tantivy.Document:
     """Write a document into the fields."""
     metadata = [normal(value) for _, value in keyword_values(document.values, document.ids)]
-    source = Source(document.key, document.type, document.acl, document.owner, document.values, document.ids)
+    source = Source(
+        document.key,
+        document.type,
+        document.acl,
+        document.owner,
+        document.values,
+        document.ids,
+        document.seq,
+        document.modified,
+    )
     return tantivy.Document.from_dict(
         {
             KEY: document.key,
-            NUMBER: number(document.key),
+            NUMBER: document.seq,
+            MODIFIED: document.modified,
             SOURCE: _encoder.encode(source),
             TYPE: document.type,
             ACL: str(document.acl),
@@ -138,11 +160,6 @@ def read_text(stored: tantivy.Document) -> str:
     """Read back the text."""
     text = stored.get_first(CONTENT)
     return text if isinstance(text, str) else ""
-
-
-def number(key: str) -> int:
-    """Turn an object's identifier (hexadecimal) into a number of the same order."""
-    return int(key, 16)
 
 
 def sortable(value: float) -> int:
