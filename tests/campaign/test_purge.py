@@ -20,6 +20,8 @@ DEAD = 1_000_000
 PACED = 400
 """Bites at the server's own pace; the rest goes in larger ones, for the time it takes."""
 LARGER = 5000
+BITE = 2 * app._PURGE_ROWS
+"""What one transaction of the server removes: so many tokens of a grant that is over, and as many that expired."""
 _FILL = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :dead)",
     "postgresql": "WITH n(i) AS (SELECT generate_series(1, :dead))",
@@ -198,12 +200,12 @@ def test_a_grant_of_a_million_tokens_is_purged_and_health_answers_as_ever(
         during = health(server, 20)
         removed, took = before - tokens_of(database), time.perf_counter() - began
         assert removed >= 50 * app._PURGE_ROWS
-        assert len(during) > removed / app._PURGE_ROWS, "health is answered between the bites"
+        assert len(during) > removed / BITE, "health is answered between the bites"
     before = tokens_of(database)
     assert app._purge_some(database, tokens.SWEEP_START, app.now())[0] == app._PURGE_ROWS
-    assert before - tokens_of(database) == app._PURGE_ROWS
+    assert app._PURGE_ROWS <= before - tokens_of(database) <= BITE
     print(
-        f"{database.dialect}: {removed} rows of one grant in {took:.0f} s, {app._PURGE_ROWS} at a time; /health/live "
+        f"{database.dialect}: {removed} rows of one grant in {took:.0f} s, {BITE} at a time at most; /health/live "
         f"{len(idle)} and {len(during)} times: "
         f"p50 {statistics.median(idle):.2f} -> {statistics.median(during):.2f} ms, "
         f"p99 {p99(idle):.2f} -> {p99(during):.2f} ms: {p99(during) / p99(idle):.2f}x (bound 1.5x), "
