@@ -78,6 +78,8 @@ def latencies(office: Office, now: Instant, stop: threading.Event, count: int = 
     """Verify and issue tokens until told to stop, and say how long each took, in milliseconds."""
     issued, took = office.issue(now), list[float]()
     while not stop.is_set() and len(took) < count:
+        if len(took) % 5000 == 4999:  # a grant has so many live tokens at most
+            issued = office.issue(now)
         began = time.perf_counter()
         office.info(issued.access_token, now)
         office.refresh(issued, now)
@@ -126,7 +128,7 @@ def test_a_million_dead_tokens_go_in_small_bites_while_work_goes_on(fresh: Fresh
         left -= gone
     with database.begin() as cx:
         assert grants.forget(cx, tokens.SWEEP_START, now, LARGER) == (0, tokens.SWEEP_START)
-    assert rows(database) <= empty + len(idle) + len(during) + 10
+    assert rows(database) <= empty + len(idle) + len(during) + len(during) // 1000 + 10
     office.info(living.access_token, now)
     assert len(during) > PACED / 10, "work went on between the bites"
     print(
