@@ -20,6 +20,8 @@ DEAD = 1_000_000
 PACED = 400
 """Bites at the server's own pace; the rest goes in larger ones, for the time it takes."""
 LARGER = 5000
+BITE = 2 * app._PURGE_ROWS
+"""What one transaction of the server removes: so many tokens of a grant that is over, and as many that expired."""
 _FILL = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :dead)",
     "postgresql": "WITH n(i) AS (SELECT generate_series(1, :dead))",
@@ -76,6 +78,8 @@ def latencies(office: Office, now: Instant, stop: threading.Event, count: int = 
     """Verify and issue tokens until told to stop, and say how long each took, in milliseconds."""
     issued, took = office.issue(now), list[float]()
     while not stop.is_set() and len(took) < count:
+        if len(took) % 5000 == 4999:  # a grant has so many live tokens at most
+            issued = office.issue(now)
         began = time.perf_counter()
         office.info(issued.access_token, now)
         office.refresh(issued, now)
@@ -124,7 +128,7 @@ def test_a_million_dead_tokens_go_in_small_bites_while_work_goes_on(fresh: Fresh
         left -= gone
     with database.begin() as cx:
         assert grants.forget(cx, tokens.SWEEP_START, now, LARGER) == (0, tokens.SWEEP_START)
-    assert rows(database) <= empty + len(idle) + len(during) + 10
+    assert rows(database) <= empty + len(idle) + len(during) + len(during) // 1000 + 10
     office.info(living.access_token, now)
     assert len(during) > PACED / 10, "work went on between the bites"
     print(
@@ -198,12 +202,12 @@ def test_a_grant_of_a_million_tokens_is_purged_and_health_answers_as_ever(
         during = health(server, 20)
         removed, took = before - tokens_of(database), time.perf_counter() - began
         assert removed >= 50 * app._PURGE_ROWS
-        assert len(during) > removed / app._PURGE_ROWS, "health is answered between the bites"
+        assert len(during) > removed / BITE, "health is answered between the bites"
     before = tokens_of(database)
     assert app._purge_some(database, tokens.SWEEP_START, app.now())[0] == app._PURGE_ROWS
-    assert before - tokens_of(database) == app._PURGE_ROWS
+    assert app._PURGE_ROWS <= before - tokens_of(database) <= BITE
     print(
-        f"{database.dialect}: {removed} rows of one grant in {took:.0f} s, {app._PURGE_ROWS} at a time; /health/live "
+        f"{database.dialect}: {removed} rows of one grant in {took:.0f} s, {BITE} at a time at most; /health/live "
         f"{len(idle)} and {len(during)} times: "
         f"p50 {statistics.median(idle):.2f} -> {statistics.median(during):.2f} ms, "
         f"p99 {p99(idle):.2f} -> {p99(during):.2f} ms: {p99(during) / p99(idle):.2f}x (bound 1.5x), "
