@@ -17,10 +17,11 @@ from bench.ours import Data, Site
 from bench.page import Line
 from bench.passages import passages, queries
 from bench.run import Run
-from muniment import db
-from muniment.cli import initial
-from muniment.directory import entries, resources, tokens
-from muniment.repository import objects
+from muniment import clock, db, initialise
+from muniment.directory import resources
+from muniment.directory.entries import editing, entries
+from muniment.directory.oauth import tokens
+from muniment.repository.objects import objects
 
 _MANY = 5_000
 _CHARACTERS = 300
@@ -136,7 +137,7 @@ def _add_users(data: Data, count: int) -> None:
     with opened.database("directory") as database:
         with database.begin() as cx:
             partition = entries.find_partition(cx, opened.settings.directory.names, ours.PARTITION)
-            made = entries.add_user(cx, partition, "pattern", opened.now)
+            made = editing.add_user(cx, partition, "pattern", opened.now)
             pattern = dict(cx.execute(sa.select(table).where(table.c.id == made.id)).mappings().one())
         _copies(
             database,
@@ -163,11 +164,11 @@ def _add_expired(data: Data, count: int) -> None:
             names = opened.settings.directory.names
             person = entries.find_user(cx, names, f"{ours.PERSON}@{ours.PARTITION}")
             client = entries.find_client(cx, ours.CLIENT)
-            guard = resources.named(cx, names, initial.resource_name(initial.REPOSITORY))
+            guard = resources.find(cx, names, initialise.resource_name(initialise.REPOSITORY))
             now = opened.now
             # The access token is long dead, its grant is not: that is what the directory keeps longest.
-            grant, _ = tokens.open_grant(cx, person.id, client.id, guard.id, now, now + 12 * 3600 * db.SECOND)
-            tokens.add_access_token(cx, grant, now, now - 24 * 3600 * db.SECOND)
+            grant, _ = tokens.open_grant(cx, person.id, client.id, guard.id, now, now + 12 * 3600 * clock.SECOND)
+            tokens.add_access_token(cx, grant, now, now - 24 * 3600 * clock.SECOND)
             grant_row = dict(cx.execute(sa.select(held).where(held.c.id == grant.id)).mappings().one())
             token_row = dict(cx.execute(sa.select(issued).where(issued.c.grant_id == grant.id)).mappings().one())
         _copies(

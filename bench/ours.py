@@ -16,14 +16,18 @@ from sqlalchemy.engine import Connection
 
 from bench.load import Request, bearer
 from bench.processes import Program, free_port, started
-from muniment import app
-from muniment.cli import initial
-from muniment.cli.opened import Opened
-from muniment.directory import entries, memberships, resources
-from muniment.repository import acls, agent, creation, object_ids, object_types, objects, repositories, text
+from muniment import app, clock, initialise
+from muniment.data_folder import DataFolder
+from muniment.directory import memberships, resources
+from muniment.directory.entries import editing
+from muniment.repository import repositories
 from muniment.repository.content import ContentStore
-from muniment.repository.object_types import Catalogue
-from muniment.repository.principals import Permission, Principals
+from muniment.repository.extraction import queue
+from muniment.repository.index_agent import agent
+from muniment.repository.objects import creation, object_ids, object_types, objects
+from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.repositories import Repository
 
 PARTITION, CLIENT, PERSON = "people", "bench-client", "ana"
@@ -46,31 +50,31 @@ class Data:
     secret: str
     resource_id: str
 
-    def opened(self) -> Opened:
+    def opened(self) -> DataFolder:
         """Open it as a command does."""
-        return Opened(self.folder, None, ())
+        return DataFolder(self.folder, None, ())
 
 
 def prepare(folder: Path) -> Data:
     """Make a data folder: ana in six of eight groups one inside another, a client, forty ACLs."""
-    opened = Opened(folder, None, ())
+    data_folder = DataFolder(folder, None, ())
     secret = secrets.token_urlsafe(12)
-    begun = initial.begin(opened, secret)
-    names = opened.settings.directory.names
-    now = opened.now
-    hashed = initial.hashed(opened, secret)
-    with opened.database("directory") as database, database.begin() as cx:
-        people = entries.add_partition(cx, names, PARTITION, now, description="Everybody who works here.")
-        person = entries.add_user(cx, people, PERSON, now, password_hash=hashed, description="Keeps the registers.")
+    begun = initialise.run(data_folder, secret)
+    names = data_folder.settings.directory.names
+    now = data_folder.now
+    hashed = initialise.hash_password(data_folder, secret)
+    with data_folder.database("directory") as database, database.begin() as cx:
+        people = editing.add_partition(cx, names, PARTITION, now, description="Everybody who works here.")
+        person = editing.add_user(cx, people, PERSON, now, password_hash=hashed, description="Keeps the registers.")
         for number in range(GROUPS):
-            group = entries.add_group(cx, people, f"group-{number}", now)
+            group = editing.add_group(cx, people, f"group-{number}", now)
             if number < SEEN:
                 memberships.add_member(cx, group, person)
-        entries.add_client(cx, CLIENT, now, description="The client under measure.")
+        editing.add_client(cx, CLIENT, now, description="The client under measure.")
         guard = resources.by_id(cx, begun.resource_id)
         resources.add_to_role(cx, guard, people)
-    with opened.database("repository") as database, database.begin() as cx:
-        held = repositories.named(cx, initial.REPOSITORY)
+    with data_folder.database("repository") as database, database.begin() as cx:
+        held = repositories.find(cx, initialise.REPOSITORY)
         administrator = _administrator()
         for number in range(ACLS):
             reader = f"group-{number % GROUPS}@{PARTITION}"
@@ -85,16 +89,16 @@ def fill(data: Data, texts: Iterable[str]) -> None:
     another number, name, size and text, many in one transaction. Their bytes are not in the content store, which no
     search and no list reads. The ACL of document n is ``acl-(n mod 40)``, its name ``passage-n.txt``.
     """
-    opened = data.opened()
-    with opened.database("repository") as database:
+    data_folder = data.opened()
+    with data_folder.database("repository") as database:
         with database.begin() as cx:
-            held = repositories.named(cx, initial.REPOSITORY)
+            held = repositories.find(cx, initialise.REPOSITORY)
             catalogue = object_types.catalogue(cx, held.id)
             about_it = {"object_name": CABINET, "acl_name": acls.PUBLIC}
             cabinet = creation.create(
-                cx, held, catalogue, _administrator(), "cabinet", about_it, None, None, opened.now
+                cx, held, catalogue, _administrator(), "cabinet", about_it, None, None, data_folder.now
             ).id
-            patterns = [_pattern(cx, opened, held, catalogue, cabinet, number) for number in range(ACLS)]
+            patterns = [_pattern(cx, data_folder, held, catalogue, cabinet, number) for number in range(ACLS)]
             last = cx.execute(sa.select(sa.func.max(objects.objects.c.seq))).scalar_one()
         numbered = enumerate(texts)
         while some := list(islice(numbered, _MANY)):
@@ -109,22 +113,22 @@ def fill(data: Data, texts: Iterable[str]) -> None:
                     kept = {"object_id": object_id, "seq": seq, "content_key": key}
                     read.append({**about, **kept, "state": "done", "text": said})
                 cx.execute(objects.objects.insert(), rows)
-                cx.execute(text.texts.insert(), read)
+                cx.execute(queue.texts.insert(), read)
         with database.begin() as cx:
             for row, _ in patterns:
-                objects.delete(cx, held, _administrator(), row["id"], opened.now)
-        agent.rebuild(database, held, opened.installation.indexes, app.writer(opened.settings), app.now)
+                objects.delete(cx, held, _administrator(), row["id"], data_folder.now)
+        agent.rebuild(database, held, data_folder.installation.indexes, app.writer(data_folder.settings), clock.now)
 
 
 def _pattern(
-    cx: Connection, opened: Opened, held: Repository, catalogue: Catalogue, cabinet: str, number: int
+    cx: Connection, data_folder: DataFolder, held: Repository, catalogue: Catalogue, cabinet: str, number: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Make a document under an ACL, and give its row and that of its text."""
-    content = ContentStore(opened.installation.content).put([b"Some words."])
+    content = ContentStore(data_folder.installation.content).put([b"Some words."])
     given = {"object_name": f"pattern-{number}.txt", "a_content_type": "text/plain", "acl_name": f"acl-{number}"}
-    made = creation.create(cx, held, catalogue, _administrator(), "document", given, cabinet, content, opened.now)
+    made = creation.create(cx, held, catalogue, _administrator(), "document", given, cabinet, content, data_folder.now)
     row = cx.execute(sa.select(objects.objects).where(objects.objects.c.id == made.id)).mappings().one()
-    about = cx.execute(sa.select(text.texts).where(text.texts.c.object_id == made.id)).mappings().one()
+    about = cx.execute(sa.select(queue.texts).where(queue.texts.c.object_id == made.id)).mappings().one()
     return dict(row), dict(about)
 
 
@@ -145,7 +149,7 @@ class Site:
     @property
     def repository(self) -> str:
         """What every address of the repository begins with."""
-        return f"{self.base}/rest/repositories/{initial.REPOSITORY}"
+        return f"{self.base}/rest/repositories/{initialise.REPOSITORY}"
 
     def sign_in_form(self) -> str:
         """Write the password grant's body."""
@@ -156,7 +160,7 @@ class Site:
                     "client_id": CLIENT,
                     "username": f"{PERSON}@{PARTITION}",
                     "password": self.data.secret,
-                    "scope": "resource:" + initial.resource_name(initial.REPOSITORY),
+                    "scope": "resource:" + initialise.resource_name(initialise.REPOSITORY),
                 }
             )
         )

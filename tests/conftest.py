@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from muniment.db import Database, Half, Instant
+from muniment.clock import Instant
+from muniment.db import Database, Half
 from tests.clock import NOON, Clock
 from tests.properties.lengths import CAMPAIGN, SHARE
 from tests.scenes import NAMES, Loop, Site, World
@@ -20,12 +21,24 @@ _LONGER = tuple(Path(__file__).parent / folder for folder in ("properties", "cam
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under the profile `campaign` mark laws and generated input, before the marker expression chooses."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what applies to the other database alone; under the profile `campaign` mark laws and generated input.
+
+    Marks are set before the marker expression chooses. How many tests are left out is printed as deselected.
+    """
+    others = [item for item in items if _is_of_other_database(item)]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]
     if settings.get_current_profile_name() == CAMPAIGN:
         for item in items:
             if any(item.path.is_relative_to(folder) for folder in _LONGER):
                 item.add_marker("campaign")
+
+
+def _is_of_other_database(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("only")
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return mark is not None and parameters.get("engine", mark.args[0]) != mark.args[0]
 
 
 Fresh = Callable[..., str]

@@ -14,16 +14,21 @@ import httpx
 import lxml.etree
 import uvicorn
 
-from muniment import app, db, settings
-from muniment.directory import entries, grants, memberships, passwords, resources, system
+from muniment import app, certificates, clock, db, settings
+from muniment.directory import memberships, resources, system
+from muniment.directory.entries import editing, entries
+from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import grants
 from muniment.directory.options import DirectoryNames
+from muniment.directory.sign_in import passwords
 from muniment.installation import Installation
-from muniment.repository import agent, repositories, text
+from muniment.repository import repositories
 from muniment.repository.content import ContentStore
-from muniment.repository.fulltext import generations
-from muniment.repository.fulltext.index import IndexWriter
+from muniment.repository.extraction import queue
+from muniment.repository.index import generations
+from muniment.repository.index.contract import IndexWriter
+from muniment.repository.index_agent import agent
 from muniment.repository.options import RepositoryNames
-from muniment.web import certificates
 from tests.clock import Clock
 from tests.servers import free_port
 
@@ -150,7 +155,7 @@ class World:
         name, password = name or f"person-{next(self.numbers)}", secrets.token_urlsafe(12)
         with self.directory_db.begin() as cx:
             partition = entries.find_partition(cx, self.names, self.partition)
-            made = entries.add_user(cx, partition, name, self.clock(), password_hash=self._hashed(password))
+            made = editing.add_user(cx, partition, name, self.clock(), password_hash=self._hashed(password))
             for group in groups:
                 memberships.add_member(cx, entries.find_group(cx, self.names, f"{group}@{self.partition}"), made)
             if member:
@@ -160,14 +165,14 @@ class World:
     def group(self, name: str, *members: Person) -> None:
         """Make a group of partition demo."""
         with self.directory_db.begin() as cx:
-            made = entries.add_group(cx, entries.find_partition(cx, self.names, self.partition), name, self.clock())
+            made = editing.add_group(cx, entries.find_partition(cx, self.names, self.partition), name, self.clock())
             for member in members:
                 memberships.add_member(cx, made, entries.find_user(cx, self.names, member.id))
 
     def remove_group(self, name: str) -> None:
         """Delete a group of partition demo."""
         with self.directory_db.begin() as cx:
-            entries.delete(cx, entries.find_group(cx, self.names, f"{name}@{self.partition}"))
+            editing.delete(cx, entries.find_group(cx, self.names, f"{name}@{self.partition}"))
 
     def resource(self, *, activated: bool = False, word: str = "Resource") -> resources.Resource:
         """Register a protected API that admits nobody yet."""
@@ -182,7 +187,7 @@ class World:
         with self.directory_db.begin() as cx:
             resources.add_to_role(cx, resources.by_id(cx, resource_id), self.entry(person))
 
-    def entry(self, person: Person) -> entries.Entry:
+    def entry(self, person: Person) -> Entry:
         """Look a person up."""
         with self.directory_db.read() as cx:
             return entries.find_user(cx, self.names, person.id)
@@ -204,7 +209,7 @@ class World:
         while self._read_a_text():
             pass
         with self.repository_db.read() as cx:
-            repository = repositories.named(cx, self.repository)
+            repository = repositories.find(cx, self.repository)
         folder = self.installation.indexes / str(repository.id)
         if self._writer is None:
             generation = generations.begin(folder)
@@ -217,11 +222,11 @@ class World:
 
     def _read_a_text(self) -> bool:
         with self.repository_db.begin() as cx:
-            job = text.take(cx, self.clock())
+            job = queue.take(cx, self.clock())
             if job is None:
                 return False
             with ContentStore(self.installation.content).open(job.content_key) as file:
-                text.finish(cx, job, file.read().decode("utf-8", "replace"), self.clock())
+                queue.finish(cx, job, file.read().decode("utf-8", "replace"), self.clock())
         return True
 
     def _make(self) -> None:
@@ -229,14 +234,14 @@ class World:
         with self.directory_db.begin() as cx:
             grants.initialise(cx, now)
             administration = entries.administration(cx)
-            admin = entries.add_user(cx, administration, "admin", now, password_hash=self._hashed(self._password))
+            admin = editing.add_user(cx, administration, "admin", now, password_hash=self._hashed(self._password))
             memberships.add_member(cx, entries.find_group(cx, self.names, self._administrators), admin)
-            partition = entries.add_partition(cx, self.names, self.partition, now)
-            everyone = entries.add_group(cx, partition, "everyone", now)
-            writers = entries.add_group(cx, partition, "writers", now)
+            partition = editing.add_partition(cx, self.names, self.partition, now)
+            everyone = editing.add_group(cx, partition, "everyone", now)
+            writers = editing.add_group(cx, partition, "writers", now)
             memberships.add_member(cx, everyone, writers)
-            entries.add_client(cx, self.client_id, now)
-            entries.add_client(cx, self.confidential_id, now, password_hash=self._hashed(self.confidential_secret))
+            editing.add_client(cx, self.client_id, now)
+            editing.add_client(cx, self.confidential_id, now, password_hash=self._hashed(self.confidential_secret))
             made = resources.add(cx, self.names, self.resource_name, now)
             resources.activate(cx, made.id, now)
             resources.add_to_role(cx, made, everyone)
@@ -252,7 +257,7 @@ class World:
 
     def _hashed(self, password: str) -> str:
         options = self.installation.settings.directory
-        return passwords.hash_now(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
+        return passwords.hash_password(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
 
     @property
     def names(self) -> DirectoryNames:
@@ -508,7 +513,7 @@ class Served:
         self.port = free_port()
         self.base = f"https://127.0.0.1:{self.port}"
         world = site.world
-        self.ca_file, certificate, key = certificates.ensure(world.installation.tls, ["localhost"], app.now())
+        self.ca_file, certificate, key = certificates.ensure(world.installation.tls, ["localhost"], clock.now())
         chosen = world.settled(site.kind, f"web.base_address={self.base}").settings
         self._server = uvicorn.Server(
             uvicorn.Config(

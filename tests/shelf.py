@@ -4,17 +4,23 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-from muniment.db import Database, Instant
-from muniment.repository import acl_names, acls, agent, creation, feed, object_types, objects, repositories, text
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.repository import repositories
 from muniment.repository.aql import keywords
 from muniment.repository.aql.tree import Expression, Fulltext, Limits, Query
 from muniment.repository.content import StoredContent
-from muniment.repository.feed import FeedPage, Question
-from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
-from muniment.repository.objects import StoredObject
-from muniment.repository.principals import Permission, Principals
-from muniment.repository.properties import Given
+from muniment.repository.extraction import queue
+from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index_agent import agent
+from muniment.repository.objects import creation, object_types, objects
+from muniment.repository.objects.objects import StoredObject
+from muniment.repository.objects.properties import Given
+from muniment.repository.permissions import acl_names, acls
+from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownAcl
+from muniment.repository.search import results
+from muniment.repository.search.results import HitPage, Question
 
 MARTA = Principals("marta@staff", frozenset({"editors@staff"}))
 BORIS = Principals("boris@staff")
@@ -36,8 +42,8 @@ class Shelf:
             acls.initialise(cx, self.repository.id, now)
             self.catalogue = object_types.catalogue(cx, self.repository.id)
         self.folder = folder
-        self.writer = EmbeddedWriter(folder, language)
-        self.index = Embedded(folder, language)
+        self.writer = TantivyWriter(folder, language)
+        self.index = TantivyIndex(folder, language)
 
     def catch_up(self) -> None:
         """Let the agent do all there is to do."""
@@ -65,9 +71,9 @@ class Shelf:
     def extract(self, said: str) -> None:
         """Finish the text of the one content that waits for it."""
         with self.database.begin() as cx:
-            job = text.take(cx, self.now)
+            job = queue.take(cx, self.now)
             assert job is not None
-            assert text.finish(cx, job, said, self.now)
+            assert queue.finish(cx, job, said, self.now)
 
     def change(self, object_id: str, **given: Given) -> StoredObject:
         """Change properties as the administrator; an ACL is a built-in one, or Marta's."""
@@ -87,17 +93,17 @@ class Shelf:
         spelled = {key.replace("_at_", "@"): permission for key, permission in entries.items()}
         with self.database.begin() as cx:
             try:
-                known = acls.named(cx, self.repository.id, name, MARTA)
+                known = acls.find(cx, self.repository.id, name, MARTA)
             except UnknownAcl:
                 acls.add(cx, self.repository.id, name, MARTA, spelled, self.now)
             else:
                 acls.change(cx, known, ADMINISTRATOR, spelled, self.now)
 
-    def page(self, caller: Principals, asked: str | Expression, items: int = 100, number: int = 1) -> FeedPage:
+    def page(self, caller: Principals, asked: str | Expression, items: int = 100, number: int = 1) -> HitPage:
         """Search as a caller, by keywords or by an expression."""
         condition = Fulltext(keywords.read(asked, Limits())) if isinstance(asked, str) else asked
         question = Question(Query(condition=condition), number, items, include_total=True)
-        return feed.search(self.database, self.index.snapshot(), self.repository, caller, question, 100_000)
+        return results.search(self.database, self.index.snapshot(), self.repository, caller, question, 100_000)
 
     def found(self, caller: Principals, asked: str | Expression) -> list[str]:
         """Name what a caller finds, in the order in which the objects were made; the total must agree."""
@@ -115,7 +121,7 @@ class Shelf:
     def restart(self) -> None:
         """Let the writer go and open it again."""
         self.writer.close()
-        self.writer = EmbeddedWriter(self.folder)
+        self.writer = TantivyWriter(self.folder)
 
     def close(self) -> None:
         """Let the index go."""

@@ -15,35 +15,38 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment.db import Busy, Database, Instant
-from muniment.directory import grants, identities, system, tickets, tokens
+from muniment import certificates
+from muniment.clock import Instant, now
+from muniment.db import Busy, Database
+from muniment.directory import identities, system
+from muniment.directory.context import Directory
 from muniment.directory.endpoints import routes as directory_routes
 from muniment.directory.endpoints import spelling as directory_spelling
-from muniment.directory.half import Directory
-from muniment.directory.passwords import Gate
+from muniment.directory.oauth import grants, tokens
+from muniment.directory.oauth.tokens import SweepPlace
 from muniment.directory.refusals import AccessEnded, DeadToken, UnknownResource, UnparseableToken, WrongResource
-from muniment.directory.tokens import SweepPlace
+from muniment.directory.sign_in import tickets
+from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.events import Recorder
 from muniment.front import health, pages
 from muniment.front.halves import Halves
 from muniment.installation import Installation
-from muniment.repository.bearers import Identify
 from muniment.repository.callers import ATTRIBUTES, Ask, Attributes, Callers
 from muniment.repository.content import ContentStore
 from muniment.repository.endpoints import routes as repository_routes
 from muniment.repository.endpoints import spelling as repository_spelling
-from muniment.repository.endpoints.half import RepositoryHalf
-from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
-from muniment.repository.fulltext.generations import Following
-from muniment.repository.fulltext.index import Index, IndexWriter
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.index.contract import Index, IndexWriter
+from muniment.repository.index.generations import FollowingIndex
+from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.permissions.bearers import Identify
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 from muniment.schema import check_schema
 from muniment.settings import Settings
-from muniment.web import certificates
 from muniment.web.addresses import Addresses
-from muniment.web.answers import Said
-from muniment.web.decisions import Desk
+from muniment.web.responses import ErrorCode
+from muniment.web.transactions import Transactions
 from muniment.web.transport import Transport
 from muniment.web.witness import Witness, tell_counts
 
@@ -54,11 +57,6 @@ _PURGE_ROWS = 200
 _PURGE_REST = 6.0
 """How many rows one transaction of the purge removes, and how many times as long as it took the purge then rests."""
 _DAY_SECONDS = 86_400
-
-
-def now() -> Instant:
-    """Read the clock, in microseconds since 1970."""
-    return time.time_ns() // 1000
 
 
 def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now) -> ASGIApp:
@@ -88,7 +86,7 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
 
     async def enforced() -> bool:
         # A repository without the directory beside it cannot ask whether TLS is enforced: then it is.
-        return halves.directory is None or await halves.directory.desk.read(system.enforce_ssl)
+        return halves.directory is None or await halves.directory.transactions.read(system.enforce_ssl)
 
     return Transport(
         answer,
@@ -102,19 +100,21 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
 def reader(installation: Installation, repository: Repository) -> Index:
     """Open a repository's index for reading, whichever generation of it is the current one."""
     language = installation.settings.repository.language
-    return Following(installation.indexes / str(repository.id), lambda folder: Embedded(folder, language))
+    return FollowingIndex(installation.indexes / str(repository.id), lambda folder: TantivyIndex(folder, language))
 
 
 def writer(settings: Settings) -> Callable[[Path], IndexWriter]:
     """Give what opens an index for writing, as the index agent needs it."""
     language = settings.repository.language
-    return lambda folder: EmbeddedWriter(folder, language)
+    return lambda folder: TantivyWriter(folder, language)
 
 
-def gate(installation: Installation) -> Gate:
+def gate(installation: Installation) -> PasswordGate:
     """Open this process's gate before password checks."""
     options = installation.settings.directory
-    return Gate(installation.gate, options.hash_slots, options.hash_queue, options.hash_memory_kib, options.hash_passes)
+    return PasswordGate(
+        installation.gate, options.hash_slots, options.hash_queue, options.hash_memory_kib, options.hash_passes
+    )
 
 
 async def _open(halves: Halves, closing: AsyncExitStack) -> list[Route]:
@@ -133,25 +133,27 @@ async def _open(halves: Halves, closing: AsyncExitStack) -> list[Route]:
 
 def _open_directory(halves: Halves, closing: AsyncExitStack) -> Directory:
     database = Database(halves.installation.database_url("directory"))
-    desk = Desk(database, inline=True)
-    closing.callback(desk.close)
+    transactions = Transactions(database, inline=True)
+    closing.callback(transactions.close)
     check_schema(database, "directory")
     entrance = gate(halves.installation)
     closing.callback(entrance.close)
-    return Directory(desk, halves.installation.settings.directory, entrance, halves.clock)
+    return Directory(transactions, halves.installation.settings.directory, entrance, halves.clock)
 
 
-def _open_repository(halves: Halves, closing: AsyncExitStack) -> RepositoryHalf:
+def _open_repository(halves: Halves, closing: AsyncExitStack) -> RepositoryContext:
     installation = halves.installation
     options = installation.settings.repository
     database = Database(installation.database_url("repository"))
-    desk = Desk(database, question_seconds=options.question_seconds)
-    closing.callback(desk.close)
+    transactions = Transactions(database, question_seconds=options.question_seconds)
+    closing.callback(transactions.close)
     check_schema(database, "repository")
     closing.callback(halves.close_indexes)
     callers = _callers(halves)
     closing.push_async_callback(callers.close)
-    return RepositoryHalf(desk, options, callers, ContentStore(installation.content), halves.index, halves.clock)
+    return RepositoryContext(
+        transactions, options, callers, ContentStore(installation.content), halves.index, halves.clock
+    )
 
 
 def _callers(halves: Halves) -> Callers:
@@ -162,15 +164,15 @@ def _callers(halves: Halves) -> Callers:
         return Callers.over_http(
             options.tokeninfo_url, options.tokeninfo_ca_file, options.administrators, names.dn_suffix, attributes
         )
-    desk = halves.directory.desk
-    off_loop = None if desk.database.dialect == "sqlite" else desk.off_loop
+    transactions = halves.directory.transactions
+    off_loop = None if transactions.database.dialect == "sqlite" else transactions.off_loop
     return Callers.in_process(
         in_process(halves.directory),
         options.administrators,
         names.dn_suffix,
         attributes,
         off_loop,
-        bearing(desk.database, settings),
+        bearing(transactions.database, settings),
     )
 
 
@@ -189,7 +191,7 @@ def in_process(directory: Directory) -> Ask:
 
     def ask(token: str, resource_id: str) -> bytes:
         try:
-            with directory.desk.database.read() as cx:
+            with directory.transactions.database.read() as cx:
                 info = grants.tokeninfo(cx, directory.options, directory.memory, token, resource_id, directory.clock())
         except DeadToken as refusal:
             raise NotSignedIn("The token has expired or was revoked.") from refusal
@@ -204,7 +206,7 @@ def in_process(directory: Directory) -> Ask:
     return ask
 
 
-def _shape(settings: Settings) -> Callable[[Request, Said, str], Response]:
+def _shape(settings: Settings) -> Callable[[Request, ErrorCode, str], Response]:
     directory_prefix, repository_prefix = settings.directory.names.prefix, settings.repository.names.prefix
     shapes = {}
     if "directory" in settings.halves:
@@ -212,7 +214,7 @@ def _shape(settings: Settings) -> Callable[[Request, Said, str], Response]:
     if "repository" in settings.halves:
         shapes[f"/{repository_prefix}/"] = repository_spelling.error_shape(settings.repository.names)
 
-    def write(request: Request, said: Said, sentence: str) -> Response:
+    def write(request: Request, said: ErrorCode, sentence: str) -> Response:
         path = request.scope["path"] + "/"
         for prefix, shape in shapes.items():
             if path.startswith(prefix):
@@ -234,8 +236,8 @@ async def _purge(directory: Directory) -> None:
             removed = _PURGE_ROWS
             while removed >= _PURGE_ROWS:
                 began = time.monotonic()
-                removed, swept = await directory.desk.off_loop(
-                    _purge_some, directory.desk.database, swept, directory.clock()
+                removed, swept = await directory.transactions.off_loop(
+                    _purge_some, directory.transactions.database, swept, directory.clock()
                 )
                 await asyncio.sleep(_PURGE_REST * (time.monotonic() - began))
         except (Busy, SQLAlchemyError) as error:
@@ -244,7 +246,7 @@ async def _purge(directory: Directory) -> None:
 
 def _purge_some(database: Database, swept: SweepPlace, at: Instant) -> tuple[int, SweepPlace]:
     with database.begin() as cx:
-        removed, swept = grants.forget(cx, swept, at, _PURGE_ROWS)
+        removed, swept = grants.purge(cx, swept, at, _PURGE_ROWS)
         return max(removed, tickets.purge(cx, at, _PURGE_ROWS)), swept
 
 

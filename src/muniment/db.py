@@ -19,11 +19,6 @@ from sqlalchemy.exc import DBAPIError
 from muniment.troubles import Trouble, trouble
 
 Half = Literal["directory", "repository"]
-Instant = int
-"""Microseconds since 1970-01-01T00:00:00Z; every stored time is one."""
-
-SECOND: Instant = 1_000_000
-
 _KEPT_READERS = 8
 
 _LIVELY_SECONDS = 2.0
@@ -117,7 +112,7 @@ class Database:
             raise
         writing.commit()
 
-    def writing(self, *, until: float | None = None) -> "Writing":
+    def writing(self, *, until: float | None = None) -> "WriteBatch":
         """Open SQLite's write transaction. Raises as ``begin`` does.
 
         ``until`` is the moment (``time.monotonic``) up to which others' writes are waited for; one that has passed
@@ -135,7 +130,7 @@ class Database:
         except BaseException as error:
             self._written(broken=isinstance(error, Unwritable))
             raise
-        return Writing(self._writes_on, self._written)
+        return WriteBatch(self._writes_on, self._written)
 
     def read(self, *, within: float | None = None) -> AbstractContextManager[Connection]:
         """Open a read-only snapshot: every statement in the block sees the same state.
@@ -295,7 +290,7 @@ class Outcome(NamedTuple):
     raised: Exception | None
 
 
-class Writing:
+class WriteBatch:
     """SQLite's write transaction, open for one decision after the other; ``commit`` keeps them together, or none.
 
     One thread may decide and another commit. ``ended`` is called once, when it is over either way, and told whether the
@@ -345,7 +340,7 @@ class Writing:
             self._ended(broken or self._broken)
 
 
-class Prepared:
+class PreparedStatement:
     """A statement of SQLAlchemy's whose SQL is made once and from then on run on the driver (decision 0011).
 
     For the few that nearly every request runs: SQLAlchemy's work around an execution costs several times the look-up.

@@ -8,13 +8,13 @@ unless something of that name exists. Nobody waits for an event or is refused be
 import os
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import msgspec
 import structlog
 
+from muniment.clock import timestamp
 from muniment.tally import Count, Tally
 
 Kind = Literal[
@@ -136,7 +136,7 @@ class Recorder:
             _log.info(event.event, **said)
         if self._path is None:
             return
-        moment = datetime.fromtimestamp(now / 1e6, UTC).isoformat().replace("+00:00", "Z")
+        moment = timestamp(now, precision="auto")
         line = msgspec.json.encode({"timestamp": moment, "event": event.event, **said}) + b"\n"
         # What finds no room is lost here, as a line of the log would be; the decision stands.
         with suppress(OSError):

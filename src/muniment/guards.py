@@ -1,16 +1,25 @@
 """Which rules bind both halves? A repository always has a resource that guards it.
 
+Whose ACLs go on for everybody in a migrated repository is asked of the directory, too.
+
 The halves have separate databases. So whoever changes what guards what holds the directory's decisions about rights
 while the repository's are made: of a removal and a new guard at one time, the later one sees the earlier one.
 """
 
+from collections.abc import Collection
+
 from sqlalchemy.engine import Connection
 
-from muniment.db import Instant
-from muniment.directory import access, administration, resources
+from muniment.clock import Instant
+from muniment.directory import administration, resources
+from muniment.directory.names import user_id
+from muniment.directory.oauth import access
+from muniment.directory.options import DirectoryNames
 from muniment.directory.resources import Resource
 from muniment.directory.sessions import SessionCount
-from muniment.repository import acls, repositories
+from muniment.repository import repositories
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.acls import AclSummary
 from muniment.repository.repositories import Repository
 from muniment.web.refusals import Refusal
 
@@ -58,7 +67,23 @@ def add_repository(
 def guard(directory: Connection | None, repository: Connection, name: str, resource_id: str) -> None:
     """Let another resource guard a repository. Raises UnknownResource, UnknownRepository."""
     _must_be(directory, resource_id)
-    repositories.guard(repository, repositories.named(repository, name), resource_id)
+    repositories.guard(repository, repositories.find(repository, name), resource_id)
+
+
+def settle_acls(
+    directory: Connection | None, repository: Connection, names: DirectoryNames, administrators: Collection[str]
+) -> list[tuple[str, AclSummary]]:
+    """Give, each with its repository, the ACLs whose bare names mean them to their owners alone from now on.
+
+    It gives them once, after a migration. ACLs that administrators made go on for everybody: the first administrator
+    and the users and groups in ``administrators``. Where ``directory`` is None, members of a group are not known.
+    """
+    if not acls.unsettled(repository):
+        return []
+    users = {user_id(administration.FIRST_ADMINISTRATOR, names.administration_partition), *administrators}
+    if directory is not None:
+        users |= administration.members_of(directory, names, administrators)
+    return [(one.name, acl) for one in repositories.every(repository) for acl in acls.settle(repository, one.id, users)]
 
 
 def _must_be(directory: Connection | None, resource_id: str) -> None:

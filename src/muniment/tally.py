@@ -3,7 +3,6 @@
 The file outlives the processes: what was counted and not yet told is told after the next start.
 """
 
-import fcntl
 import hashlib
 import mmap
 import os
@@ -12,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+from muniment import locks
 
 _SLOTS = 256
 _TRIES = 8
@@ -98,16 +99,16 @@ class Tally:
             yield table
             return
         # The lock goes with the process: whoever is killed while holding it leaves nobody waiting.
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        locks.take(self._file)
         try:
             yield table
         finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            locks.release(self._file)
 
     def _open(self) -> mmap.mmap:
         try:
             if self._path is not None:
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._file = locks.open_file(self._path)
                 # With its room taken beforehand, a full disk cannot break a write into it.
                 os.posix_fallocate(self._file, 0, _SIZE)
                 self._table = mmap.mmap(self._file, _SIZE)

@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 import msgspec
 from starlette.routing import Route
 
-from muniment import app
+from muniment import app, clock
 from muniment.directory.endpoints.oauth import Verification
 from muniment.front.halves import Halves
 from muniment.installation import Installation
-from muniment.repository import object_types
-from muniment.repository.endpoints import acls, descriptions
-from muniment.web.answers import SHARED, Endpoint
+from muniment.repository.endpoints import acls, object_body
+from muniment.repository.objects import object_types
+from muniment.web.responses import SHARED, Endpoint
 from tests.campaign.stage import Prop
 from tests.scenes import Loop
 
@@ -124,7 +124,7 @@ def of(installation: Installation, loop: Loop) -> tuple[Json, list[Route]]:
 
     async def opened() -> list[Route]:
         async with AsyncExitStack() as closing:
-            return await app._open(Halves(installation, app.now, app.reader), closing)
+            return await app._open(Halves(installation, clock.now, app.reader), closing)
 
     routes, names = loop.run(opened()), installation.settings
     return document(routes, (names.directory.names.prefix, names.repository.names.prefix)), routes
@@ -175,7 +175,7 @@ def _bare(path: str, prefixes: tuple[str, ...]) -> str:
     return path
 
 
-_BODIES: tuple[type, ...] = (Verification, acls._Body, descriptions._JsonBody)
+_BODIES: tuple[type, ...] = (Verification, acls._Body, object_body._JsonBody)
 
 
 def _reference(kind: type) -> Json:
@@ -269,7 +269,7 @@ def _acl() -> Json:
 
 
 def _metadata() -> Json:
-    return {kind: {**_reference(descriptions._JsonBody)} for kind in _METADATA}
+    return {kind: {**_reference(object_body._JsonBody)} for kind in _METADATA}
 
 
 def _takes() -> Iterable[tuple[str, Json]]:

@@ -8,9 +8,8 @@ from typing import Any, get_args
 
 import httpx
 
-from muniment import app, db, schema
+from muniment import certificates, clock, db, schema
 from muniment.installation import Installation
-from muniment.web import certificates
 from tests.clock import Clock
 from tests.e2e.processes import Server
 from tests.scenes import World
@@ -38,10 +37,10 @@ class ServedHouse:
             database = db.Database(url)
             schema.migrate(database, half)
             database.close()
-        self.world = World(self.data, directory_url, repository_url, Clock(app.now()))
+        self.world = World(self.data, directory_url, repository_url, Clock(clock.now()))
         self.world.close()
         self.installation: Installation = self.world.installation
-        certificates.ensure(self.installation.tls, ["127.0.0.1"], app.now())
+        certificates.ensure(self.installation.tls, ["127.0.0.1"], clock.now())
         (self.data / "muniment.toml").write_text(
             f'directory_database = "{directory_url}"\nrepository_database = "{repository_url}"\n'
         )

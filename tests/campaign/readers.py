@@ -16,17 +16,19 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 
 from muniment import db, naming, schema
-from muniment.directory import grants, names, tokens
+from muniment.directory import names
 from muniment.directory.endpoints import oauth
 from muniment.directory.endpoints import resources as activation
+from muniment.directory.oauth import grants, tokens
 from muniment.directory.options import DirectoryNames
-from muniment.repository import callers, properties
+from muniment.repository import callers
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Limits
 from muniment.repository.content import StoredContent
-from muniment.repository.endpoints import acls, contents, descriptions, representations, spelling, uploads
+from muniment.repository.endpoints import acls, contents, object_body, representations, spelling, uploads
+from muniment.repository.objects import properties
+from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
 from muniment.repository.options import RepositoryNames
-from muniment.repository.properties import PropertyDefinition, PropertyKind
 from muniment.web import bodies, transport
 from muniment.web import xml as strangers_xml
 from muniment.web.refusals import Refusal
@@ -109,7 +111,7 @@ def _value(data: bytes) -> None:
     text = _text(data)
     for kind in _KINDS:
         try:
-            properties.one(PropertyDefinition("a", kind), text)
+            properties.read_value(PropertyDefinition("a", kind), text)
         except Refusal:
             continue
     properties.instant(text)
@@ -127,7 +129,7 @@ def _conditions(data: bytes) -> None:
 
 
 def _accept(data: bytes) -> None:
-    spelling.chosen(_asked("accept", data), spelling.both(_REPOSITORY))
+    spelling.negotiate(_asked("accept", data), spelling.both(_REPOSITORY))
 
 
 def _credentials(data: bytes) -> None:
@@ -177,11 +179,11 @@ READERS: dict[str, Reader] = {
         lambda data: bodies.decoded_json(data, oauth._VERIFICATION), [b'{"token": "a", "resource_id": "b"}']
     ),
     "json of an object": Reader(
-        lambda data: descriptions.read(data, "application/json", _REPOSITORY),
+        lambda data: object_body.read(data, "application/json", _REPOSITORY),
         [b'{"properties": {"object_name": "a", "keywords": ["b", null, 1.5]}, "type": "document"}'],
     ),
     "xml of an object": Reader(
-        lambda data: descriptions.read(data, "application/xml", _REPOSITORY),
+        lambda data: object_body.read(data, "application/xml", _REPOSITORY),
         [f'<document xmlns="{_SPACE}"><properties><title>a</title></properties></document>'.encode()],
     ),
     "json of an acl": Reader(_acl, [b'{"name": "a", "permitted": [{"accessor": "b", "basic-permission": "Read"}]}']),

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import httpx
 
-from muniment import app
+from muniment import clock
 from tests import passes
 from tests.clock import Clock
 from tests.e2e.processes import Server
@@ -59,7 +59,7 @@ class Stage:
     def __init__(self, root: Path, directory_url: str, repository_url: str, *settings: str) -> None:
         data = root / "data"
         data.mkdir(mode=0o700)
-        self.world = World(data, directory_url, repository_url, Clock(app.now()))
+        self.world = World(data, directory_url, repository_url, Clock(clock.now()))
         self.world.system_attribute("directory.auth.EnforceSSL", "false")
         self.user, self.victim = self.world.person(), self.world.person()
         self.world.close()

@@ -11,11 +11,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muniment.db import SECOND, Database, Instant
-from muniment.directory import entries
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
+from muniment.directory.entries import editing
 from muniment.directory.options import DirectoryOptions
-from muniment.directory.passwords import Gate, hash_now
 from muniment.directory.refusals import InvalidGrant
+from muniment.directory.sign_in.passwords import PasswordGate, hash_password
 from tests.campaign.house import LOGIN, ServedHouse
 from tests.scenes import Person
 from tests.unit.directory.office import Office
@@ -43,8 +44,8 @@ def test_time_does_not_tell_who_exists(directory_db: Database, tmp_path: Path, n
     """
     office = Office(directory_db, now, DirectoryOptions(lockout_failures=0))
     with directory_db.begin() as cx:
-        entries.set_password_hash(cx, office.alice, hash_now("right"), now)
-    gate = Gate(tmp_path / "slots", slots=1, queue=10, memory_kib=19_456, passes=2)
+        editing.set_password_hash(cx, office.alice, hash_password("right"), now)
+    gate = PasswordGate(tmp_path / "slots", slots=1, queue=10, memory_kib=19_456, passes=2)
     took: dict[str, list[float]] = {"alice@People": [], "nobody@People": []}
     for number in range(TIMINGS + 50):
         for username in sorted(took, reverse=number % 2 == 0):

@@ -5,7 +5,8 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from muniment.db import SECOND, Database, Instant, directory_tables
+from muniment.clock import SECOND, Instant
+from muniment.db import Database, directory_tables
 from muniment.directory import administration
 from muniment.directory.refusals import DeadToken
 from muniment.directory.sessions import SessionCount

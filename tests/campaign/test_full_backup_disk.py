@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muniment.cli.outcome import Exit
+from muniment.exit_codes import Exit
 from tests.campaign.disks import SmallDisks
 from tests.campaign.house import ServedHouse, until
 from tests.campaign.test_full_disk import WORD, every_read, every_write, filled, whole

@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muniment.db import Database, Instant
+from muniment.clock import Instant
+from muniment.db import Database
 from tests.campaign.test_directory_attacks import distance
 from tests.unit.repository.shelf import Shelf
 from tests.unit.repository.test_object_surface import Site
@@ -24,7 +25,7 @@ TIMINGS = 500
 def site(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Site]:
     made = Site(Shelf(repository_db, tmp_path / "content", now), tmp_path / "content")
     yield made
-    made.half.desk._threads.shutdown()
+    made.half.transactions._threads.shutdown()
 
 
 @pytest.mark.parametrize("path", ["", "/content-media"])

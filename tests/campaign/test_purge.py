@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from muniment import app
-from muniment.db import SECOND, Database, Instant
-from muniment.directory import grants, tokens
+from muniment import app, clock
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
+from muniment.directory.oauth import grants, tokens
 from tests.campaign.house import PATIENCE, ServedHouse, until
 from tests.conftest import Fresh
 from tests.e2e.processes import Server
@@ -127,7 +128,7 @@ def test_a_million_dead_tokens_go_in_small_bites_while_work_goes_on(fresh: Fresh
         assert gone == min(left, LARGER)
         left -= gone
     with database.begin() as cx:
-        assert grants.forget(cx, tokens.SWEEP_START, now, LARGER) == (0, tokens.SWEEP_START)
+        assert grants.purge(cx, tokens.SWEEP_START, now, LARGER) == (0, tokens.SWEEP_START)
     assert rows(database) <= empty + len(idle) + len(during) + len(during) // 1000 + 10
     office.info(living.access_token, now)
     assert len(during) > PACED / 10, "work went on between the bites"
@@ -192,7 +193,7 @@ def test_a_grant_of_a_million_tokens_is_purged_and_health_answers_as_ever(
     """
     house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
     database = Database(house.urls[0])
-    one_grant(database, app.now() - 10 * 86_400 * SECOND)
+    one_grant(database, clock.now() - 10 * 86_400 * SECOND)
     with house.served() as server:
         health(server, 2)
         idle = health(server, 15)
@@ -204,7 +205,7 @@ def test_a_grant_of_a_million_tokens_is_purged_and_health_answers_as_ever(
         assert removed >= 50 * app._PURGE_ROWS
         assert len(during) > removed / BITE, "health is answered between the bites"
     before = tokens_of(database)
-    assert app._purge_some(database, tokens.SWEEP_START, app.now())[0] == app._PURGE_ROWS
+    assert app._purge_some(database, tokens.SWEEP_START, clock.now())[0] == app._PURGE_ROWS
     assert app._PURGE_ROWS <= before - tokens_of(database) <= BITE
     print(
         f"{database.dialect}: {removed} rows of one grant in {took:.0f} s, {BITE} at a time at most; /health/live "

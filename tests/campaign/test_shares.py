@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from muniment.db import SECOND, Database, Instant
-from muniment.repository import changes, feed, followers, links, text
-from muniment.repository.changes import Position
-from muniment.repository.followers import Retention
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
+from muniment.repository.change_log import changes, followers
+from muniment.repository.change_log.changes import Position
+from muniment.repository.change_log.followers import Retention
+from muniment.repository.extraction import queue
 from muniment.repository.refusals import IndexBehind
+from muniment.repository.search import kept_searches, results
 from tests.shelf import BORIS, Shelf
 from tests.unit.repository.test_search_far_behind import note_many
 
@@ -61,8 +64,8 @@ def test_a_search_costs_the_same_however_many_new_objects_the_index_has_not_seen
     took["100,000 new objects"] = median(search)
     note_many(shelf, 611, "acl")
     took["and 611 changes"] = median(search)
-    note_many(shelf, feed.MAX_PENDING - 611, "properties")
-    took[f"and {feed.MAX_PENDING} changes, the bound"] = median(search)
+    note_many(shelf, results.MAX_PENDING - 611, "properties")
+    took[f"and {results.MAX_PENDING} changes, the bound"] = median(search)
     print(f"{shelf.database.dialect}: a search, changes not in the index: ", end="")
     print(", ".join(f"{what} {milliseconds:.1f} ms" for what, milliseconds in took.items()))
     note_many(shelf, 1, "acl")
@@ -80,13 +83,15 @@ def test_one_file_is_leased_next_behind_a_million_of_another_owner(shelf: Shelf)
 
     def take() -> None:
         with shelf.database.begin() as cx:
-            job = text.take(cx, shelf.now)
+            job = queue.take(cx, shelf.now)
         assert job is not None
         leased.append(job.object_id)
 
     took = median(take)
     with shelf.database.begin() as cx:
-        text.enqueue(cx, shelf.repository.id, text.File("f" * 16, WAITING + 1, BORIS.key, "k", "", "a.pdf"), shelf.now)
+        queue.enqueue(
+            cx, shelf.repository.id, queue.File("f" * 16, WAITING + 1, BORIS.key, "k", "", "a.pdf"), shelf.now
+        )
     before = len(leased)
     while leased[-1] != "f" * 16:
         take()
@@ -98,12 +103,12 @@ def test_one_file_is_leased_next_behind_a_million_of_another_owner(shelf: Shelf)
 
 def test_ten_thousand_searches_of_one_caller_leave_a_few(shelf: Shelf) -> None:
     """failures C6"""
-    quota, made = links.SearchQuota(200, 2_097_152), 10_000
+    quota, made = kept_searches.SearchQuota(200, 2_097_152), 10_000
     for begin in range(0, made, 100):
         with shelf.database.begin() as cx:
             for number in range(begin, begin + 100):
                 document = b"<q>%d</q>" % number * 400
-                links.keep(cx, shelf.repository.id, BORIS.key, document, 86_400, quota, shelf.now + number)
+                kept_searches.keep(cx, shelf.repository.id, BORIS.key, document, 86_400, quota, shelf.now + number)
     with shelf.database.read() as cx:
         left, size = cx.execute(sa.text("SELECT count(*), sum(length(document)) FROM links")).one()
     print(f"{shelf.database.dialect}: {made} searches kept for one caller: {left} rows, {size} bytes are left", end=" ")

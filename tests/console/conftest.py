@@ -12,41 +12,43 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from muniment.db import Database
-from muniment.directory import entries, grants, memberships, resources, system
+from muniment.directory import memberships, resources, system
+from muniment.directory.context import Directory
 from muniment.directory.endpoints import routes, spelling
-from muniment.directory.entries import Entry
-from muniment.directory.half import Directory
+from muniment.directory.entries import editing, entries
+from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import grants
 from muniment.directory.options import DirectoryNames, DirectoryOptions
-from muniment.directory.passwords import Gate, hash_now
-from muniment.web.decisions import Desk
+from muniment.directory.sign_in.passwords import PasswordGate, hash_password
 from muniment.web.options import WebOptions
+from muniment.web.transactions import Transactions
 from muniment.web.transport import Transport
 from tests.clock import Clock
 from tests.scenes import InProcess, Loop
 
 PASSWORD = "correct horse battery staple"
-HASH = hash_now(PASSWORD, memory_kib=8192, passes=1)
+HASH = hash_password(PASSWORD, memory_kib=8192, passes=1)
 OPTIONS = DirectoryOptions(names=DirectoryNames(form_prefix="m_"), hash_memory_kib=8192, hash_passes=1)
 
 
 class Scene:
     """An administrator, a user in the access role of `Demo Files`, and a browser with its cookies."""
 
-    def __init__(self, database: Database, gate: Gate, clock: Clock, loop: Loop) -> None:
+    def __init__(self, database: Database, gate: PasswordGate, clock: Clock, loop: Loop) -> None:
         self.database, self.clock, self.names = database, clock, OPTIONS.names
-        self.directory = Directory(Desk(database), OPTIONS, gate, clock)
+        self.directory = Directory(Transactions(database), OPTIONS, gate, clock)
         with database.begin() as cx:
             self.administration = grants.initialise(cx, clock())
-            partition = entries.add_partition(cx, self.names, "demo", clock(), description="Demo people")
-            self.user = entries.add_user(cx, partition, "ann", clock(), password_hash=HASH)
-            self.outsider = entries.add_user(cx, partition, "olaf", clock(), password_hash=HASH)
+            partition = editing.add_partition(cx, self.names, "demo", clock(), description="Demo people")
+            self.user = editing.add_user(cx, partition, "ann", clock(), password_hash=HASH)
+            self.outsider = editing.add_user(cx, partition, "olaf", clock(), password_hash=HASH)
             self.resource = resources.add(cx, self.names, "Demo Files", clock())
             resources.activate(cx, self.resource.id, clock())
             resources.add_to_role(cx, self.resource, self.user)
             administration = entries.administration(cx)
-            self.admin = entries.add_user(cx, administration, "admin", clock(), password_hash=HASH)
+            self.admin = editing.add_user(cx, administration, "admin", clock(), password_hash=HASH)
             memberships.add_member(cx, entries.administrators(cx), self.admin)
-            client = entries.add_client(cx, "web", clock())
+            client = editing.add_client(cx, "web", clock())
             self.client_id = client.name
         self.app = Transport(
             Starlette(routes=routes.routes(self.directory)),
@@ -61,10 +63,10 @@ class Scene:
     def close(self) -> None:
         """Give the database back."""
         self.wire.close()
-        self.directory.desk.close()
+        self.directory.transactions.close()
 
     async def _enforced(self) -> bool:
-        return await self.directory.desk.read(system.enforce_ssl)
+        return await self.directory.transactions.read(system.enforce_ssl)
 
     def new_browser(self, base: str = "https://muniment.test", address: str = "192.0.2.1") -> httpx.Client:
         """Give a browser without cookies, at an address."""
@@ -102,11 +104,11 @@ class Scene:
         """Take one of the decisions that end a user's access."""
         with self.database.begin() as cx:
             if decision == "disabled":
-                entries.set_disabled(cx, self.user, True, self.clock())
+                editing.set_disabled(cx, self.user, True, self.clock())
             elif decision == "locked":
-                entries.set_locked(cx, self.user, True, self.clock())
+                editing.set_locked(cx, self.user, True, self.clock())
             elif decision == "deleted":
-                entries.delete(cx, self.user)
+                editing.delete(cx, self.user)
             else:
                 resources.remove_from_role(cx, self.resource, self.user)
 
@@ -164,9 +166,9 @@ class Page:
 
 
 @pytest.fixture(scope="session")
-def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PasswordGate]:
     """One gate for all tests: it costs a hash to open."""
-    opened = Gate(tmp_path_factory.mktemp("gate"), 2, 64, 8192, 1)
+    opened = PasswordGate(tmp_path_factory.mktemp("gate"), 2, 64, 8192, 1)
     yield opened
     opened.close()
 
@@ -180,7 +182,7 @@ def loop() -> Iterator[Loop]:
 
 
 @pytest.fixture
-def scene(directory_db: Database, gate: Gate, clock: Clock, loop: Loop) -> Iterator[Scene]:
+def scene(directory_db: Database, gate: PasswordGate, clock: Clock, loop: Loop) -> Iterator[Scene]:
     """A directory with people in it, on each of the two databases."""
     made = Scene(directory_db, gate, clock, loop)
     yield made

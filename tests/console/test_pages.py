@@ -2,8 +2,9 @@
 
 import pytest
 
-from muniment.directory import entries, memberships, resources, system
+from muniment.directory import memberships, resources, system
 from muniment.directory.endpoints import routes
+from muniment.directory.entries import entries
 from tests.console.conftest import PASSWORD, Page, Scene
 
 ATTRIBUTES = "/dirws/console/system-attributes"

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
-from muniment.db import Database, Writing
+from muniment.db import Database, WriteBatch
 from tests.console.conftest import PASSWORD, Scene
 
 OAUTH = "/dirws/v1/authentication/oauth"
@@ -21,7 +21,7 @@ def refusing(database: Database, what: str) -> Iterator[None]:
     def commit(_cx: sa.Connection) -> None:
         raise OperationalError("COMMIT", None, Exception("disk full"))
 
-    def commit_of_sqlite(writing: Writing) -> None:
+    def commit_of_sqlite(writing: WriteBatch) -> None:
         writing.roll_back()
         commit(writing.connection)
 
@@ -31,7 +31,7 @@ def refusing(database: Database, what: str) -> Iterator[None]:
 
     if what == "commit" and database.dialect == "sqlite":
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Writing, "commit", commit_of_sqlite)
+            patch.setattr(WriteBatch, "commit", commit_of_sqlite)
             yield
         return
     name, listener = ("commit", commit) if what == "commit" else ("before_cursor_execute", execute)

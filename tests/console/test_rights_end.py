@@ -14,12 +14,16 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import SECOND, directory_tables
-from muniment.directory import administration, entries, grants, memberships, resources, tickets, tokens
+from muniment.clock import SECOND
+from muniment.db import directory_tables
+from muniment.directory import administration, memberships, resources
 from muniment.directory.console import frame
 from muniment.directory.endpoints import routes
-from muniment.directory.entries import Entry
-from muniment.web.answers import Endpoint
+from muniment.directory.entries import editing, entries
+from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import grants, tokens
+from muniment.directory.sign_in import tickets
+from muniment.web.responses import Endpoint
 from tests.console.conftest import HASH, PASSWORD, Scene
 from tests.rights.play import Outcome, Sent, play
 
@@ -74,7 +78,7 @@ class Someone:
         now = scene.clock()
         with scene.database.begin() as cx:
             name = f"passing-{next(numbers)}"
-            self.user = entries.add_user(cx, entries.administration(cx), name, now, password_hash=HASH)
+            self.user = editing.add_user(cx, entries.administration(cx), name, now, password_hash=HASH)
             memberships.add_member(cx, entries.administrators(cx), self.user)
             client = entries.find_client(cx, scene.client_id)
             until = now + 3600 * SECOND
@@ -191,7 +195,7 @@ def test_the_sign_in_form_signs_nobody_in(scene: Scene, way: str) -> None:
 @pytest.mark.parametrize("way", [*OF_THE_USER, *OF_THE_SESSION])
 def test_an_activation_that_waited_tells_no_secret(scene: Scene, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes no body: the right ends before the write begins."""
-    someone, write = Someone(scene), scene.directory.desk.write
+    someone, write = Someone(scene), scene.directory.transactions.write
     end = (OF_THE_USER | OF_THE_SESSION)[way]
     with scene.database.begin() as cx:
         idle = resources.add(cx, scene.names, f"Idle {next(numbers)}", scene.clock())
@@ -200,7 +204,7 @@ def test_an_activation_that_waited_tells_no_secret(scene: Scene, way: str, monke
         await asyncio.to_thread(ended, scene, someone, end, someone.access)
         return await write(*args, **more)
 
-    monkeypatch.setattr(scene.directory.desk, "write", late)
+    monkeypatch.setattr(scene.directory.transactions, "write", late)
     path = ACTIVATION.replace("{resource_id}", idle.id)
     outcome = play(scene.app, scene.loop, Sent("POST", path, {"Authorization": f"Bearer {someone.access}"}), None)
     assert outcome.status in {401, 403}

@@ -13,11 +13,13 @@ from msgspec import structs
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
-from muniment.db import SECOND, Instant
-from muniment.directory import entries, resources, system, tickets
+from muniment.clock import SECOND, Instant
+from muniment.directory import resources, system
 from muniment.directory.endpoints import routes, spelling
-from muniment.directory.line import Asker
+from muniment.directory.entries import credentials, editing, entries
 from muniment.directory.options import DirectoryOptions
+from muniment.directory.sign_in import tickets
+from muniment.directory.sign_in.line import Asker
 from muniment.web.options import WebOptions
 from muniment.web.refusals import Overloaded
 from muniment.web.transport import Transport
@@ -116,15 +118,15 @@ def _refused_reasons(scene: Scene) -> dict[str, tuple[str, str]]:
         partition = entries.find_partition(cx, scene.names, "demo")
         for name in ("disabled", "locked", "paused", "without-password"):
             stored = None if name == "without-password" else HASH
-            user = entries.add_user(cx, partition, name, scene.clock(), password_hash=stored)
+            user = editing.add_user(cx, partition, name, scene.clock(), password_hash=stored)
             resources.add_to_role(cx, scene.resource, user)
             if name == "disabled":
-                entries.set_disabled(cx, user, True, scene.clock())
+                editing.set_disabled(cx, user, True, scene.clock())
             if name == "locked":
-                entries.set_locked(cx, user, True, scene.clock())
+                editing.set_locked(cx, user, True, scene.clock())
             if name == "paused":
                 far = scene.clock() + OPTIONS.lockout_seconds * SECOND
-                entries.note_sign_in(cx, user.id, f'{{"":[10,{far}]}}', "{}", scene.clock())
+                credentials.note_sign_in(cx, user.id, f'{{"":[10,{far}]}}', "{}", scene.clock())
     return {
         "wrong password": ("ann@demo", "wrong"),
         "no password": ("ann@demo", ""),

@@ -42,10 +42,9 @@ def test_a_database_that_takes_no_writes_is_unwritable_and_taken_into_use_again(
         cx.exec_driver_sql("CREATE TABLE one (id INTEGER)")
 
 
+@pytest.mark.only("postgresql", "A file does not go away while it is open.")
 def test_a_database_that_is_gone_is_busy_and_found_again(fresh: Fresh) -> None:
     database = Database(fresh("repository"))
-    if database.dialect == "sqlite":
-        return  # A file does not go away while it is open.
     with pytest.raises(Busy, match="cannot be reached"), database.begin() as cx:
         cx.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
     with database.begin() as cx:
@@ -81,11 +80,10 @@ def test_a_locked_database_is_busy_after_the_time_allowed_and_is_read_meanwhile(
     database.close()
 
 
+@pytest.mark.only("sqlite", "PostgreSQL gives the lock to whoever waits for it.")
 def test_a_write_that_waits_begins_as_soon_as_the_other_ends(fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a process that writes all the time keeps another's writes waiting: SQLite's own wait looks every 100 ms."""
     url = fresh("repository")
-    if not url.startswith("sqlite"):
-        return  # PostgreSQL gives the lock to whoever waits for it.
     database, pauses, sleep = Database(url), list[float](), time.sleep
 
     def pause(seconds: float) -> None:

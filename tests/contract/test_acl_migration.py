@@ -6,9 +6,12 @@ import sqlalchemy as sa
 from alembic import command
 
 from muniment import schema
-from muniment.db import Database, Instant
-from muniment.repository import acls, objects, repositories
-from muniment.repository.principals import Permission, Principals
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.repository import repositories
+from muniment.repository.objects import objects
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Permission, Principals
 from tests.conftest import Fresh
 
 BORIS = Principals("boris@demo", frozenset({"staff@demo"}))
@@ -64,7 +67,7 @@ def test_a_released_folder_keeps_its_acls_under_new_ids(fresh: Fresh, now: Insta
     database = Database(url)
     schema.migrate(database, "repository")
     with database.begin() as cx:
-        main = repositories.named(cx, "main")
+        main = repositories.find(cx, "main")
         renamed = acls.settle(cx, main.id, ["root@demo"])
         assert acls.settle(cx, main.id, ["root@demo"]) == []
     assert [(one.name, one.owner, one.entries) for one in renamed] == [

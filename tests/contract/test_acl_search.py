@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from muniment.db import Database, Instant
-from muniment.repository import acls
+from muniment.clock import Instant
+from muniment.db import Database
 from muniment.repository.aql.tree import ExpressionSet, Property, PropertyList, PropertyRange
-from muniment.repository.principals import Permission
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Permission
 from muniment.repository.refusals import WrongValue
 from tests.shelf import ADMINISTRATOR, BORIS, EDITOR, MARTA, Shelf
 
@@ -28,7 +29,7 @@ def test_acl_name_calls_an_acl_as_an_assignment_does(shelf: Shelf) -> None:
     shelf.acl("circle", editors_at_staff=Permission.READ)
     kept, open_one = shelf.add("pump", acl="circle"), shelf.add("pump", acl="public")
     with shelf.database.begin() as cx:
-        shown_id = acls.named(cx, shelf.repository.id, "circle", MARTA).shown_id
+        shown_id = acls.find(cx, shelf.repository.id, "circle", MARTA).shown_id
         acls.add(cx, shelf.repository.id, "circle", EDITOR, {}, shelf.now)
     shelf.catch_up()
     assert shelf.found(MARTA, named("circle")) == [kept]

@@ -15,12 +15,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from muniment.db import Instant
+from muniment import certificates
+from muniment.clock import Instant
 from muniment.repository.callers import Callers
-from muniment.repository.principals import Principals
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
-from muniment.web import certificates
 
 SUFFIX = "ou=IdentityProviders,dc=identity,dc=muniment"
 RESOURCE = "6f2f6ab0-0000-4000-8000-000000000001"

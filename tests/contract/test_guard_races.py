@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from muniment import guards
-from muniment.db import Database, Instant
-from muniment.directory import grants, resources
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.directory import resources
+from muniment.directory.oauth import grants
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownResource
 from muniment.repository import repositories

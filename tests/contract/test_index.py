@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from muniment.repository.aql.tree import Fulltext, Property, PropertyRange, Query, Term, Value
-from muniment.repository.changes import Position
-from muniment.repository.fulltext.document import Document
-from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
-from muniment.repository.fulltext.index import Index, IndexWriter, Search, Snapshot, Visible
+from muniment.repository.change_log.changes import Position
+from muniment.repository.index.contract import Index, IndexWriter, Search, Snapshot, Visible
+from muniment.repository.index.document import Document
+from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 
 POSITION = Position(3, 14)
 NAMES = ("0900000100000001", "0900000100000002", "0b00000100000003")
@@ -43,33 +43,33 @@ class Subject:
 
 
 def just_built(folder: Path) -> Subject:
-    writer = EmbeddedWriter(folder)
+    writer = TantivyWriter(folder)
     writer.apply(documents(), (), POSITION)
-    return Subject(Embedded(folder), writer)
+    return Subject(TantivyIndex(folder), writer)
 
 
 def opened_again(folder: Path) -> Subject:
     just_built(folder).writer.close()
-    return Subject(Embedded(folder), EmbeddedWriter(folder))
+    return Subject(TantivyIndex(folder), TantivyWriter(folder))
 
 
 def rebuilt(folder: Path) -> Subject:
     first = opened_again(folder / "first")
-    writer = EmbeddedWriter(folder / "second")
+    writer = TantivyWriter(folder / "second")
     for each in first.index.snapshot().documents():
         writer.apply([each], (), POSITION)
     first.writer.close()
-    return Subject(Embedded(folder / "second"), writer)
+    return Subject(TantivyIndex(folder / "second"), writer)
 
 
 def replaced(folder: Path) -> Subject:
-    writer = EmbeddedWriter(folder)
+    writer = TantivyWriter(folder)
     for round_ in range(3):
         writer.apply(
             [Document(name, 9, 9, "document", 9, "x@y", {}, f"old pump {round_}") for name in NAMES], (), Position(0, 1)
         )
     writer.apply(documents(), ("0900000100000009",), POSITION)
-    return Subject(Embedded(folder), writer)
+    return Subject(TantivyIndex(folder), writer)
 
 
 @pytest.fixture(params=[just_built, opened_again, rebuilt, replaced])

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from muniment.db import Database, Instant
-from muniment.repository import objects
+from muniment.clock import Instant
+from muniment.db import Database
 from muniment.repository.aql.tree import Query
 from muniment.repository.cursors import Stretch
-from muniment.repository.feed import Question, search
-from muniment.repository.principals import Permission, Principals
+from muniment.repository.objects import objects
+from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.search.results import Question, search
 from tests.shelf import BORIS, CALLERS, EDITOR, MARTA, Shelf
 
 NONE, BROWSE, READ = Permission.NONE, Permission.BROWSE, Permission.READ

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.db import Busy, Database
-from muniment.web.decisions import Desk
+from muniment.web.transactions import Transactions
 
 ENDLESS = sa.text(
     "WITH RECURSIVE numbers(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers) SELECT count(*) FROM numbers"
@@ -26,8 +26,8 @@ def short(cx: Connection) -> int:
 
 
 @pytest.fixture
-def desk(repository_db: Database) -> Iterator[Desk]:
-    made = Desk(repository_db, question_seconds=0.3)
+def transactions(repository_db: Database) -> Iterator[Transactions]:
+    made = Transactions(repository_db, question_seconds=0.3)
     yield made
     made.close()
 
@@ -46,15 +46,15 @@ def test_a_statement_is_stopped_and_the_next_reader_has_all_the_time(repository_
         assert cx.execute(counted).scalar_one() == 300_000
 
 
-def test_endless_questions_stop_and_the_loop_and_other_questions_go_on(desk: Desk) -> None:
+def test_endless_questions_stop_and_the_loop_and_other_questions_go_on(transactions: Transactions) -> None:
     async def ask() -> None:
-        crowd = [asyncio.create_task(desk.read_long("crowd", endless)) for _ in range(4)]
+        crowd = [asyncio.create_task(transactions.read_long("crowd", endless)) for _ in range(4)]
         await asyncio.sleep(0)
-        assert await desk.read(short) == 1
-        assert await desk.off_loop(lambda: 2) == 2
+        assert await transactions.read(short) == 1
+        assert await transactions.off_loop(lambda: 2) == 2
         assert not crowd[0].done()  # both were answered while it ran
         outcomes = await asyncio.gather(*crowd, return_exceptions=True)
         assert all(type(outcome).__name__ in {"Busy", "Overloaded"} for outcome in outcomes)
-        assert await desk.read_long("anybody", short) == 1
+        assert await transactions.read_long("anybody", short) == 1
 
     asyncio.run(ask())

@@ -12,11 +12,14 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from muniment import schema
-from muniment.db import Database, Half, Instant
-from muniment.directory import entries, sign_ins, system
+from muniment.clock import Instant
+from muniment.db import Database, Half
+from muniment.directory import system
+from muniment.directory.entries import credentials
 from muniment.directory.options import DirectoryOptions
-from muniment.repository import bearers
-from muniment.repository.principals import Principals
+from muniment.directory.sign_in import pauses
+from muniment.repository.permissions import bearers
+from muniment.repository.permissions.principals import Principals
 from muniment.schema import SchemaMismatch
 from tests.conftest import Fresh
 
@@ -119,13 +122,13 @@ def test_a_released_directory_keeps_its_counts_of_wrong_passwords_and_its_tokens
     schema.migrate(database, "directory")
     schema.check_schema(database, "directory")
     with database.read() as cx:
-        found = [entries.lock_credentials(cx, number) if database.dialect == "sqlite" else None for number in (1, 2)]
+        found = [credentials.lock(cx, number) if database.dialect == "sqlite" else None for number in (1, 2)]
         tries = [row[0] for row in cx.execute(sa.text("SELECT tries FROM entries ORDER BY id"))]
         assert tries == [f'{{"":[10,{until}]}}', "{}"]
         assert len(system.key(cx, "places")) == 32
         assert cx.execute(sa.text("SELECT count(*) FROM access_tokens")).scalar_one() == 1
     if found[0] is not None:
-        assert sign_ins.pauses(DirectoryOptions(), found[0], now) == [sign_ins.Pause(True, 10, until)]
+        assert pauses.pauses(DirectoryOptions(), found[0], now) == [pauses.Pause(True, 10, until)]
     database.close()
 
 

@@ -4,31 +4,28 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import Database, Instant, repository_tables
-from muniment.directory import administration, entries, grants, memberships, resources, sessions
-from muniment.directory.entries import Entry
+from muniment.clock import Instant
+from muniment.db import Database, repository_tables
+from muniment.directory import administration, memberships, resources, sessions
+from muniment.directory.entries import editing
+from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import grants
 from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant, UnknownResource, WrongResource
-from muniment.repository import (
-    acls,
-    changes,
-    creation,
-    cursors,
-    imports,
-    keys,
-    links,
-    object_types,
-    positions,
-    removal,
-    repositories,
-)
-from muniment.repository.creation import New
+from muniment.repository import cursors, keys, removal, repositories
+from muniment.repository.change_log import changes
 from muniment.repository.cursors import Listing, Part
-from muniment.repository.imports import Imported
-from muniment.repository.links import SearchQuota
-from muniment.repository.object_types import ObjectType
-from muniment.repository.principals import Permission, Principals
+from muniment.repository.endpoints import positions
+from muniment.repository.importing import record
+from muniment.repository.importing.record import ImportRecord
+from muniment.repository.objects import creation, object_types
+from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects.object_types import ObjectType
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownAcl, UnknownLink
 from muniment.repository.repositories import Repository
+from muniment.repository.search import kept_searches
+from muniment.repository.search.kept_searches import SearchQuota
 from muniment.web.refusals import Malformed
 from tests.unit.directory.office import Office
 
@@ -43,10 +40,10 @@ def office(directory_db: Database, now: Instant) -> Office:
 
 def test_a_group_has_no_members_no_groups_and_no_role(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
-        outer = entries.add_group(cx, office.partition, "outer", now)
+        outer = editing.add_group(cx, office.partition, "outer", now)
         memberships.add_member(cx, outer, office.group)
         administration.remove(cx, office.group, now)
-        again = entries.add_group(cx, office.partition, "staff", now)
+        again = editing.add_group(cx, office.partition, "staff", now)
         assert memberships.members(cx, again) == memberships.groups_of(cx, again.id) == []
         assert resources.admitting(cx, again) == []
         memberships.add_member(cx, again, office.bob)
@@ -59,18 +56,18 @@ def test_a_group_has_no_members_no_groups_and_no_role(office: Office, now: Insta
 def test_a_unit_and_a_partition_open_nothing(office: Office, now: Instant, kind: str) -> None:
     def make(cx: Connection) -> Entry:
         if kind == "unit":
-            return entries.add_unit(cx, office.partition, "again", now)
-        return entries.add_partition(cx, office.names, "again", now)
+            return editing.add_unit(cx, office.partition, "again", now)
+        return editing.add_partition(cx, office.names, "again", now)
 
     with office.db.begin() as cx:
         first = make(cx)
         resources.add_to_role(cx, office.resource, first)
-        ada = entries.add_user(cx, first, "ada", now)
+        ada = editing.add_user(cx, first, "ada", now)
         assert resources.admits(cx, office.resource.id, ada.id)
         administration.remove(cx, ada, now)
         administration.remove(cx, first, now)
         again = make(cx)
-        ada = entries.add_user(cx, again, "ada", now)
+        ada = editing.add_user(cx, again, "ada", now)
         assert resources.admitting(cx, again) == []
         assert not resources.admits(cx, office.resource.id, ada.id)
         assert again.uuid != first.uuid
@@ -80,9 +77,9 @@ def test_a_unit_and_a_partition_open_nothing(office: Office, now: Instant, kind:
 def test_a_client_has_no_tokens_and_no_secret(office: Office, now: Instant) -> None:
     issued = office.issue(now)
     with office.db.begin() as cx:
-        entries.set_password_hash(cx, office.client, "a secret's hash", now)
+        editing.set_password_hash(cx, office.client, "a secret's hash", now)
         administration.remove(cx, office.client, now)
-        again = entries.add_client(cx, "app", now)
+        again = editing.add_client(cx, "app", now)
         assert not again.has_password
         assert sessions.of_client(cx, again, now) == []
     with pytest.raises(DeadToken):
@@ -113,10 +110,10 @@ def fill(cx: Connection, one: Repository, now: Instant) -> tuple[str, str, str]:
     object_types.add_type(cx, one.id, ObjectType("report", "document"), now)
     acls.add(cx, one.id, "papers", MARTA, {"world": Permission.READ}, now)
     catalogue = object_types.catalogue(cx, one.id)
-    news = [New("report", {"object_name": f"{number}", "acl_name": "papers"}) for number in range(3)]
+    news = [NewObject("report", {"object_name": f"{number}", "acl_name": "papers"}) for number in range(3)]
     made = creation.create_all(cx, one, catalogue, MARTA, news, now)
-    imports.keep(cx, one.id, "/files", {"0": Imported(made[0].id)})
-    link = links.keep(cx, one.id, MARTA.key, DOCUMENT, 600, SearchQuota(10, 10_000), now)
+    record.keep(cx, one.id, "/files", {"0": ImportRecord(made[0].id)})
+    link = kept_searches.keep(cx, one.id, MARTA.key, DOCUMENT, 600, SearchQuota(10, 10_000), now)
     cursor = cursors.next_cursor(cx, Listing(one.id, MARTA.key, "acls"), Part(1, 1), [("a", "1"), ("b", "2")])
     position = positions.spell(keys.seal(cx), one.id, MARTA, changes.latest(cx, one.id), plain=False)
     assert cursor is not None
@@ -147,13 +144,13 @@ def test_a_repository_holds_nothing_and_opens_nothing_sealed_for_the_former(
             if "repository_id" in table.c:
                 numbers = set(cx.scalars(sa.select(table.c.repository_id)))
                 assert numbers <= {again.id}, table.name
-        assert imports.known(cx, again.id, "/files") == {}
+        assert record.find(cx, again.id, "/files") == {}
         assert "report" not in {kind.name for kind in object_types.catalogue(cx, again.id).types()}
         assert changes.latest(cx, again.id) == changes.START
         with pytest.raises(UnknownAcl):
-            acls.named(cx, again.id, "papers", MARTA)
+            acls.find(cx, again.id, "papers", MARTA)
         with pytest.raises(UnknownLink):
-            links.follow(cx, again.id, link, MARTA.key, now)
+            kept_searches.follow(cx, again.id, link, MARTA.key, now)
         with pytest.raises(Malformed):
             cursors.stretch(cx, Listing(again.id, MARTA.key, "acls"), Part(2, 1, cursor))
         with pytest.raises(Malformed):

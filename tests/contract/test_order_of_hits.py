@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from muniment.db import SECOND, Database, Instant
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
 from muniment.repository.aql.tree import Expression, PropertyList, Query
-from muniment.repository.feed import Question, search
-from muniment.repository.principals import Principals
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.search.results import Question, search
 from tests.shelf import BORIS, MARTA, Shelf
 
 EVERYTHING = None

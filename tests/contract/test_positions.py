@@ -11,9 +11,11 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from muniment.directory import entries, memberships
-from muniment.repository import changes, keys, repositories
-from muniment.repository.changes import Position
+from muniment.directory import memberships
+from muniment.directory.entries import entries
+from muniment.repository import keys, repositories
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import Position
 from tests.scenes import Loop, Person, Site, World
 
 HEADER = "Muniment-Position"
@@ -81,7 +83,7 @@ def object_id(answer: httpx.Response) -> str:
 
 def latest(world: World) -> Position:
     with world.repository_db.read() as cx:
-        return changes.latest(cx, repositories.named(cx, world.repository).id)
+        return changes.latest(cx, repositories.find(cx, world.repository).id)
 
 
 def refused(answer: httpx.Response) -> tuple[int, str]:
@@ -160,7 +162,7 @@ def test_a_position_that_is_changed_cut_off_foreign_or_of_another_purpose_is_ref
     told = writer.create().headers[HEADER]
     other = "A" if told[30] != "A" else "B"
     with world.repository_db.read() as cx:
-        seal, own = keys.seal(cx), repositories.named(cx, world.repository).id
+        seal, own = keys.seal(cx), repositories.find(cx, world.repository).id
     packed = bytes(16)
     assert administrator.wait(seal.seal(packed, "position", str(own))).status_code == 200, "so it would be right"
     wrong = (

@@ -17,16 +17,23 @@ from alembic import command
 from sqlalchemy.engine import Connection
 
 from muniment import schema
-from muniment.db import SECOND, Database, Instant
-from muniment.repository import acls, agent, changes, creation, feed, object_ids, object_types, objects, repositories
-from muniment.repository import text as texts
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
+from muniment.repository import repositories
 from muniment.repository.aql.tree import Fulltext, Query, Term
-from muniment.repository.fulltext import fields, generations
-from muniment.repository.fulltext.document import Document
-from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
-from muniment.repository.fulltext.generations import Following
-from muniment.repository.object_types import Catalogue
+from muniment.repository.change_log import changes
+from muniment.repository.extraction import queue as texts
+from muniment.repository.index import generations
+from muniment.repository.index.document import Document
+from muniment.repository.index.generations import FollowingIndex
+from muniment.repository.index.tantivy import fields
+from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index_agent import agent
+from muniment.repository.objects import creation, object_ids, object_types, objects
+from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.permissions import acls
 from muniment.repository.repositories import Repository
+from muniment.repository.search import results
 from tests.clock import Clock
 from tests.conftest import Fresh
 from tests.shelf import MARTA
@@ -169,11 +176,11 @@ def former_index(folder: Folder, place: Path) -> None:
         patch.object(fields, "schema", former_fields),
         patch.object(fields, "filled", former_document),
     ):
-        agent.rebuild(folder.database, folder.repository, place, EmbeddedWriter, Clock())
+        agent.rebuild(folder.database, folder.repository, place, TantivyWriter, Clock())
 
 
 @contextmanager
-def running(database: Database, place: Path, opening: Callable[[Path], EmbeddedWriter]) -> Iterator[None]:
+def running(database: Database, place: Path, opening: Callable[[Path], TantivyWriter]) -> Iterator[None]:
     stop = threading.Event()
     thread = threading.Thread(target=agent.run, args=(database, place, opening, stop, Clock()))
     thread.start()
@@ -185,13 +192,13 @@ def running(database: Database, place: Path, opening: Callable[[Path], EmbeddedW
         assert not thread.is_alive()
 
 
-def found(folder: Folder, index: Following, condition: Fulltext | None = None, number: int = 1) -> list[str]:
-    question = feed.Question(Query((), condition), number, 5, include_total=True)
-    page = feed.search(folder.database, index.snapshot(), folder.repository, MARTA, question, 1000)
+def found(folder: Folder, index: FollowingIndex, condition: Fulltext | None = None, number: int = 1) -> list[str]:
+    question = results.Question(Query((), condition), number, 5, include_total=True)
+    page = results.search(folder.database, index.snapshot(), folder.repository, MARTA, question, 1000)
     return [each.object_id for each in page.found]
 
 
-def paged(folder: Folder, index: Following, condition: Fulltext | None = None) -> list[str]:
+def paged(folder: Folder, index: FollowingIndex, condition: Fulltext | None = None) -> list[str]:
     return [each for number in (1, 2, 3, 4) for each in found(folder, index, condition, number)]
 
 
@@ -199,14 +206,14 @@ def test_an_index_of_the_format_before_is_searched_until_it_has_been_made_again(
     schema.migrate(folder.database, "repository")
     former_index(folder, tmp_path)
     own = tmp_path / str(folder.repository.id)
-    old, index = generations.current(own), Following(own, Embedded)
+    old, index = generations.current(own), FollowingIndex(own, TantivyIndex)
     assert paged(folder, index) == sorted(folder.made), "in the order that it knows"
     assert sorted(paged(folder, index, PUMP)) == sorted(folder.made)
     searched = []
 
-    def opened(generation: Path) -> EmbeddedWriter:
+    def opened(generation: Path) -> TantivyWriter:
         searched.append(paged(folder, index) == sorted(folder.made))
-        return EmbeddedWriter(generation)
+        return TantivyWriter(generation)
 
     added = folder.make()
     with running(folder.database, tmp_path, opened):
@@ -222,6 +229,6 @@ def test_an_index_of_the_format_before_is_searched_until_it_has_been_made_again(
     assert (report.objects, report.documents) == (13, 13)
 
 
-def reached(folder: Folder, index: Following) -> bool:
+def reached(folder: Folder, index: FollowingIndex) -> bool:
     with folder.database.read() as cx:
         return index.snapshot().position == changes.latest(cx, folder.repository.id)

@@ -3,7 +3,8 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from muniment.db import Database, Instant
+from muniment.clock import Instant
+from muniment.db import Database
 from muniment.directory import system
 
 _WRITERS = 8

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from muniment.db import Database, Instant
+from muniment.clock import Instant
+from muniment.db import Database
 from muniment.repository.aql.tree import Expression, Property, PropertyList
-from muniment.repository.principals import Permission, Principals
+from muniment.repository.permissions.principals import Permission, Principals
 from tests.shelf import BORIS, CALLERS, EDITOR, MARTA, Shelf
 
 

@@ -8,7 +8,7 @@ import pytest
 from muniment.repository.aql import as_xml, bind
 from muniment.repository.aql.tree import Limits
 from muniment.repository.endpoints import search
-from muniment.repository.object_types import Catalogue
+from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.refusals import NotOfferedYet
 

@@ -11,18 +11,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from muniment.db import Database, Instant
-from muniment.directory import entries, memberships
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.directory import memberships
+from muniment.directory.entries import editing, entries
 from muniment.directory.options import DirectoryNames
-from muniment.repository import acls, creation, feed, object_types
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Limits, Query
 from muniment.repository.content import StoredContent
-from muniment.repository.feed import FeedPage, Question
-from muniment.repository.object_types import ObjectType
+from muniment.repository.objects import creation, object_types
+from muniment.repository.objects.object_types import ObjectType
+from muniment.repository.objects.properties import Given, PropertyDefinition, PropertyKind
 from muniment.repository.options import RepositoryNames
-from muniment.repository.principals import Permission, Principals
-from muniment.repository.properties import Given, PropertyDefinition, PropertyKind
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.search import results
+from muniment.repository.search.results import HitPage, Question
 from tests.shelf import ADMINISTRATOR, Shelf
 
 HERE = Path(__file__).parent
@@ -112,7 +116,7 @@ def differences(
     return [f"{search.says} ({search.aql or search.q}): {each}" for each in said]
 
 
-def answered(shelf: Shelf, folder: Path, caller: Principals, search: Expected) -> FeedPage:
+def answered(shelf: Shelf, folder: Path, caller: Principals, search: Expected) -> HitPage:
     """Ask as the search service does: no keywords at all ask for everything."""
     if search.aql:
         query = as_xml.read((folder / search.aql).read_bytes(), RepositoryNames(), Limits())
@@ -120,7 +124,7 @@ def answered(shelf: Shelf, folder: Path, caller: Principals, search: Expected) -
         condition = Fulltext(keywords.read(search.q, Limits())) if search.q.strip() else None
         query = Query((search.type,) if search.type else (), condition)
     question = Question(query, 1, 1000, include_total=True)
-    return feed.search(shelf.database, shelf.index.snapshot(), shelf.repository, caller, question, 100_000)
+    return results.search(shelf.database, shelf.index.snapshot(), shelf.repository, caller, question, 100_000)
 
 
 def furnish(shelf: Shelf, world: WorldFile) -> None:
@@ -165,12 +169,12 @@ def looked_up(database: Database, groups: Mapping[str, list[str]], now: Instant)
     everyone = sorted({*groups, *(member for members in groups.values() for member in members)})
     with database.begin() as cx:
         places = {
-            place: entries.add_partition(cx, names, place, now) for place in {one.partition("@")[2] for one in everyone}
+            place: editing.add_partition(cx, names, place, now) for place in {one.partition("@")[2] for one in everyone}
         }
         made = {}
         for one in everyone:
             name, _, place = one.partition("@")
-            add = entries.add_group if one in groups else entries.add_user
+            add = editing.add_group if one in groups else editing.add_user
             made[one] = add(cx, places[place], name, now)
         for group, members in groups.items():
             for member in members:

@@ -18,16 +18,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from muniment import app, settings
-from muniment.cli import initial
+from muniment import app, initialise, settings
 from muniment.db import Database
 from muniment.installation import Installation
-from muniment.repository import feed, repositories
+from muniment.repository import repositories
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Limits, Query
-from muniment.repository.feed import FeedPage, Question
 from muniment.repository.options import RepositoryNames
-from muniment.repository.principals import Principals
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.search import results
+from muniment.repository.search.results import HitPage, Question
 from tests.e2e.processes import ENVIRONMENT, QUICK, initialised, muniment
 
 HERE = Path(__file__).parent / "real"
@@ -123,7 +123,7 @@ def command(data: Path, *words: str) -> str:
     return done.stdout
 
 
-def answered(data: Path, search: Expected) -> FeedPage:
+def answered(data: Path, search: Expected) -> HitPage:
     """Ask the index as it was left, as the administrator."""
     installation = Installation(data, settings.read(None, {}, ()))
     if search.aql:
@@ -133,19 +133,19 @@ def answered(data: Path, search: Expected) -> FeedPage:
     database = Database(installation.database_url("repository"))
     try:
         with database.read() as cx:
-            repository = repositories.named(cx, initial.REPOSITORY)
+            repository = repositories.find(cx, initialise.REPOSITORY)
         reader = app.reader(installation, repository)
         try:
             administrator = Principals("admin@directory.admin", administrator=True)
             question = Question(query, 1, 2000, include_total=True)
-            return feed.search(database, reader.snapshot(), repository, administrator, question, 100_000)
+            return results.search(database, reader.snapshot(), repository, administrator, question, 100_000)
         finally:
             reader.close()
     finally:
         database.close()
 
 
-def differences(page: FeedPage, search: Expected) -> list[str]:
+def differences(page: HitPage, search: Expected) -> list[str]:
     """Say what is not as it must be."""
     names = [hit.title for hit in page.found]
     kinds = {Path(name).suffix for name in names}

@@ -18,16 +18,18 @@ import pytest
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from muniment import app, schema, settings
+from muniment import clock, schema, settings
 from muniment.backups import dumps, making, manifest, restoring
 from muniment.backups.refusals import BackupRefused
 from muniment.cli import commands
-from muniment.cli.outcome import Exit
-from muniment.db import SECOND, Busy, Database, Instant
-from muniment.directory import access
+from muniment.clock import SECOND, Instant
+from muniment.db import Busy, Database
+from muniment.directory.oauth import access
+from muniment.exit_codes import Exit
 from muniment.installation import Installation
-from muniment.repository import content, objects
+from muniment.repository import content
 from muniment.repository.content import StoredContent
+from muniment.repository.objects import objects
 from tests.conftest import Fresh
 from tests.e2e.ledger import OAUTH
 from tests.e2e.processes import ENVIRONMENT, Server, muniment
@@ -219,17 +221,17 @@ def test_nothing_that_the_copied_database_names_is_removed_before_it_is_copied(
                 assert former is not None
                 store.remove(former.key)
             with shelf.database.read() as cx:
-                swept.append(objects.sweep(cx, store, app.now() + 86_400 * SECOND))
+                swept.append(objects.sweep(cx, store, clock.now() + 86_400 * SECOND))
         return copy(source, target, kept)
 
     monkeypatch.setattr(content, "copy", copy_after_changes)
     source = making.BackupSource(installation, {"repository": shelf.database}, folder / "none.toml")
-    written = making.make(source, folder / "kept", "0", app.now, lambda _done, _all: None)
+    written = making.make(source, folder / "kept", "0", clock.now, lambda _done, _all: None)
     assert (written.contents, written.damaged, swept) == (3, (), [0])
     said = {file.read_bytes() for file in (folder / "kept" / "content").rglob("*") if file.is_file()}
     assert said == {f"words {number}".encode() for number in range(3)}
     with shelf.database.read() as cx:
-        assert objects.sweep(cx, store, app.now() + 86_400 * SECOND) == 3, "once it is made, they go"
+        assert objects.sweep(cx, store, clock.now() + 86_400 * SECOND) == 3, "once it is made, they go"
 
 
 def test_both_databases_are_copied_as_of_one_moment(
@@ -252,7 +254,7 @@ def test_both_databases_are_copied_as_of_one_moment(
     monkeypatch.setattr(dumps, "freeze", frozen_while_somebody_writes)
     databases = {"directory": directory_db, "repository": repository_db}
     source = making.BackupSource(installation, databases, folder / "none.toml")  # type: ignore[arg-type]
-    making.make(source, folder / "kept", "0", app.now, lambda _done, _all: None)
+    making.make(source, folder / "kept", "0", clock.now, lambda _done, _all: None)
     assert refused == [directory_db, repository_db]
     with other.begin() as cx:
         access.one_at_a_time(cx)

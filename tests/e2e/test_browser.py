@@ -15,11 +15,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from muniment import app
+from muniment import clock
 from muniment.db import Database
-from muniment.directory import entries, resources
+from muniment.directory import resources
+from muniment.directory.entries import editing, entries
 from muniment.directory.options import DirectoryNames
-from muniment.directory.passwords import hash_now
+from muniment.directory.sign_in.passwords import hash_password
 from tests.e2e.processes import Server, initialised
 from tests.servers import free_port
 
@@ -81,18 +82,18 @@ class Place:
         self._database = Database(f"sqlite:///{server.data}/directory.db")
         self._numbers = itertools.count(1)
         with self._database.begin() as cx:
-            self._partition = entries.add_partition(cx, NAMES, "demo", app.now())
-            self._resource = resources.add(cx, NAMES, "Demo Files", app.now())
-            resources.activate(cx, self._resource.id, app.now())
+            self._partition = editing.add_partition(cx, NAMES, "demo", clock.now())
+            self._resource = resources.add(cx, NAMES, "Demo Files", clock.now())
+            resources.activate(cx, self._resource.id, clock.now())
         self.resource_login = f"{self.login}?RFA={self._resource.id}"
 
     def person(self, *, member: bool = True) -> tuple[str, str]:
         """Make a user; give his id and his password."""
         number = next(self._numbers)
         password = f"password-{number}"
-        stored = hash_now(password, memory_kib=8192, passes=1)
+        stored = hash_password(password, memory_kib=8192, passes=1)
         with self._database.begin() as cx:
-            made = entries.add_user(cx, self._partition, f"person-{number}", app.now(), password_hash=stored)
+            made = editing.add_user(cx, self._partition, f"person-{number}", clock.now(), password_hash=stored)
             if member:
                 resources.add_to_role(cx, self._resource, made)
         return entries.shown_id(NAMES, made), password
@@ -103,14 +104,14 @@ class Place:
             known = {one.name: one for one in resources.every(cx)}
             made = known.get("n" * 120)
             if made is None:
-                made = resources.add(cx, NAMES, "n" * 120, app.now())
-                resources.activate(cx, made.id, app.now())
+                made = resources.add(cx, NAMES, "n" * 120, clock.now())
+                resources.activate(cx, made.id, clock.now())
         return f"{self.login}?RFA={made.id}"
 
     def disable(self, user_id: str) -> None:
         """Disable a user, from another process than the server's."""
         with self._database.begin() as cx:
-            entries.set_disabled(cx, entries.find_user(cx, NAMES, user_id), True, app.now())
+            editing.set_disabled(cx, entries.find_user(cx, NAMES, user_id), True, clock.now())
 
     def close(self) -> None:
         """Give the database back."""

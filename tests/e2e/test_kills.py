@@ -22,13 +22,17 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from muniment import app
+from muniment import app, clock
 from muniment.cli import commands
-from muniment.db import Database, Instant
+from muniment.clock import Instant
+from muniment.db import Database
 from muniment.installation import Installation
-from muniment.repository import agent, batches, changes, repositories, text
+from muniment.repository import repositories
+from muniment.repository.change_log import changes
 from muniment.repository.content import ContentStore
-from muniment.repository.fulltext.embedded import EmbeddedWriter
+from muniment.repository.extraction import queue
+from muniment.repository.index.tantivy.engine import TantivyWriter
+from muniment.repository.index_agent import agent, indexing
 from tests.clock import Clock
 from tests.conftest import Fresh
 from tests.e2e.ledger import REPOSITORY, WORD, Holder, Ledger, Writer
@@ -60,7 +64,7 @@ class House:
     def __init__(self, root: Path, directory_url: str, repository_url: str) -> None:
         self.data = root / "data"
         self.data.mkdir(mode=0o700)
-        self.world = World(self.data, directory_url, repository_url, Clock(app.now()))
+        self.world = World(self.data, directory_url, repository_url, Clock(clock.now()))
         self.world.close()
         (self.data / "muniment.toml").write_text(
             f'directory_database = "{directory_url}"\nrepository_database = "{repository_url}"\n'
@@ -68,7 +72,7 @@ class House:
         self.installation: Installation = self.world.installation
         self.database = Database(repository_url)
         with self.database.read() as cx:
-            self.repository = repositories.named(cx, World.repository)
+            self.repository = repositories.find(cx, World.repository)
         self.port = free_port()
         self.holder = Holder(0, world=self.world)
         self.writers = [Writer(number) for number in range(1, WRITERS + 1)]
@@ -113,7 +117,7 @@ class House:
 
     def _wait_for_a_lease(self) -> None:
         deadline = time.monotonic() + 1
-        held = sa.select(text.texts.c.object_id).where(text.texts.c.lease.is_not(None))
+        held = sa.select(queue.texts.c.object_id).where(queue.texts.c.lease.is_not(None))
         while time.monotonic() < deadline:
             with self.database.read() as cx:
                 if cx.execute(held).first():
@@ -168,9 +172,9 @@ class House:
 
     def let_leases_run_out(self) -> None:
         """Let the time pass for which a dead extractor's files stay its own; nobody is there who could notice."""
-        held = text.texts.c.lease.is_not(None)
+        held = queue.texts.c.lease.is_not(None)
         with self.database.begin() as cx:
-            cx.execute(text.texts.update().where(held).values(due=text.texts.c.due - text.LEASE))
+            cx.execute(queue.texts.update().where(held).values(due=queue.texts.c.due - queue.LEASE))
 
     def holds(self, *, all_of_them: bool = False) -> None:
         """Ask the server that runs for all that was answered, and check the index."""
@@ -187,7 +191,7 @@ class House:
         reader = app.reader(self.installation, self.repository)
         try:
             with self.database.read() as cx:
-                waiting = text.counts(cx, self.repository.id)["waiting"]
+                waiting = queue.counts(cx, self.repository.id)["waiting"]
                 return not waiting and reader.snapshot().position == changes.latest(cx, self.repository.id)
         finally:
             reader.close()
@@ -325,7 +329,7 @@ def test_what_was_answered_survives_kills_for_long(house: House) -> None:
     survive(house, ROUNDS, asked_every=5)
 
 
-class Deadly(EmbeddedWriter):
+class Deadly(TantivyWriter):
     """A writer that kills its process around the engine's commit."""
 
     def __init__(self, folder: Path, when: str) -> None:
@@ -351,7 +355,7 @@ class _DeadlyCommit:
 def _index_until_killed(url: str, folder: Path, name: str, when: str, now: Instant) -> None:
     database = Database(url)
     with database.read() as cx:
-        repository = repositories.named(cx, name)
+        repository = repositories.find(cx, name)
     agent.catch_up(database, repository, Deadly(folder, when), now)
 
 
@@ -370,7 +374,9 @@ def test_an_agent_killed_around_its_commit_repeats_and_neither_skips_nor_doubles
     made = shelf.add("pump 3", "valve", acl="public")
     with shelf.database.begin() as cx:  # once the engine refused it; now it takes it
         cx.execute(
-            batches.unindexed.insert().values(object_id=ill, repository_id=shelf.repository.id, reason="ill", noted=now)
+            indexing.unindexed.insert().values(
+                object_id=ill, repository_id=shelf.repository.id, reason="ill", noted=now
+            )
         )
     shelf.change(ill, title="well again")
     before = shelf.index.snapshot().position
@@ -382,7 +388,7 @@ def test_an_agent_killed_around_its_commit_repeats_and_neither_skips_nor_doubles
     with shelf.database.read() as cx:
         latest = changes.latest(cx, shelf.repository.id)
     assert shelf.index.snapshot().position == (latest if when == "after" else before)
-    shelf.writer = EmbeddedWriter(shelf.folder)
+    shelf.writer = TantivyWriter(shelf.folder)
     shelf.catch_up()
     report = shelf.report()
     assert report.sound, report

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from muniment import app
+from muniment import clock
 from tests.clock import Clock
 from tests.conftest import Fresh
 from tests.e2e.processes import Server
@@ -19,7 +19,7 @@ def test_a_position_is_waited_for_in_another_process_and_after_a_restart(
     data.mkdir(mode=0o700)
     directory, repository = fresh("directory"), fresh("repository")
     (data / "muniment.toml").write_text(f'directory_database = "{directory}"\nrepository_database = "{repository}"\n')
-    world = World(data, directory, repository, Clock(app.now()))
+    world = World(data, directory, repository, Clock(clock.now()))
     site = Site(world, "neutral", loop)
     bearer = site.bearer()
     paper = {"properties": {"object_name": "placed"}}

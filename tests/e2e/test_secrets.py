@@ -16,7 +16,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from muniment import app, db, schema
+from muniment import clock, db, schema
 from muniment.db import Database
 from tests.clock import Clock
 from tests.scenes import World
@@ -83,7 +83,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
         database = Database(f"sqlite:///{folder}/{half}.db")
         schema.migrate(database, half)
         database.close()
-    world = World(folder, f"sqlite:///{folder}/directory.db", f"sqlite:///{folder}/repository.db", Clock(app.now()))
+    world = World(folder, f"sqlite:///{folder}/directory.db", f"sqlite:///{folder}/repository.db", Clock(clock.now()))
     world.close()
     started = Running(world, tmp_path / "log")
     yield started

@@ -18,9 +18,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from muniment import app
-from muniment.db import SECOND
-from muniment.web import certificates
+from muniment import certificates, clock
+from muniment.clock import SECOND
 from tests.e2e.processes import Server, initialised
 from tests.servers import free_port
 
@@ -160,7 +159,7 @@ def test_the_certificates_end_can_be_asked_for(server: Server) -> None:
 
 @pytest.mark.parametrize(("age_days", "said"), [(387, "the certificate ends soon"), (400, "the certificate is over")])
 def test_an_own_certificate_that_ends_is_told_of(server: Server, tmp_path: Path, age_days: int, said: str) -> None:
-    now = app.now()
+    now = clock.now()
     own = certificates.ensure(tmp_path / "own", [], now - age_days * 86_400 * SECOND)
     data = tmp_path / "data"
     initialised(data)
@@ -182,7 +181,7 @@ def test_an_own_certificate_that_ends_is_told_of(server: Server, tmp_path: Path,
 def test_the_own_cas_certificate_is_renewed_at_the_next_start(tmp_path: Path) -> None:
     data = tmp_path / "data"
     initialised(data)
-    certificates.ensure(data / "tls", ["127.0.0.1"], app.now() - 387 * 86_400 * SECOND)
+    certificates.ensure(data / "tls", ["127.0.0.1"], clock.now() - 387 * 86_400 * SECOND)
     with Server(data, free_port()) as running, running.client() as http:
         assert http.get("/health/ready").json()["certificate"]["days_left"] > 390
         assert "ends soon" not in running.said

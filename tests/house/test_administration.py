@@ -7,7 +7,7 @@ import pytest
 from tests.house.sources import ROOT
 
 _DECIDED = {
-    "entries": {"set_password_hash", "set_disabled", "set_locked", "delete"},
+    "editing": {"set_password_hash", "set_disabled", "set_locked", "delete"},
     "memberships": {"remove_member"},
     "resources": {"remove_from_role", "delete"},
     "tickets": {"end_of", "end_every", "end_one"},

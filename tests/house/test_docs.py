@@ -9,15 +9,15 @@ from starlette.routing import Route
 
 from muniment import settings
 from muniment.directory import refusals as directory_refusals
+from muniment.directory.context import Directory
 from muniment.directory.endpoints import routes as directory_routes
-from muniment.directory.half import Directory
 from muniment.directory.options import DirectoryOptions
 from muniment.repository import refusals as repository_refusals
 from muniment.repository.endpoints import routes as repository_routes
-from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.options import RepositoryOptions
 from muniment.web import refusals as web_refusals
-from muniment.web.answers import SHARED, Endpoint, Table
+from muniment.web.responses import SHARED, Endpoint, Table
 from tests.house.sources import ROOT
 
 INTERFACE = ROOT / "docs" / "interface.md"
@@ -41,7 +41,7 @@ def _nothing() -> Any:
 def routes() -> list[Route]:
     """Every address of both halves, without anything behind it."""
     directory = Directory(_nothing(), DirectoryOptions(), _nothing(), _nothing())
-    repository = RepositoryHalf(_nothing(), RepositoryOptions(), _nothing(), _nothing(), _nothing(), _nothing())
+    repository = RepositoryContext(_nothing(), RepositoryOptions(), _nothing(), _nothing(), _nothing(), _nothing())
     return [*directory_routes.routes(directory), *repository_routes.routes(repository)]
 
 

@@ -4,7 +4,7 @@ import pytest
 import typer
 
 from muniment import events
-from muniment.cli import commands, telling
+from muniment.cli import audit, commands
 from tests.house.sources import ROOT
 from tests.house.test_docs import endpoint, routes
 
@@ -53,7 +53,7 @@ def registered(group: typer.Typer, before: str = "") -> list[tuple[str, bool]]:
 def test_every_command_is_told_of_unless_it_is_listed_as_one_that_only_reads() -> None:
     paths = registered(commands.app)
     assert len(paths) > 50
-    assert {path for path, told in paths if not told} == telling.READING
+    assert {path for path, told in paths if not told} == audit.READING
     assert not [path for path, _ in paths if "None" in path]
 
 

@@ -16,16 +16,16 @@ FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "manager", "manager
 }
 ASYNC_ROOMS = (
     "app.py",
-    "cli/",
     "directory/console/",
     "directory/endpoints/",
     "front/",
     "repository/callers.py",
     "repository/endpoints/",
+    "server/listener.py",
     "web/",
 )
-CLOCKED_ROOMS = ("app.py", "cli/", "web/", "repository/extraction/loop.py")
-"""Whoever hands the time to others; extraction's loop is a process of its own."""
+CLOCKED_ROOMS = ("app.py", "cli/", "clock.py", "data_folder.py", "server/", "repository/extraction/extractor.py")
+"""Whoever hands the time to others; the extractor is a process of its own."""
 
 
 def test_every_module_is_signed() -> None:
@@ -69,19 +69,21 @@ def test_no_module_postpones_its_annotations() -> None:
 
 def test_no_room_below_the_edge_reads_a_clock() -> None:
     clocks = {("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("datetime", "utcnow"), ("date", "today")}
+    clocks |= {("clock", "now")}
     found = [
         f"{module.room}:{node.lineno}"
         for module in modules()
         if not module.room.startswith(CLOCKED_ROOMS)
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.Attribute) and (ast.unparse(node.value).rpartition(".")[2], node.attr) in clocks
+        if (isinstance(node, ast.Attribute) and (ast.unparse(node.value).rpartition(".")[2], node.attr) in clocks)
+        or (isinstance(node, ast.ImportFrom) and node.module == "muniment.clock" and "now" in _names(node))
     ]
     assert not found
 
 
 def test_an_endpoint_decides_through_the_caller_alone() -> None:
     """Principals that an endpoint was told earlier would outlive the right (decision 0018)."""
-    asked_of_nobody = {"repository/endpoints/discovery.py:listing", "repository/endpoints/half.py:_look_up"}
+    asked_of_nobody = {"repository/endpoints/discovery.py:listing", "repository/endpoints/context.py:_look_up"}
     found = {
         f"{module.room}:{function.name}"
         for module in modules()
@@ -90,7 +92,7 @@ def test_an_endpoint_decides_through_the_caller_alone() -> None:
         if isinstance(function, ast.AsyncFunctionDef)
         for node in ast.walk(function)
         if isinstance(node, ast.Attribute)
-        and ast.unparse(node) in {"half.desk.read", "half.desk.read_long", "half.desk.write"}
+        and ast.unparse(node) in {f"context.transactions.{way}" for way in ("read", "read_long", "write")}
     }
     assert found == asked_of_nobody, "all others decide through the caller, who says who they are when it counts"
     takes_principals = [
@@ -133,6 +135,10 @@ def test_every_room_is_in_the_architecture() -> None:
             if name not in words:
                 missing.append(f"{half}/{name}")
     assert not missing
+
+
+def _names(node: ast.ImportFrom) -> set[str]:
+    return {alias.name for alias in node.names}
 
 
 def _exists(folder: str, name: str) -> bool:

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from muniment.directory import entries
+from muniment.directory.entries import editing, entries
 from muniment.web.refusals import Refusal
 from tests.scenes import Site
 
@@ -23,7 +23,7 @@ def test_2_1_a_client_is_refused_in_another_place_than_the_root_location(site: S
     with site.world.directory_db.begin() as cx:
         partition = entries.find_partition(cx, site.directory_names, site.directory_names.clients_partition)
         with pytest.raises(Refusal):
-            entries.add_unit(cx, partition, f"unit-{next(site.world.numbers)}", site.world.clock())
+            editing.add_unit(cx, partition, f"unit-{next(site.world.numbers)}", site.world.clock())
 
 
 def test_2_1_a_user_of_another_partition_is_no_client(site: Site) -> None:

@@ -4,7 +4,8 @@ import uuid
 
 import pytest
 
-from muniment.directory import entries, memberships, resources
+from muniment.directory import memberships, resources
+from muniment.directory.entries import editing, entries
 from muniment.directory.refusals import UnknownResource
 from muniment.web.refusals import Refusal
 from tests.scenes import Site
@@ -58,10 +59,10 @@ def test_2_2_users_and_containers_of_users_may_be_members(site: Site, container:
         elif container == "unit":
             member = entries.unit_at(cx, partition, ())
         else:
-            member = entries.add_group(cx, partition, f"group-{next(world.numbers)}", now)
+            member = editing.add_group(cx, partition, f"group-{next(world.numbers)}", now)
             memberships.add_member(cx, member, user)
             if container == "group in a group":
-                inner, member = member, entries.add_group(cx, partition, f"group-{next(world.numbers)}", now)
+                inner, member = member, editing.add_group(cx, partition, f"group-{next(world.numbers)}", now)
                 memberships.add_member(cx, member, inner)
         resources.add_to_role(cx, made, member)
     assert site.ask_token(person, scope=scope).status_code == 200
@@ -73,8 +74,8 @@ def test_2_2_groups_that_hold_each_other_end(site: Site) -> None:
     with world.directory_db.begin() as cx:
         user = entries.find_user(cx, site.directory_names, person.id)
         partition = entries.find_partition(cx, site.directory_names, world.partition)
-        one = entries.add_group(cx, partition, f"loop-{next(world.numbers)}", now)
-        two = entries.add_group(cx, partition, f"loop-{next(world.numbers)}", now)
+        one = editing.add_group(cx, partition, f"loop-{next(world.numbers)}", now)
+        two = editing.add_group(cx, partition, f"loop-{next(world.numbers)}", now)
         memberships.add_member(cx, one, two)
         memberships.add_member(cx, two, one)
         memberships.add_member(cx, two, user)

@@ -1,6 +1,7 @@
 """given 5: authentication."""
 
-from muniment.directory import entries, resources, system
+from muniment.directory import resources, system
+from muniment.directory.entries import editing, entries
 from tests.scenes import Site
 
 
@@ -99,8 +100,8 @@ def test_5_every_reason_to_refuse_a_user_reads_the_same(site: Site) -> None:
     world = site.world
     disabled, locked = world.person(), world.person()
     with world.directory_db.begin() as cx:
-        entries.set_disabled(cx, world.entry(disabled), True, world.clock())
-        entries.set_locked(cx, world.entry(locked), True, world.clock())
+        editing.set_disabled(cx, world.entry(disabled), True, world.clock())
+        editing.set_locked(cx, world.entry(locked), True, world.clock())
     answers = [
         site.ask_token(world.person(), password="wrong"),
         site.ask_token(world.person(), username=f"nobody@{world.partition}"),

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from muniment.directory import entries
+from muniment.directory.entries import editing, entries
 from tests.scenes import Person, Site
 
 
@@ -16,7 +16,7 @@ def again(site: Site, person: Person) -> Person:
     """Delete a user and make one of the same name, in the same access role."""
     world = site.world
     with world.directory_db.begin() as cx:
-        entries.delete(cx, entries.find_user(cx, world.names, person.id))
+        editing.delete(cx, entries.find_user(cx, world.names, person.id))
     made = world.person(name=person.name)
     site.forget(made)
     return made

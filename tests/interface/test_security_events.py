@@ -11,7 +11,7 @@ import httpx
 import msgspec
 import pytest
 
-from muniment.directory import entries
+from muniment.directory.entries import entries
 from tests.house.test_docs import endpoint, routes
 from tests.scenes import Person, Site
 

@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from muniment.db import Instant
+from muniment.clock import Instant
 from muniment.naming import fold_name
 from muniment.repository.aql.evaluate import evaluate
 from muniment.repository.aql.tree import (
@@ -27,11 +27,11 @@ from muniment.repository.aql.tree import (
     Value,
     Without,
 )
-from muniment.repository.changes import Position
-from muniment.repository.fulltext.analysis import Analyser
-from muniment.repository.fulltext.document import Document, document
-from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
-from muniment.repository.fulltext.index import Answer, Search, Snapshot, Visible
+from muniment.repository.change_log.changes import Position
+from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
+from muniment.repository.index.document import Document, document
+from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 
 ANALYSER = Analyser("English")
 
@@ -247,8 +247,8 @@ class Shelf:
     """One index folder for many examples: each is written over the one before."""
 
     def __init__(self, folder: Path) -> None:
-        self.writer = EmbeddedWriter(folder)
-        self.reader = Embedded(folder)
+        self.writer = TantivyWriter(folder)
+        self.reader = TantivyIndex(folder)
         self._held: set[str] = set()
         self._commits = 0
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muniment.db import Database, Instant
-from muniment.repository import agent, text
-from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
-from muniment.repository.fulltext.generations import Following
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.repository.extraction import queue
+from muniment.repository.index.generations import FollowingIndex
+from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index_agent import agent
 from tests.properties.lengths import examples
 from tests.shelf import Shelf
 
@@ -27,8 +29,8 @@ def take(shelf: Shelf, made: list[str], name: str, number: int) -> None:
         made.append(shelf.add(f"pump {number}", "valve " * number, acl=("private", "public")[number % 2]))
     elif name == "extract":
         with shelf.database.begin() as cx:
-            if (job := text.take(cx, shelf.now)) is not None:
-                text.finish(cx, job, f"text {number}", shelf.now)
+            if (job := queue.take(cx, shelf.now)) is not None:
+                queue.finish(cx, job, f"text {number}", shelf.now)
     elif name == "catch up":
         agent.catch_up(shelf.database, shelf.repository, shelf.writer, shelf.now, limit=number + 1)
     elif name == "restart":
@@ -65,8 +67,8 @@ def test_any_history_ends_in_the_index_that_a_rebuild_makes(
         report = shelf.report()
         assert report.sound, report
         assert report.objects == report.documents == len(made)
-        agent.rebuild(repository_db, shelf.repository, Path(folder), EmbeddedWriter, lambda: now)
-        rebuilt = Following(Path(folder) / str(shelf.repository.id), Embedded).snapshot()
+        agent.rebuild(repository_db, shelf.repository, Path(folder), TantivyWriter, lambda: now)
+        rebuilt = FollowingIndex(Path(folder) / str(shelf.repository.id), TantivyIndex).snapshot()
         assert rebuilt.position == shelf.index.snapshot().position
         followed = shelf.index.snapshot().documents()
         assert {kept.key: kept for kept in rebuilt.documents()} == {kept.key: kept for kept in followed}

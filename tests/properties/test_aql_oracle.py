@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from muniment.repository.aql.tree import Expression, ExpressionSet, Fulltext, Phrase, PropertyRange, Query, Value
 from muniment.repository.aql.values import fold
-from muniment.repository.fulltext.compile import leaves
-from muniment.repository.fulltext.index import Visible
+from muniment.repository.index.contract import Visible
+from muniment.repository.index.tantivy.compile import leaves
 from tests.properties import shelves
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, Row, Shelf, ask, found_by_oracle

@@ -8,8 +8,8 @@ import lxml.etree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muniment.repository import atom
-from muniment.repository.properties import timestamp
+from muniment.clock import timestamp
+from muniment.repository.search import atom
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 VOCAB = "urn:muniment:vocab"
@@ -93,4 +93,4 @@ def test_the_json_feed_says_the_same(found: list[atom.Entry]) -> None:
 
 @given(st.integers(0, 4_000_000_000_000_000))
 def test_every_time_has_milliseconds_and_an_offset(instant: int) -> None:
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", timestamp(instant))
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", timestamp(instant, utc="+00:00"))

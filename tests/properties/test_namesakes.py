@@ -8,9 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.engine import Connection
 
-from muniment.db import Database, Instant
-from muniment.repository import acls, bearers, creation, object_types, objects, repositories
-from muniment.repository.principals import Permission, Principals
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.repository import repositories
+from muniment.repository.objects import creation, object_types, objects
+from muniment.repository.permissions import acls, bearers
+from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownObject
 from tests.properties.lengths import examples
 
@@ -87,7 +90,7 @@ class House:
 
     def document(self, cx: Connection, owner: Principals) -> str:
         """Make a document that only its owner sees."""
-        wanted = creation.New("document", {"object_name": "plan"})
+        wanted = creation.NewObject("document", {"object_name": "plan"})
         return creation.create_all(cx, self.repository, self.catalogue, owner, [wanted], self.now)[0].id
 
     def sees(self, name: str, document: str) -> bool:

@@ -16,8 +16,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from muniment.db import SECOND, Database, Instant
-from muniment.directory import administration, entries, grants, memberships, tokens
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
+from muniment.directory import administration, memberships
+from muniment.directory.entries import editing
+from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import grants, tokens
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant
 from muniment.web.refusals import Refusal
@@ -55,20 +59,20 @@ class TokenLife(RuleBasedStateMachine):
     office: Office
     begin: Instant
     numbers = itertools.count()
-    issued: Bundle[tuple[ModelGrant, grants.Issued]] = Bundle("issued")
+    issued: Bundle[tuple[ModelGrant, grants.TokenResponse]] = Bundle("issued")
     who = st.sampled_from(["one", "two"])
 
     @initialize()
     def arrive(self) -> None:
         self.now = self.begin
         self.tokens: list[ModelToken] = []
-        self.users: dict[str, entries.Entry] = {}
+        self.users: dict[str, Entry] = {}
         self.enabled = dict.fromkeys(("one", "two"), True)
         self.in_role = dict.fromkeys(("one", "two"), True)
         with self.office.db.begin() as cx:
             for name in self.enabled:
                 full = f"{name}-{next(self.numbers)}"
-                made = entries.add_user(cx, self.office.partition, full, self.begin, password_hash=HASH)
+                made = editing.add_user(cx, self.office.partition, full, self.begin, password_hash=HASH)
                 memberships.add_member(cx, self.office.group, made)
                 self.users[name] = made
 
@@ -78,15 +82,15 @@ class TokenLife(RuleBasedStateMachine):
     @rule(target=issued, user=who)
     def issue(self, user: str) -> Any:
         outcome = self.office.sign_in(self.now, f"{self.users[user].name}@People")
-        assert isinstance(outcome, grants.Issued) == self.may(user)
-        if not isinstance(outcome, grants.Issued):
+        assert isinstance(outcome, grants.TokenResponse) == self.may(user)
+        if not isinstance(outcome, grants.TokenResponse):
             return multiple()
         grant = ModelGrant(self.now, user)
         self._keep(grant, outcome)
         return grant, outcome
 
     @rule(pair=issued)
-    def refresh(self, pair: tuple[ModelGrant, grants.Issued]) -> None:
+    def refresh(self, pair: tuple[ModelGrant, grants.TokenResponse]) -> None:
         grant, issued = pair
         allowed = grant.alive(self.now) and self.may(grant.user)
         try:
@@ -97,7 +101,7 @@ class TokenLife(RuleBasedStateMachine):
             assert allowed
             self._keep(grant, again)
 
-    def _keep(self, grant: ModelGrant, issued: grants.Issued) -> None:
+    def _keep(self, grant: ModelGrant, issued: grants.TokenResponse) -> None:
         made = ModelToken(grant, self.now, issued.access_token)
         assert issued.expires_in == (made.ends - self.now) // SECOND
         self.tokens.append(made)
@@ -123,7 +127,7 @@ class TokenLife(RuleBasedStateMachine):
         token.grant.revoked |= not token.forgotten
 
     @rule(pair=issued)
-    def revoke_by_refresh_token(self, pair: tuple[ModelGrant, grants.Issued]) -> None:
+    def revoke_by_refresh_token(self, pair: tuple[ModelGrant, grants.TokenResponse]) -> None:
         grant, issued = pair
         assert isinstance(issued.refresh_token, str)
         self.office.revoke(issued.refresh_token, self.now)

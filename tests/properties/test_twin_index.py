@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muniment.repository.aql.tree import Fulltext, Query
-from muniment.repository.fulltext.document import Document
-from muniment.repository.fulltext.index import Answer, Facet, Search, Snapshot, Visible
+from muniment.repository.index.contract import Answer, Facet, Search, Snapshot, Visible
+from muniment.repository.index.document import Document
 from tests.properties import shelves
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, Row, Shelf, may

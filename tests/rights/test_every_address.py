@@ -16,13 +16,16 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import SECOND, repository_tables
-from muniment.directory import administration, entries, memberships, resources, tokens
+from muniment.clock import SECOND
+from muniment.db import repository_tables
+from muniment.directory import administration, memberships, resources
+from muniment.directory.entries import editing, entries
+from muniment.directory.oauth import tokens
 from muniment.repository import callers, repositories
-from muniment.repository import objects as stored_objects
 from muniment.repository.endpoints import acls, contents, objects, routes, types
-from muniment.repository.endpoints.half import BELOW
-from muniment.repository.principals import Principals
+from muniment.repository.endpoints.context import BELOW
+from muniment.repository.objects import objects as stored_objects
+from muniment.repository.permissions.principals import Principals
 from tests.rights.play import Moment, Outcome, Sent, play
 from tests.scenes import Loop, Person, Served, Site, World
 
@@ -122,7 +125,7 @@ class Stage:
             client = entries.find_client(cx, world.client_id)
             resource = resources.by_id(cx, resource_id or world.resource_id)
             for group_name in groups:
-                user = entries.add_user(cx, partition, f"passing-{next(numbers)}", now, password_hash="never checked")
+                user = editing.add_user(cx, partition, f"passing-{next(numbers)}", now, password_hash="never checked")
                 if group_name:
                     group = entries.find_group(cx, world.names, f"{group_name}@{world.partition}")
                     memberships.add_member(cx, group, user)
@@ -141,7 +144,7 @@ class Stage:
         def guard(resource_id: str) -> None:
             with ExitStack() as opening:
                 cx = self.holding or opening.enter_context(self.world.repository_db.begin())
-                repositories.guard(cx, repositories.named(cx, self.world.repository), resource_id)
+                repositories.guard(cx, repositories.find(cx, self.world.repository), resource_id)
 
         try:
             yield lambda: guard(self.world.other_resource_id)
@@ -346,7 +349,7 @@ def test_a_permission_that_ends_while_a_request_is_under_way_is_not_used(
             stage.post(f"/objects/{thing}", {"properties": {"owner_name": stage.keeper.id}}, admin)
         elif stage.holding is not None:
             administrator = Principals("admin@directory.admin", administrator=True)
-            repository = repositories.named(stage.holding, stage.world.repository)
+            repository = repositories.find(stage.holding, stage.world.repository)
             stored_objects.assign_acl(stage.holding, repository, administrator, thing, "private", stage.world.clock())
         else:
             stage.site.share(thing, "private")

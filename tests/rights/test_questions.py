@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from muniment.directory import grants
+from muniment.directory.oauth import grants
 from muniment.repository import callers
-from muniment.repository.endpoints import half
+from muniment.repository.endpoints import context
 from muniment.repository.refusals import DirectoryUnavailable
 from tests.rights.play import Sent, play
 from tests.rights.test_every_address import LONG, QUERY, Stage
@@ -42,7 +42,7 @@ def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.Monk
         "change": sent(stage, "POST", f"/objects/{document}", b'{"properties": {"title": "changed"}}'),
         "search": sent(stage, "POST", "/search", QUERY, "application/xml"),
     }
-    monkeypatch.setattr(half, "_LONG_DECISION", 3600)
+    monkeypatch.setattr(context, "_LONG_DECISION", 3600)
     monkeypatch.setattr(callers, "FRESH_SECONDS", 3600)
     monkeypatch.setattr(grants, "tokeninfo", counted)
     questions = {}
@@ -62,8 +62,8 @@ def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.Monk
 def test_a_download_stands_still_while_the_directory_does_not_answer(
     stage: Stage, for_good: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(half, "_UNANSWERED_SECONDS", 0.2 if for_good else 30)
-    monkeypatch.setattr(half, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(context, "_UNANSWERED_SECONDS", 0.2 if for_good else 30)
+    monkeypatch.setattr(context, "_RETRY_SECONDS", 0.01)
     request = sent(stage, "GET", f"/objects/{stage.shared('content')}/content-media")
     tokeninfo, fetched = grants.tokeninfo, callers._fetched
     asked: list[str] = []

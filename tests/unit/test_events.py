@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from muniment.db import SECOND, Instant
+from muniment.clock import SECOND, Instant
 from muniment.events import FIELDS, Event, Recorder
 
 
@@ -92,7 +92,7 @@ def test_the_file_is_not_written_through_a_link(path: Path, now: Instant) -> Non
 
 _SAID = """
 import sys
-from muniment.cli import logs
+from muniment.server import logs
 from muniment.events import Event, Recorder
 from muniment.settings import Settings
 logs.start(Settings(log_level=sys.argv[1], log_format=sys.argv[2]))

@@ -4,7 +4,6 @@ Everything is written into a folder beside the one that was named, which gets it
 """
 
 import ctypes
-import fcntl
 import os
 import shutil
 import tomllib
@@ -15,17 +14,19 @@ from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from muniment import disk, schema
+from muniment import disk, locks, schema
 from muniment.backups import dumps, manifest
 from muniment.backups.dumps import DatabaseSnapshot
 from muniment.backups.manifest import DatabaseCopy, Manifest
 from muniment.backups.refusals import BackupRefused
-from muniment.db import Database, Half, Instant
-from muniment.directory import access
+from muniment.clock import Instant
+from muniment.db import Database, Half
+from muniment.directory.oauth import access
 from muniment.installation import Installation
-from muniment.repository import content, objects, repositories
+from muniment.repository import content, repositories
 from muniment.repository.content import ContentStore
-from muniment.repository.objects import StoredObject
+from muniment.repository.objects import objects
+from muniment.repository.objects.objects import StoredObject
 
 SETTINGS, TLS, CONTENT = "muniment.toml", "tls", "content"
 """What the parts of a backup are called, beside its manifest and one file for each database."""
@@ -212,11 +213,11 @@ def _unfinished(target: Path) -> Iterator[Path]:
 
 def _take(lock: int, folder: Path, target: Path) -> None:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        locks.take(lock, wait=False)
         # Meanwhile another one may have given the folder its name.
         if os.fstat(lock).st_ino == os.stat(folder / _LOCK).st_ino:
             return
-    except (BlockingIOError, FileNotFoundError):
+    except (locks.Held, FileNotFoundError):
         pass
     raise BackupRefused(f"Another backup to {target} is being made: wait for it, or name another folder.")
 

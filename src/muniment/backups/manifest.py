@@ -8,7 +8,8 @@ import msgspec
 
 from muniment import disk
 from muniment.backups.refusals import BackupRefused
-from muniment.db import Half, Instant
+from muniment.clock import Instant
+from muniment.db import Half
 
 NAME = "manifest.json"
 FORMAT = 1

@@ -18,11 +18,14 @@ from muniment.backups import dumps, making, manifest
 from muniment.backups.making import CONTENT, SETTINGS, TLS
 from muniment.backups.manifest import Manifest
 from muniment.backups.refusals import BackupRefused
-from muniment.db import Database, Half, Instant
+from muniment.clock import Instant
+from muniment.db import Database, Half
 from muniment.directory import sessions
 from muniment.directory.sessions import SessionCount
 from muniment.installation import UNFINISHED_RESTORE, Installation
-from muniment.repository import agent, changes, content, followers, repositories
+from muniment.repository import content, repositories
+from muniment.repository.change_log import changes, followers
+from muniment.repository.index_agent import agent
 
 _OURS = ("serve.lock", "events.log", SETTINGS)
 """What may be in a data folder that a backup is restored to, or more of that name."""

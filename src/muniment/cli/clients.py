@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import guards
-from muniment.cli import initial, said
+from muniment import guards, initialise
+from muniment.cli import terminal
 from muniment.cli.directory import Description, ending, entry_named, removal, show_entries, show_sessions, state_of
-from muniment.cli.opened import Opened
-from muniment.directory import access, administration, entries, resources, sessions
+from muniment.data_folder import DataFolder
+from muniment.directory import administration, resources, sessions
+from muniment.directory.entries import editing, entries
+from muniment.directory.oauth import access
 from muniment.directory.resources import Resource
 
 client = typer.Typer(no_args_is_help=True, help="OAuth clients.")
@@ -33,34 +35,34 @@ def add_client(
     ] = False,
 ) -> None:
     """Register an OAuth client: public unless it is said to keep a secret."""
-    opened: Opened = context.obj
-    secret = said.new_password(from_stdin=False, random=True)[0] if confidential else None
-    password_hash = initial.hashed(opened, secret) if secret else None
-    with opened.database("directory") as database, database.begin() as cx:
-        entries.add_client(cx, name, opened.now, password_hash=password_hash, description=description)
+    data: DataFolder = context.obj
+    secret = terminal.new_password(from_stdin=False, random=True)[0] if confidential else None
+    password_hash = initialise.hash_password(data, secret) if secret else None
+    with data.database("directory") as database, database.begin() as cx:
+        editing.add_client(cx, name, data.now, password_hash=password_hash, description=description)
     if secret:
-        said.line(secret)
+        terminal.line(secret)
 
 
 @client.command("list")
 def list_clients(context: typer.Context) -> None:
     """List the clients."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.read() as cx:
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.read() as cx:
         rows = [
             (one.name, "confidential" if one.has_password else "public", state_of(one), one.description)
             for one in entries.listing(cx, entries.clients(cx), "user", limit=None)
         ]
-    said.table(("Client", "Kind", "State", "Description"), rows)
+    terminal.table(("Client", "Kind", "State", "Description"), rows)
 
 
 @client.command("remove")
 def remove_client(context: typer.Context, name: ClientName) -> None:
     """Remove a client; every grant issued to it ends."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        removed = administration.remove(cx, entries.find_client(cx, name), opened.now)
-    said.line(removal(opened, removed))
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        removed = administration.remove(cx, entries.find_client(cx, name), data.now)
+    terminal.line(removal(data, removed))
 
 
 @client.command("set")
@@ -72,15 +74,15 @@ def set_client(
     description: Annotated[str | None, typer.Option(help="Free text.")] = None,
 ) -> None:
     """Disable, enable, lock, unlock or describe a client; disabling or locking ends every grant issued to it."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
         found = entries.find_client(cx, name)
         if disabled is not None:
-            administration.set_disabled(cx, found, disabled, opened.now)
+            administration.set_disabled(cx, found, disabled, data.now)
         if locked is not None:
-            administration.set_locked(cx, found, locked, opened.now)
+            administration.set_locked(cx, found, locked, data.now)
         if description is not None:
-            entries.set_description(cx, found, description, opened.now)
+            editing.set_description(cx, found, description, data.now)
 
 
 @client.command("secret")
@@ -90,30 +92,30 @@ def set_secret(
     end_sessions: Annotated[bool, typer.Option("--end-sessions", help="End every grant issued to it, too.")] = False,
 ) -> None:
     """Give a client a new secret, which is made up and printed once. The grants issued to it go on."""
-    opened: Opened = context.obj
-    secret = said.new_password(from_stdin=False, random=True)[0]
-    password_hash = initial.hashed(opened, secret)
-    with opened.database("directory") as database, database.begin() as cx:
+    data: DataFolder = context.obj
+    secret = terminal.new_password(from_stdin=False, random=True)[0]
+    password_hash = initialise.hash_password(data, secret)
+    with data.database("directory") as database, database.begin() as cx:
         found = entries.find_client(cx, name)
-        administration.set_password(cx, found, password_hash, opened.now, end_sessions=end_sessions)
-    said.line(secret)
+        administration.set_password(cx, found, password_hash, data.now, end_sessions=end_sessions)
+    terminal.line(secret)
 
 
 @client.command("sessions")
 def list_client_sessions(context: typer.Context, name: ClientName) -> None:
     """List the grants issued to a client."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.read() as cx:
-        show_sessions(opened, cx, sessions.of_client(cx, entries.find_client(cx, name), opened.now))
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.read() as cx:
+        show_sessions(data, cx, sessions.of_client(cx, entries.find_client(cx, name), data.now))
 
 
 @client.command("sign-out")
 def sign_out_client(context: typer.Context, name: ClientName) -> None:
     """End every grant issued to a client."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        ended = administration.sign_out(cx, entries.find_client(cx, name), opened.now)
-    said.line(ending(ended))
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        ended = administration.sign_out(cx, entries.find_client(cx, name), data.now)
+    terminal.line(ending(ended))
 
 
 @resource.command("add")
@@ -121,60 +123,60 @@ def add_resource(
     context: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME")], description: Description = ""
 ) -> None:
     """Register a protected API with its access role, and print its identifier."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        made = resources.add(cx, opened.settings.directory.names, name, opened.now, description=description)
-    said.line(made.id)
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        made = resources.add(cx, data.settings.directory.names, name, data.now, description=description)
+    terminal.line(made.id)
 
 
 @resource.command("activate")
 def activate_resource(context: typer.Context, name: ResourceName) -> None:
     """Activate a resource, which happens once, and print its secret key, which is not shown again."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        secret = resources.activate(cx, _resource(opened, cx, name).id, opened.now)
-    said.line(secret)
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        secret = resources.activate(cx, _resource(data, cx, name).id, data.now)
+    terminal.line(secret)
 
 
 @resource.command("list")
 def list_resources(context: typer.Context) -> None:
     """List the resources."""
-    opened: Opened = context.obj
-    named = opened.settings.directory.names
-    with opened.database("directory") as database, database.read() as cx:
+    data: DataFolder = context.obj
+    named = data.settings.directory.names
+    with data.database("directory") as database, database.read() as cx:
         rows = [
             (resources.shown_name(named, one), one.id, "activated" if one.activated else "created")
             for one in resources.every(cx)
         ]
-    said.table(("Resource", "Identifier", "State"), rows)
+    terminal.table(("Resource", "Identifier", "State"), rows)
 
 
 @resource.command("members")
 def list_role(context: typer.Context, name: ResourceName) -> None:
     """List who is in a resource's access role."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.read() as cx:
-        show_entries(opened, resources.role_members(cx, _resource(opened, cx, name)))
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.read() as cx:
+        show_entries(data, resources.role_members(cx, _resource(data, cx, name)))
 
 
 @resource.command("admit")
 def admit(context: typer.Context, name: ResourceName, members: Members) -> None:
     """Put users, groups, units or partitions into a resource's access role."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        found = _resource(opened, cx, name)
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        found = _resource(data, cx, name)
         for member in members:
-            resources.add_to_role(cx, found, entry_named(opened, cx, member))
+            resources.add_to_role(cx, found, entry_named(data, cx, member))
 
 
 @resource.command("expel")
 def expel(context: typer.Context, name: ResourceName, members: Members) -> None:
     """Take entries out of a resource's access role; their tokens obey at once."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        found = _resource(opened, cx, name)
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        found = _resource(data, cx, name)
         for member in members:
-            administration.expel_from_role(cx, found, entry_named(opened, cx, member))
+            administration.expel_from_role(cx, found, entry_named(data, cx, member))
 
 
 @resource.command("remove")
@@ -186,21 +188,21 @@ def remove_resource(
     ] = False,
 ) -> None:
     """Remove a resource that guards no repository; its tokens end."""
-    opened: Opened = context.obj
+    data: DataFolder = context.obj
     with ExitStack() as opening:
-        cx = opening.enter_context(opening.enter_context(opened.database("directory")).begin())
-        found, repository = _resource(opened, cx, name), None
-        if "repository" in opened.settings.halves:
+        cx = opening.enter_context(opening.enter_context(data.database("directory")).begin())
+        found, repository = _resource(data, cx, name), None
+        if "repository" in data.settings.halves:
             # Read only once the directory's decisions wait: what guards what does not change in between.
             access.one_at_a_time(cx)
-            repository = opening.enter_context(opening.enter_context(opened.database("repository")).read())
+            repository = opening.enter_context(opening.enter_context(data.database("repository")).read())
         members = resources.role_members(cx, found)
-        ended = guards.remove_resource(cx, repository, found, opened.now, force=force)
-    said.line(f"Its access role had {len(members)} members. {ending(ended)}")
+        ended = guards.remove_resource(cx, repository, found, data.now, force=force)
+    terminal.line(f"Its access role had {len(members)} members. {ending(ended)}")
 
 
-def _resource(opened: Opened, cx: Connection, text: str) -> Resource:
+def _resource(data: DataFolder, cx: Connection, text: str) -> Resource:
     for one in resources.every(cx):
         if one.id == text.lower():
             return one
-    return resources.named(cx, opened.settings.directory.names, text)
+    return resources.find(cx, data.settings.directory.names, text)

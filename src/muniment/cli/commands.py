@@ -11,27 +11,25 @@ import typer
 from typer.exceptions import TyperException
 
 import muniment.settings
+from muniment import initialise
 from muniment.cli import (
+    audit,
     backup,
     clients,
     demo,
     directory,
     import_folder,
-    initial,
-    logs,
-    migrating,
     repositories,
     repository,
-    said,
     searching,
-    serve,
-    telling,
+    terminal,
     walk,
 )
-from muniment.cli.opened import Opened
-from muniment.cli.outcome import Exit, as_failure
 from muniment.cli.repository import called
-from muniment.cli.supervisor import Role, supervise
+from muniment.data_folder import DataFolder
+from muniment.exit_codes import Exit, as_failure
+from muniment.server import logs, serve
+from muniment.server.supervisor import Role, supervise
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -55,10 +53,10 @@ def run(arguments: list[str]) -> int:
     try:
         code = app(_leading(arguments), prog_name="muniment", standalone_mode=False)
     except TyperException as error:
-        said.errors.print(_misused(error), markup=False)
+        terminal.errors.print(_misused(error), markup=False)
         return Exit.USAGE
     except (KeyboardInterrupt, typer.Abort):
-        said.errors.print("Stopped.")
+        terminal.errors.print("Stopped.")
         return 130
     except BrokenPipeError:
         return Exit.FAILED
@@ -66,14 +64,14 @@ def run(arguments: list[str]) -> int:
         failure = as_failure(error)
         if failure is None:
             raise
-        said.errors.print(f"muniment: {failure.sentence}", markup=False)
+        terminal.errors.print(f"muniment: {failure.sentence}", markup=False)
         return failure.code
     return code if isinstance(code, int) else Exit.OK
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        said.line(f"muniment {metadata.version('muniment')}, Python {platform.python_version()}")
+        terminal.line(f"muniment {metadata.version('muniment')}, Python {platform.python_version()}")
         raise typer.Exit
 
 
@@ -93,27 +91,27 @@ def start(
     ] = False,
 ) -> None:
     """A directory that says who may enter, and a repository that says what is held and how it is found."""
-    context.obj = Opened(data, config, override or [])
+    context.obj = DataFolder(data, config, override or [])
 
 
 @app.command("init")
 def init_command(context: typer.Context) -> None:
     """Make the data folder, its databases, the administrator (his password is shown once) and a first repository."""
-    opened: Opened = context.obj
-    begun = initial.begin(opened)
+    data: DataFolder = context.obj
+    begun = initialise.run(data)
     if begun.made_folder:
-        said.line(f"Made {opened.data}.")
+        terminal.line(f"Made {data.path}.")
     if begun.password:
-        said.line(f"Administrator: {begun.administrator}")
-        said.line(f"Password:      {begun.password}")
-        said.line("The password is kept as a hash only and not shown again.")
+        terminal.line(f"Administrator: {begun.administrator}")
+        terminal.line(f"Password:      {begun.password}")
+        terminal.line("The password is kept as a hash only and not shown again.")
     elif begun.administrator:
-        said.line("The directory was initialised before; nothing was changed in it.")
+        terminal.line("The directory was initialised before; nothing was changed in it.")
     if begun.repository:
-        said.line(
+        terminal.line(
             f"Repository:    {begun.repository}, guarded by the resource {begun.resource!r} ({begun.resource_id})"
         )
-    said.line(f"Next: muniment --data {opened.data} serve")
+    terminal.line(f"Next: muniment --data {data.path} serve")
 
 
 @app.command("serve")
@@ -125,35 +123,35 @@ def serve_command(
     agent: Annotated[bool, typer.Option(help="Also run the index agent and text extraction.")] = True,
 ) -> int:
     """Serve the data folder until Ctrl-C or SIGTERM."""
-    opened: Opened = context.obj
-    _listening(opened, host, port, workers)
-    initial.must_be_done(opened)
-    return serve.run(opened, with_agent=agent)
+    data: DataFolder = context.obj
+    _listening(data, host, port, workers)
+    initialise.require_initialised(data)
+    return serve.run(data, with_agent=agent)
 
 
 @app.command("agent")
 def agent_command(context: typer.Context) -> int:
     """Run the index agent and text extraction alone, beside servers started with --no-agent."""
-    opened: Opened = context.obj
-    logs.start(opened.settings)
-    with opened.database("repository"):
-        installation = opened.installation
+    data: DataFolder = context.obj
+    logs.start(data.settings)
+    with data.database("repository"):
+        installation = data.installation
     roles = [Role("agent", serve.agent_work(installation)), Role("extraction", serve.extraction_work(installation))]
-    return supervise(roles, opened.settings.web.stop_seconds, lambda: None)
+    return supervise(roles, data.settings.web.stop_seconds, lambda: None)
 
 
 @app.command("migrate")
 def migrate_command(context: typer.Context) -> None:
     """Bring the databases to this release's schema."""
-    opened: Opened = context.obj
-    opened.must_exist()
-    with opened.held():
-        opened.migrate()
-        renamed = migrating.settle_acls(opened)
-    said.line(f"At this release's schema: {', '.join(opened.settings.halves)}.")
+    data: DataFolder = context.obj
+    data.must_exist()
+    with data.held():
+        data.migrate()
+        renamed = data.settle_acls()
+    terminal.line(f"At this release's schema: {', '.join(data.settings.halves)}.")
     if renamed:
-        said.line("These ACLs are called by their names alone by their owners only; others write what stands here:")
-        said.table(
+        terminal.line("These ACLs are called by their names alone by their owners only; others write what stands here:")
+        terminal.table(
             ("Repository", "Name", "Call it", "Id"), [(of, one.name, called(one), one.shown_id) for of, one in renamed]
         )
 
@@ -167,8 +165,8 @@ def settings_command(
     if markdown:
         sys.stdout.write(muniment.settings.markdown())
         return
-    opened: Opened = context.obj
-    said.table(("Setting", "Value", "Meaning"), muniment.settings.shown(opened.settings))
+    data: DataFolder = context.obj
+    terminal.table(("Setting", "Value", "Meaning"), muniment.settings.shown(data.settings))
 
 
 app.command("import")(import_folder.import_command)
@@ -184,13 +182,13 @@ for name, commands in {
     **repositories.COMMANDS,
     **repository.COMMANDS,
 }.items():
-    telling.tell(commands, name)
+    audit.tell(commands, name)
 
 
-def _listening(opened: Opened, host: str | None, port: int | None, workers: int | None) -> None:
-    opened.override("web.host", host)
-    opened.override("web.port", port)
-    opened.override("web.workers", workers)
+def _listening(data: DataFolder, host: str | None, port: int | None, workers: int | None) -> None:
+    data.override("web.host", host)
+    data.override("web.port", port)
+    data.override("web.workers", workers)
 
 
 def _misused(error: TyperException) -> str:

@@ -19,21 +19,27 @@ import msgspec
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import disk
-from muniment.cli import initial, said, serve, walk
+from muniment import disk, initialise
+from muniment.cli import terminal, walk
 from muniment.cli.import_folder import until_searchable
 from muniment.cli.importing import Import, Report
-from muniment.cli.opened import Opened
-from muniment.cli.outcome import Exit, Failure
-from muniment.cli.supervisor import Role
+from muniment.data_folder import DataFolder
 from muniment.db import Database
-from muniment.directory import entries, memberships, names, resources
-from muniment.directory.entries import Entry
+from muniment.directory import memberships, names, resources
+from muniment.directory.administration import FIRST_ADMINISTRATOR
+from muniment.directory.entries import editing, entries
+from muniment.directory.entries.table import Entry
 from muniment.directory.refusals import UnknownEntry, UnknownPartition
-from muniment.repository import acls, object_types, repositories, text
-from muniment.repository.principals import Permission, Principals
+from muniment.exit_codes import Exit, Failure
+from muniment.repository import repositories
+from muniment.repository.extraction import queue
+from muniment.repository.objects import object_types
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownAcl
 from muniment.repository.repositories import Repository
+from muniment.server import serve
+from muniment.server.supervisor import Role
 
 PARTITION = "people"
 CLIENT = "demo-client"
@@ -68,26 +74,26 @@ def demo_command(
     ] = None,
 ) -> int:
     """Set up demo data, serve it, and print the walk with curl."""
-    opened: Opened = context.obj
-    opened.override("web.port", port)
+    data: DataFolder = context.obj
+    data.override("web.port", port)
     if docs is not None and not docs.is_dir():
         raise Failure(f"DOCS: {docs} is no folder.", Exit.USAGE)
-    _check_loopback(opened)
+    _check_loopback(data)
     folders = [docs] if docs else [folder for folder in (project, _MACHINE) if folder is not None and folder.is_dir()]
     if not any(_holds_a_file(folder) for folder in folders):
         where = f"{docs} holds no file" if docs else "There is no document on this machine to import"
         raise Failure(f"{where}: name a folder of documents with DOCS=.", Exit.USAGE)
-    serve.check_ports(opened)
-    if opened.settings.log_level == "info":
+    serve.check_ports(data)
+    if data.settings.log_level == "info":
         # Whoever tries the demo wants to see the walk, not a line for each request.
-        opened.override("log_level", "warning")
-    values = opened.data / "demo.json"
-    passwords = _passwords(opened)
-    with opened.held():  # the file of a server that is running stays
+        data.override("log_level", "warning")
+    values = data.path / "demo.json"
+    passwords = _passwords(data)
+    with data.held():  # the file of a server that is running stays
         values.unlink(missing_ok=True)
-    said.line(f"Starting on {opened.installation.base} with the data folder {opened.data} (Ctrl-C stops it).")
-    initial.begin(opened, passwords["admin"])
-    resource_id = _populate(opened, passwords)
+    terminal.line(f"Starting on {data.installation.base} with the data folder {data.path} (Ctrl-C stops it).")
+    initialise.run(data, passwords["admin"])
+    resource_id = _populate(data, passwords)
 
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         ready()
@@ -95,21 +101,21 @@ def demo_command(
             stop.wait()
             return
         try:
-            _fill(opened, folders, passwords, resource_id, values, bounded=docs is None)
+            _fill(data, folders, passwords, resource_id, values, bounded=docs is None)
         except Failure as failure:
-            said.errors.print(f"muniment: {failure.sentence}", markup=False)
+            terminal.errors.print(f"muniment: {failure.sentence}", markup=False)
             sys.exit(failure.code)
         stop.wait()
 
-    return serve.run(opened, also=[Role("demo", work, vital=True)])
+    return serve.run(data, also=[Role("demo", work, vital=True)])
 
 
 def _holds_a_file(folder: Path) -> bool:
     return any(files for _, _, files in os.walk(folder))
 
 
-def _check_loopback(opened: Opened) -> None:
-    host = opened.settings.web.host
+def _check_loopback(data: DataFolder) -> None:
+    host = data.settings.web.host
     try:
         loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -122,16 +128,16 @@ def _check_loopback(opened: Opened) -> None:
         )
 
 
-def _passwords(opened: Opened) -> dict[str, str]:
+def _passwords(data: DataFolder) -> dict[str, str]:
     """Make the demo's passwords from a random seed of this data folder: the same on a rerun, and stored nowhere."""
-    seed_file = opened.data / "demo.seed"
+    seed_file = data.path / "demo.seed"
     if not seed_file.exists():
-        if opened.data.exists() and any(opened.data.glob("*.db")):
+        if data.path.exists() and any(data.path.glob("*.db")):
             raise Failure(
-                f"{opened.data} was not made for the demo, and real data stays apart from it: name another with DATA=.",
+                f"{data.path} was not made for the demo, and real data stays apart from it: name another with DATA=.",
                 Exit.REFUSED,
             )
-        opened.make_folder()
+        data.make_folder()
         disk.replace(seed_file, secrets.token_bytes(32))
     seed = seed_file.read_bytes()
 
@@ -141,68 +147,68 @@ def _passwords(opened: Opened) -> dict[str, str]:
     return {name: password(name) for name in (*PEOPLE, "admin")}
 
 
-def _populate(opened: Opened, passwords: Mapping[str, str]) -> str:
+def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
     """Make the demo's people, client, types and ACLs where they are not there yet; give the guarding resource's id."""
-    named = opened.settings.directory.names
+    named = data.settings.directory.names
     hashes: dict[str, str] = {}
-    with opened.database("directory") as database:
+    with data.database("directory") as database:
         with database.read() as cx:
-            missing = [name for name in PEOPLE if _user(cx, opened, name) is None]
+            missing = [name for name in PEOPLE if _user(cx, data, name) is None]
         for name in missing:
-            hashes[name] = initial.hashed(opened, passwords[name])
+            hashes[name] = initialise.hash_password(data, passwords[name])
         with database.begin() as cx:
-            resource = resources.named(cx, named, initial.resource_name(initial.REPOSITORY))
+            resource = resources.find(cx, named, initialise.resource_name(initialise.REPOSITORY))
             try:
                 partition = entries.find_partition(cx, named, PARTITION)
             except UnknownPartition:
-                partition = entries.add_partition(cx, named, PARTITION, opened.now, description="The demo's people.")
-                staff = entries.add_group(cx, partition, "staff", opened.now, description="Everybody who works here.")
-                readers = entries.add_group(cx, partition, "readers", opened.now, description="Those who only read.")
+                partition = editing.add_partition(cx, named, PARTITION, data.now, description="The demo's people.")
+                staff = editing.add_group(cx, partition, "staff", data.now, description="Everybody who works here.")
+                readers = editing.add_group(cx, partition, "readers", data.now, description="Those who only read.")
                 memberships.add_member(cx, staff, readers)
                 resources.add_to_role(cx, resource, staff)
-                entries.add_client(cx, CLIENT, opened.now, description="The demo's client.")
+                editing.add_client(cx, CLIENT, data.now, description="The demo's client.")
             for name in missing:
-                user = entries.add_user(cx, partition, name, opened.now, password_hash=hashes[name])
+                user = editing.add_user(cx, partition, name, data.now, password_hash=hashes[name])
                 group = {"demo": "staff", "reader": "readers"}.get(name)
                 if group:
                     memberships.add_member(cx, entries.find_group(cx, named, f"{group}@{PARTITION}"), user)
-    owner = _owner(opened)
-    with opened.database("repository") as database, database.begin() as cx:
-        repository = repositories.named(cx, initial.REPOSITORY)
-        object_types.load_types_file(cx, repository.id, _TYPES, opened.now)
+    owner = _owner(data)
+    with data.database("repository") as database, database.begin() as cx:
+        repository = repositories.find(cx, initialise.REPOSITORY)
+        object_types.load_types_file(cx, repository.id, _TYPES, data.now)
         for_staff = {"owner": Permission.DELETE, f"staff@{PARTITION}": Permission.READ}
-        _acl(cx, opened, repository, owner, "staff", for_staff)
-        _acl(cx, opened, repository, owner, "closed", {"owner": Permission.DELETE})
+        _acl(cx, data, repository, owner, "staff", for_staff)
+        _acl(cx, data, repository, owner, "closed", {"owner": Permission.DELETE})
     return resource.id
 
 
-def _user(cx: Connection, opened: Opened, name: str) -> Entry | None:
+def _user(cx: Connection, data: DataFolder, name: str) -> Entry | None:
     try:
-        return entries.find_user(cx, opened.settings.directory.names, f"{name}@{PARTITION}")
+        return entries.find_user(cx, data.settings.directory.names, f"{name}@{PARTITION}")
     except (UnknownEntry, UnknownPartition):
         return None
 
 
 def _acl(
     cx: Connection,
-    opened: Opened,
+    data: DataFolder,
     repository: Repository,
     owner: Principals,
     name: str,
     said_: Mapping[str, Permission],
 ) -> None:
     try:
-        acls.named(cx, repository.id, name, owner)
+        acls.find(cx, repository.id, name, owner)
     except UnknownAcl:
-        acls.add(cx, repository.id, name, owner, said_, opened.now)
+        acls.add(cx, repository.id, name, owner, said_, data.now)
 
 
-def _owner(opened: Opened) -> Principals:
-    return opened.acting_as(names.user_id("demo", PARTITION))
+def _owner(data: DataFolder) -> Principals:
+    return data.acting_as(names.user_id("demo", PARTITION))
 
 
 def _fill(
-    opened: Opened,
+    data: DataFolder,
     folders: list[Path],
     passwords: Mapping[str, str],
     resource_id: str,
@@ -210,28 +216,28 @@ def _fill(
     *,
     bounded: bool,
 ) -> None:
-    with opened.database("repository") as database:
+    with data.database("repository") as database:
         with database.read() as cx:
-            repository = repositories.named(cx, initial.REPOSITORY)
+            repository = repositories.find(cx, initialise.REPOSITORY)
         kept: list[str] = []
         for folder in folders:
-            kept += _import(opened, database, repository, folder, bounded=bounded).kept
+            kept += _import(data, database, repository, folder, bounded=bounded).kept
         if not kept:
             raise Failure("No document was found to import: name a folder with DOCS=.")
-        with said.counting("Making searchable", None) as bar:
-            if not until_searchable(opened, database, repository, bar.reach):
+        with terminal.counting("Making searchable", None) as bar:
+            if not until_searchable(data, database, repository, bar.reach):
                 raise Failure("The documents could not be made searchable; the log says why.")
         word = _frequent_word(database, kept)
-    facts = _facts(opened, passwords, resource_id, word)
+    facts = _facts(data, passwords, resource_id, word)
     walk.check_answers(facts)
     disk.replace(values, json.dumps(facts, indent=2).encode() + b"\n")
-    said.line()
-    said.line(walk.as_curl(facts))
-    said.line(f"These values are in {values}.")
-    said.line(walk.next_steps(opened.data, facts))
+    terminal.line()
+    terminal.line(walk.as_curl(facts))
+    terminal.line(f"These values are in {values}.")
+    terminal.line(walk.next_steps(data.path, facts))
 
 
-def _import(opened: Opened, database: Database, repository: Repository, folder: Path, *, bounded: bool) -> Report:
+def _import(data: DataFolder, database: Database, repository: Repository, folder: Path, *, bounded: bool) -> Report:
     machine = folder == _MACHINE
 
     def acl_for(path: str) -> str | None:
@@ -239,11 +245,11 @@ def _import(opened: Opened, database: Database, repository: Repository, folder: 
         return "closed" if zlib.crc32(os.fsencode(path)) % 10 == 0 else None
 
     work = Import(
-        opened,
+        data,
         database,
         repository,
         folder,
-        principals=_owner(opened),
+        principals=_owner(data),
         cabinet="machine" if machine else "",
         acl="staff",
         acl_for=acl_for,
@@ -251,9 +257,9 @@ def _import(opened: Opened, database: Database, repository: Repository, folder: 
         limit=_FILES if bounded else None,
         limit_bytes=_BYTES if bounded else None,
     )
-    with said.counting(f"Importing {folder}", None) as bar:
+    with terminal.counting(f"Importing {folder}", None) as bar:
         report = work.run(4, bar.advance)
-    said.line(
+    terminal.line(
         f"{folder}: {report.made} imported, {report.replaced} replaced, {report.unchanged} unchanged, "
         f"{len(report.failed)} failed, {report.links} links not followed"
     )
@@ -264,7 +270,7 @@ def _frequent_word(database: Database, object_ids: list[str]) -> str:
     """Choose a word that stands in as many documents as any."""
     documents: Counter[str] = Counter()
     with database.read() as cx:
-        for content in text.text_of(cx, object_ids[:400]).values():
+        for content in queue.text_of(cx, object_ids[:400]).values():
             documents.update(set(_WORD.findall(content[:200_000].lower())) - _COMMON)
     if not documents:
         raise Failure("None of the documents holds text: name another folder with DOCS=.")
@@ -272,21 +278,21 @@ def _frequent_word(database: Database, object_ids: list[str]) -> str:
     return min(word for word, count in documents.items() if count >= most * 0.9)
 
 
-def _facts(opened: Opened, passwords: Mapping[str, str], resource_id: str, word: str) -> dict[str, object]:
-    settings = opened.settings
+def _facts(data: DataFolder, passwords: Mapping[str, str], resource_id: str, word: str) -> dict[str, object]:
+    settings = data.settings
     directory, repository = settings.directory.names, settings.repository.names
     people = {name: {"username": names.user_id(name, PARTITION), "password": passwords[name]} for name in PEOPLE}
-    administrator = names.user_id(initial.ADMINISTRATOR, directory.administration_partition)
+    administrator = names.user_id(FIRST_ADMINISTRATOR, directory.administration_partition)
     return {
-        "base_url": opened.installation.base,
-        "ca_file": settings.web.certificate_file or str(opened.installation.tls / "ca.pem"),
-        "repository": initial.REPOSITORY,
+        "base_url": data.installation.base,
+        "ca_file": settings.web.certificate_file or str(data.installation.tls / "ca.pem"),
+        "repository": initialise.REPOSITORY,
         "client_id": CLIENT,
         **people["demo"],
         "reader": people["reader"],
         "outsider": people["outsider"],
         "admin": {"username": administrator, "password": passwords["admin"]},
-        "resource": {"name": initial.resource_name(initial.REPOSITORY), "id": resource_id},
+        "resource": {"name": initialise.resource_name(initialise.REPOSITORY), "id": resource_id},
         "word": word,
         "names": {
             "vocab_namespace": repository.vocab_namespace,

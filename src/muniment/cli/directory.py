@@ -5,14 +5,19 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment.cli import belongings, initial, said
-from muniment.cli.opened import Opened
-from muniment.cli.outcome import Exit, Failure
-from muniment.directory import administration, attributes, entries, memberships, names, resources, sessions, sign_ins
+from muniment import initialise
+from muniment.cli import belongings, terminal
+from muniment.clock import timestamp
+from muniment.data_folder import DataFolder
+from muniment.directory import administration, attributes, memberships, names, resources, sessions
 from muniment.directory.administration import Dependents
-from muniment.directory.entries import Credentials, Entry
+from muniment.directory.entries import credentials, editing, entries
+from muniment.directory.entries.credentials import Credentials
+from muniment.directory.entries.table import Entry, Kind
 from muniment.directory.refusals import UnknownEntry
 from muniment.directory.sessions import Session, SessionCount
+from muniment.directory.sign_in import pauses
+from muniment.exit_codes import Exit, Failure
 from muniment.naming import fold_name
 
 partition = typer.Typer(no_args_is_help=True, help="Partitions: who belongs together.")
@@ -40,28 +45,26 @@ Random = Annotated[bool, typer.Option("--random", help="Make a password up and p
 @partition.command("add")
 def add_partition(context: typer.Context, name: PartitionName, description: Description = "") -> None:
     """Make a partition."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        entries.add_partition(cx, opened.settings.directory.names, name, opened.now, description=description)
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        editing.add_partition(cx, data.settings.directory.names, name, data.now, description=description)
 
 
 @partition.command("list")
 def list_partitions(context: typer.Context) -> None:
     """List the partitions."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.read() as cx:
-        show_entries(opened, entries.partitions(cx))
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.read() as cx:
+        show_entries(data, entries.partitions(cx))
 
 
 @partition.command("remove")
 def remove_partition(context: typer.Context, name: PartitionName) -> None:
     """Delete an empty partition."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        removed = administration.remove(
-            cx, entries.find_partition(cx, opened.settings.directory.names, name), opened.now
-        )
-    said.line(removal(opened, removed))
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        removed = administration.remove(cx, entries.find_partition(cx, data.settings.directory.names, name), data.now)
+    terminal.line(removal(data, removed))
 
 
 @unit.command("add")
@@ -72,10 +75,10 @@ def add_unit(
     description: Description = "",
 ) -> None:
     """Make an organizational unit and print its location."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        made = entries.add_unit(cx, entry_named(opened, cx, parent), name, opened.now, description=description)
-    said.line(entries.location(opened.settings.directory.names, made))
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        made = editing.add_unit(cx, entry_named(data, cx, parent), name, data.now, description=description)
+    terminal.line(entries.location(data.settings.directory.names, made))
 
 
 @unit.command("list")
@@ -87,12 +90,10 @@ def list_units(context: typer.Context, name: PartitionName) -> None:
 @unit.command("remove")
 def remove_unit(context: typer.Context, location: Annotated[str, typer.Argument(metavar="LOCATION")]) -> None:
     """Delete an empty unit."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        removed = administration.remove(
-            cx, entries.find_unit(cx, opened.settings.directory.names, location), opened.now
-        )
-    said.line(removal(opened, removed))
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        removed = administration.remove(cx, entries.find_unit(cx, data.settings.directory.names, location), data.now)
+    terminal.line(removal(data, removed))
 
 
 @user.command("add")
@@ -105,16 +106,16 @@ def add_user(
     random: Random = False,
 ) -> None:
     """Make a user with a password."""
-    opened: Opened = context.obj
-    password, show = said.new_password(from_stdin=from_stdin, random=random)
-    password_hash = initial.hashed(opened, password)
+    data: DataFolder = context.obj
+    password, show = terminal.new_password(from_stdin=from_stdin, random=random)
+    password_hash = initialise.hash_password(data, password)
     name, partition_name = names.split_user_id(user_id)
-    with opened.database("directory") as database, database.begin() as cx:
-        parent = entry_named(opened, cx, where or partition_name)
-        _check_lies_in(opened, parent, partition_name)
-        entries.add_user(cx, parent, name, opened.now, password_hash=password_hash, description=description)
+    with data.database("directory") as database, database.begin() as cx:
+        parent = entry_named(data, cx, where or partition_name)
+        _check_lies_in(data, parent, partition_name)
+        editing.add_user(cx, parent, name, data.now, password_hash=password_hash, description=description)
     if show:
-        said.line(password)
+        terminal.line(password)
 
 
 @user.command("list")
@@ -126,45 +127,45 @@ def list_users(context: typer.Context, name: PartitionName) -> None:
 @user.command("show")
 def show_user(context: typer.Context, user_id: Id) -> None:
     """Show a user, his state and his groups."""
-    opened: Opened = context.obj
-    named = opened.settings.directory.names
-    with opened.database("directory") as database, database.read() as cx:
+    data: DataFolder = context.obj
+    named = data.settings.directory.names
+    with data.database("directory") as database, database.read() as cx:
         found = entries.find_user(cx, named, user_id)
         groups = memberships.groups_of(cx, found.id)
-        kept = attributes.kept(cx, found.id)
-        credentials = entries.credentials(cx, named, user_id)
+        kept = attributes.stored_values(cx, found.id)
+        known = credentials.find(cx, named, user_id)
     rows = [
         ("id", entries.shown_id(named, found)),
         ("location", entries.location(named, found)),
         ("description", found.description),
         ("state", state_of(found)),
         ("password", "yes" if found.has_password else "no"),
-        *_sign_ins(opened, credentials),
+        *_sign_ins(data, known),
         *(("group", entries.shown_id(named, one)) for one in groups),
         *((name, str(value)) for name, values in kept.items() for value in values),
     ]
-    said.table(("Attribute", "Value"), rows)
+    terminal.table(("Attribute", "Value"), rows)
 
 
 @user.command("unpause")
 def end_pauses(context: typer.Context, user_id: Id) -> None:
     """Let a user sign in again at once from where wrong passwords have paused it. A lock stays."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        entries.end_pauses(cx, entries.find_user(cx, opened.settings.directory.names, user_id))
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        editing.end_pauses(cx, entries.find_user(cx, data.settings.directory.names, user_id))
 
 
 @user.command("password")
 def set_password(context: typer.Context, user_id: Id, from_stdin: FromStdin = False, random: Random = False) -> None:
     """Give a user a new password; their sessions end."""
-    opened: Opened = context.obj
-    password, show = said.new_password(from_stdin=from_stdin, random=random)
-    password_hash = initial.hashed(opened, password)
-    with opened.database("directory") as database, database.begin() as cx:
-        found = entries.find_user(cx, opened.settings.directory.names, user_id)
-        administration.set_password(cx, found, password_hash, opened.now)
+    data: DataFolder = context.obj
+    password, show = terminal.new_password(from_stdin=from_stdin, random=random)
+    password_hash = initialise.hash_password(data, password)
+    with data.database("directory") as database, database.begin() as cx:
+        found = entries.find_user(cx, data.settings.directory.names, user_id)
+        administration.set_password(cx, found, password_hash, data.now)
     if show:
-        said.line(password)
+        terminal.line(password)
 
 
 @user.command("set")
@@ -185,40 +186,40 @@ def set_user(
     description: Annotated[str | None, typer.Option(help="Free text.")] = None,
 ) -> None:
     """Disable, enable, lock, unlock, flag or describe a user; disabling or locking ends their sessions."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        found = entries.find_user(cx, opened.settings.directory.names, user_id)
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        found = entries.find_user(cx, data.settings.directory.names, user_id)
         if disabled is not None:
-            administration.set_disabled(cx, found, disabled, opened.now)
+            administration.set_disabled(cx, found, disabled, data.now)
         if locked is not None:
-            administration.set_locked(cx, found, locked, opened.now)
+            administration.set_locked(cx, found, locked, data.now)
         flags = {
             "password_never_expires": password_never_expires,
             "must_change_password": must_change_password,
             "cannot_change_password": cannot_change_password,
         }
         if given := {name: flag for name, flag in flags.items() if flag is not None}:
-            entries.set_flags(cx, found, opened.now, **given)
+            editing.set_flags(cx, found, data.now, **given)
         if description is not None:
-            entries.set_description(cx, found, description, opened.now)
+            editing.set_description(cx, found, description, data.now)
 
 
 @user.command("sessions")
 def list_sessions(context: typer.Context, user_id: Id) -> None:
     """List a user's sessions: the grants of clients that act for them, and the tickets of browsers."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.read() as cx:
-        found = entries.find_user(cx, opened.settings.directory.names, user_id)
-        show_sessions(opened, cx, sessions.of_user(cx, found, opened.now))
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.read() as cx:
+        found = entries.find_user(cx, data.settings.directory.names, user_id)
+        show_sessions(data, cx, sessions.of_user(cx, found, data.now))
 
 
 @user.command("sign-out")
 def sign_out_user(context: typer.Context, user_id: Id) -> None:
     """End every session of a user; they may sign in again."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        ended = administration.sign_out(cx, entries.find_user(cx, opened.settings.directory.names, user_id), opened.now)
-    said.line(ending(ended))
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        ended = administration.sign_out(cx, entries.find_user(cx, data.settings.directory.names, user_id), data.now)
+    terminal.line(ending(ended))
 
 
 @user.command("attribute")
@@ -229,9 +230,9 @@ def set_attribute(
     values: Annotated[list[str] | None, typer.Argument(metavar="VALUE...", help="None unsets it.")] = None,
 ) -> None:
     """Set a directory attribute of a user, as whoever verifies his tokens is shown it."""
-    opened: Opened = context.obj
-    named = opened.settings.directory.names
-    with opened.database("directory") as database, database.begin() as cx:
+    data: DataFolder = context.obj
+    named = data.settings.directory.names
+    with data.database("directory") as database, database.begin() as cx:
         attributes.put(cx, named, entries.find_user(cx, named, user_id).id, name, values or [])
 
 
@@ -244,31 +245,31 @@ def remove_user(
     ] = "",
 ) -> None:
     """Delete a user; their sessions end, and what they own stays theirs unless it is given away."""
-    opened: Opened = context.obj
-    named = opened.settings.directory.names
+    data: DataFolder = context.obj
+    named = data.settings.directory.names
     if give_to:
-        belongings.check_receiver(opened, user_id, give_to)
-        with opened.database("directory") as database, database.begin() as cx:
+        belongings.check_receiver(data, user_id, give_to)
+        with data.database("directory") as database, database.begin() as cx:
             # They make nothing more while what they own is given, and whoever is stopped here begins again.
-            administration.set_disabled(cx, entries.find_user(cx, named, user_id), True, opened.now)
-    with opened.database("directory") as database, database.read() as cx:
+            administration.set_disabled(cx, entries.find_user(cx, named, user_id), True, data.now)
+    with data.database("directory") as database, database.read() as cx:
         found = entries.find_user(cx, named, user_id)
-    left = belongings.leaving(opened, entries.shown_id(named, found), give_to)
-    with opened.database("directory") as database, database.begin() as cx:
-        removed = administration.remove(cx, found, opened.now)
-    said.line(removal(opened, removed))
+    left = belongings.leaving(data, entries.shown_id(named, found), give_to)
+    with data.database("directory") as database, database.begin() as cx:
+        removed = administration.remove(cx, found, data.now)
+    terminal.line(removal(data, removed))
     left()
 
 
 @group.command("add")
 def add_group(context: typer.Context, group_id: Id, where: Where = "", description: Description = "") -> None:
     """Make a group."""
-    opened: Opened = context.obj
+    data: DataFolder = context.obj
     name, partition_name = names.split_user_id(group_id)
-    with opened.database("directory") as database, database.begin() as cx:
-        parent = entry_named(opened, cx, where or partition_name)
-        _check_lies_in(opened, parent, partition_name)
-        entries.add_group(cx, parent, name, opened.now, description=description)
+    with data.database("directory") as database, database.begin() as cx:
+        parent = entry_named(data, cx, where or partition_name)
+        _check_lies_in(data, parent, partition_name)
+        editing.add_group(cx, parent, name, data.now, description=description)
 
 
 @group.command("list")
@@ -280,10 +281,10 @@ def list_groups(context: typer.Context, name: PartitionName) -> None:
 @group.command("members")
 def list_members(context: typer.Context, group_id: Id) -> None:
     """List a group's direct members."""
-    opened: Opened = context.obj
-    named = opened.settings.directory.names
-    with opened.database("directory") as database, database.read() as cx:
-        show_entries(opened, memberships.members(cx, entries.find_group(cx, named, group_id)))
+    data: DataFolder = context.obj
+    named = data.settings.directory.names
+    with data.database("directory") as database, database.read() as cx:
+        show_entries(data, memberships.members(cx, entries.find_group(cx, named, group_id)))
 
 
 @group.command("admit")
@@ -293,11 +294,11 @@ def add_member(
     members: Annotated[list[str], typer.Argument(metavar="MEMBER...", help="Users or groups, name@partition.")],
 ) -> None:
     """Put users and groups into a group."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        found = entries.find_group(cx, opened.settings.directory.names, group_id)
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        found = entries.find_group(cx, data.settings.directory.names, group_id)
         for member in members:
-            memberships.add_member(cx, found, entry_named(opened, cx, member))
+            memberships.add_member(cx, found, entry_named(data, cx, member))
 
 
 @group.command("expel")
@@ -307,24 +308,24 @@ def remove_member(
     members: Annotated[list[str], typer.Argument(metavar="MEMBER...", help="Users or groups, name@partition.")],
 ) -> None:
     """Take users and groups out of a group."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        found = entries.find_group(cx, opened.settings.directory.names, group_id)
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        found = entries.find_group(cx, data.settings.directory.names, group_id)
         for member in members:
-            administration.expel(cx, found, entry_named(opened, cx, member))
+            administration.expel(cx, found, entry_named(data, cx, member))
 
 
 @group.command("remove")
 def remove_group(context: typer.Context, group_id: Id) -> None:
     """Delete a group; its members stay, and what was permitted to it is permitted to nobody."""
-    opened: Opened = context.obj
-    named = opened.settings.directory.names
-    with opened.database("directory") as database, database.read() as cx:
+    data: DataFolder = context.obj
+    named = data.settings.directory.names
+    with data.database("directory") as database, database.read() as cx:
         found = entries.find_group(cx, named, group_id)
-    left = belongings.leaving(opened, entries.shown_id(named, found))
-    with opened.database("directory") as database, database.begin() as cx:
-        removed = administration.remove(cx, found, opened.now)
-    said.line(removal(opened, removed))
+    left = belongings.leaving(data, entries.shown_id(named, found))
+    with data.database("directory") as database, database.begin() as cx:
+        removed = administration.remove(cx, found, data.now)
+    terminal.line(removal(data, removed))
     left()
 
 
@@ -334,23 +335,23 @@ def end_session(
     session_ids: Annotated[list[str], typer.Argument(metavar="SESSION...", help="As 'user sessions' shows them.")],
 ) -> None:
     """End sessions by their ids."""
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.begin() as cx:
-        ended = sum((sessions.end_one(cx, one, opened.now) for one in session_ids), SessionCount())
-    said.line(ending(ended))
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        ended = sum((sessions.end_one(cx, one, data.now) for one in session_ids), SessionCount())
+    terminal.line(ending(ended))
 
 
-def removal(opened: Opened, removed: Dependents) -> str:
+def removal(data: DataFolder, removed: Dependents) -> str:
     """Say what depended on a removed entry."""
-    named = opened.settings.directory.names
+    named = data.settings.directory.names
     parts = {
         "It was in the groups": [entries.shown_id(named, one) for one in removed.groups],
         "It had the members": [entries.shown_id(named, one) for one in removed.members],
         "It was in the access roles of": [resources.shown_name(named, one) for one in removed.resources],
     }
-    sentences = [f"{said} {_some(names)}." for said, names in parts.items() if names]
+    sentences = [f"{beginning} {_some(names)}." for beginning, names in parts.items() if names]
     ended = [ending(removed.ended)] if removed.ended != SessionCount() else []
-    return " ".join(["Dependents.", *sentences, *ended])
+    return " ".join(["Removed.", *sentences, *ended])
 
 
 def _some(named: list[str]) -> str:
@@ -360,12 +361,12 @@ def _some(named: list[str]) -> str:
 
 def ending(ended: SessionCount) -> str:
     """Say how many sessions have ended."""
-    return f"SessionCount: {ended.grants} grants, {ended.tickets} tickets."
+    return f"Ended: {ended.grants} grants, {ended.tickets} tickets."
 
 
-def show_sessions(opened: Opened, cx: Connection, found: list[Session]) -> None:
+def show_sessions(data: DataFolder, cx: Connection, found: list[Session]) -> None:
     """Print sessions: who is signed in with which client to which resource, since when, and until when."""
-    named = opened.settings.directory.names
+    named = data.settings.directory.names
     people = {one: entries.by_id(cx, one) for session in found for one in (session.user_id, session.client_id or 0)}
     shown = resources.names_of(cx, named)
 
@@ -379,17 +380,17 @@ def show_sessions(opened: Opened, cx: Connection, found: list[Session]) -> None:
             name(one.user_id),
             "(browser)" if one.client_id is None else name(one.client_id).partition("@")[0],
             shown.get(one.resource_id, "(removed)"),
-            attributes.timestamp(one.since),
-            attributes.timestamp(one.expires),
+            timestamp(one.since),
+            timestamp(one.expires),
         )
         for one in found
     ]
-    said.table(("Session", "User", "Client", "Resource", "Since", "Expires"), rows)
+    terminal.table(("Session", "User", "Client", "Resource", "Since", "Expires"), rows)
 
 
-def entry_named(opened: Opened, cx: Connection, text: str) -> Entry:
+def entry_named(data: DataFolder, cx: Connection, text: str) -> Entry:
     """Find an entry as a person writes it: a location, ``name@partition``, or a partition. Raises UnknownEntry."""
-    named = opened.settings.directory.names
+    named = data.settings.directory.names
     if text.lower().endswith(named.dn_suffix.lower()):
         return entries.find_location(cx, named, text)
     if "@" not in text:
@@ -402,23 +403,23 @@ def entry_named(opened: Opened, cx: Connection, text: str) -> Entry:
     raise UnknownEntry(f"There is no user and no group {text[:200]!r}.")
 
 
-def _check_lies_in(opened: Opened, parent: Entry, partition_name: str) -> None:
-    shown = entries.shown_partition(opened.settings.directory.names, parent)
+def _check_lies_in(data: DataFolder, parent: Entry, partition_name: str) -> None:
+    shown = entries.shown_partition(data.settings.directory.names, parent)
     if fold_name(shown) != fold_name(partition_name):
         raise Failure(f"That location lies in the partition {shown!r}, not in {partition_name!r}.", Exit.REFUSED)
 
 
-def _list(context: typer.Context, name: str, kind: entries.Kind) -> None:
-    opened: Opened = context.obj
-    with opened.database("directory") as database, database.read() as cx:
-        found = entries.find_partition(cx, opened.settings.directory.names, name)
+def _list(context: typer.Context, name: str, kind: Kind) -> None:
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.read() as cx:
+        found = entries.find_partition(cx, data.settings.directory.names, name)
         rows = entries.listing(cx, found, kind, limit=None)
-    show_entries(opened, rows)
+    show_entries(data, rows)
 
 
-def show_entries(opened: Opened, found: list[Entry]) -> None:
+def show_entries(data: DataFolder, found: list[Entry]) -> None:
     """Print entries with their state, each named as a command takes it."""
-    named = opened.settings.directory.names
+    named = data.settings.directory.names
     spelled = {"partition": entries.shown_name, "unit": entries.location}
     rows = [
         (
@@ -429,16 +430,16 @@ def show_entries(opened: Opened, found: list[Entry]) -> None:
         )
         for one in found
     ]
-    said.table(("Kind", "Name", "State", "Description"), rows)
+    terminal.table(("Kind", "Name", "State", "Description"), rows)
 
 
-def _sign_ins(opened: Opened, found: Credentials | None) -> list[tuple[str, str]]:
+def _sign_ins(data: DataFolder, found: Credentials | None) -> list[tuple[str, str]]:
     if found is None:
         return []
-    rows = [("known places", str(sign_ins.known_places(found)))]
-    for pause in sign_ins.pauses(opened.settings.directory, found, opened.now):
+    rows = [("known places", str(pauses.known_places(found)))]
+    for pause in pauses.pauses(data.settings.directory, found, data.now):
         where = "elsewhere" if pause.elsewhere else "at a known place"
-        until = f", paused until {attributes.timestamp(pause.until)}" if pause.until else ""
+        until = f", paused until {timestamp(pause.until)}" if pause.until else ""
         rows.append(("wrong passwords", f"{pause.failures} {where}{until}"))
     return rows
 

@@ -8,13 +8,15 @@ from typing import Annotated
 
 import typer
 
-from muniment import app
-from muniment.cli import initial, said
+from muniment import app, initialise
+from muniment.cli import terminal
 from muniment.cli.importing import Import, Report
-from muniment.cli.opened import Opened
-from muniment.cli.outcome import Exit, Failure
+from muniment.data_folder import DataFolder
 from muniment.db import Database
-from muniment.repository import changes, repositories, text
+from muniment.exit_codes import Exit, Failure
+from muniment.repository import repositories
+from muniment.repository.change_log import changes
+from muniment.repository.extraction import queue
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
 
@@ -24,7 +26,7 @@ _QUIET_SECONDS = 60.0
 def import_command(
     context: typer.Context,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER")],
-    named: Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")] = initial.REPOSITORY,
+    named: Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")] = initialise.REPOSITORY,
     cabinet: Annotated[str, typer.Option(help="Name of the cabinet; otherwise the folder's.")] = "",
     acl: Annotated[
         str, typer.Option(help="ACL of the new cabinet and, through it, of all in it: name, id or owner/name.")
@@ -40,16 +42,16 @@ def import_command(
 
     Run again, it goes on where it stopped and replaces what has changed. It works while the server runs.
     """
-    opened: Opened = context.obj
+    data: DataFolder = context.obj
     if not folder.is_dir():
         raise Failure(f"{folder} is no folder.", Exit.USAGE)
-    principals = opened.acting_as(owner) if owner else initial.administrator(opened)
-    with opened.database("repository") as database:
+    principals = data.acting_as(owner) if owner else initialise.administrator(data)
+    with data.database("repository") as database:
         with database.read() as cx:
-            repository = repositories.named(cx, named)
+            repository = repositories.find(cx, named)
         began = time.monotonic()
         under_way = Import(
-            opened,
+            data,
             database,
             repository,
             folder,
@@ -60,12 +62,12 @@ def import_command(
             limit=limit,
             checksums=checksums,
         )
-        with said.counting("Importing", None) as bar:
+        with terminal.counting("Importing", None) as bar:
             report = under_way.run(threads, bar.advance)
         _tell(report, time.monotonic() - began)
         if wait_for:
-            with said.counting("Making searchable", None) as bar:
-                searchable = until_searchable(opened, database, repository, bar.reach)
+            with terminal.counting("Making searchable", None) as bar:
+                searchable = until_searchable(data, database, repository, bar.reach)
             tell_texts(database, report)
             if not searchable:
                 return Exit.NOT_READY
@@ -73,10 +75,10 @@ def import_command(
 
 
 def until_searchable(
-    opened: Opened, database: Database, repository: Repository, progress: Callable[[int, int], None]
+    data: DataFolder, database: Database, repository: Repository, progress: Callable[[int, int], None]
 ) -> bool:
     """Wait until every file was read for its text and the index is at the log's end; False when nothing moves."""
-    reader = app.reader(opened.installation, repository)
+    reader = app.reader(data.installation, repository)
     seen: object = None
     moved = time.monotonic()
     try:
@@ -86,7 +88,7 @@ def until_searchable(
             except IndexUnavailable:
                 position = changes.START
             with database.read() as cx:
-                counts, latest = text.counts(cx, repository.id), changes.latest(cx, repository.id)
+                counts, latest = queue.counts(cx, repository.id), changes.latest(cx, repository.id)
             total = sum(counts.values())
             progress(total - counts["waiting"], total)
             if not counts["waiting"] and position >= latest:
@@ -96,7 +98,7 @@ def until_searchable(
             time.sleep(0.1)
     finally:
         reader.close()
-    said.errors.print(
+    terminal.errors.print(
         "Nothing is being indexed: start 'muniment serve' or 'muniment agent'. What was imported is kept.", markup=False
     )
     return False
@@ -107,24 +109,24 @@ def tell_texts(database: Database, report: Report) -> None:
     states: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     with database.read() as cx:
-        for status in text.statuses(cx, report.kept).values():
+        for status in queue.statuses(cx, report.kept).values():
             states[status.state] += 1
             if status.state in {"failed", "unsupported"}:
                 reasons[f"{status.state}: {status.reason}"] += 1
-    said.line(
+    terminal.line(
         f"Text: {states['done']} read, {states['empty']} without any, {states['unsupported']} unsupported, "
         f"{states['failed']} failed, {states['waiting']} waiting"
     )
     for reason, count in reasons.most_common(10):
-        said.line(f"  {count} {reason}")
+        terminal.line(f"  {count} {reason}")
 
 
 def _tell(report: Report, seconds: float) -> None:
-    said.line(
+    terminal.line(
         f"{report.made} imported, {report.replaced} replaced, {report.unchanged} unchanged, "
         f"{len(report.failed)} failed, {report.links} links not followed, in {seconds:.1f} s"
     )
     for path, reason in report.failed[:20]:
-        said.line(said.harmless(f"  {path}: {reason}"))
+        terminal.line(terminal.harmless(f"  {path}: {reason}"))
     if len(report.failed) > 20:
-        said.line(f"  and {len(report.failed) - 20} more")
+        terminal.line(f"  and {len(report.failed) - 20} more")

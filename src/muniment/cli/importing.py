@@ -14,21 +14,23 @@ from typing import NamedTuple
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment import app
+from muniment import clock
 from muniment.cli.file_tree import File, FileTree, printable
-from muniment.cli.opened import Opened
-from muniment.cli.pace import IndexPace
+from muniment.cli.index_pace import IndexPace
+from muniment.data_folder import DataFolder
 from muniment.db import Busy, Database
-from muniment.repository import changes, creation, imports, metadata, object_types, objects
-from muniment.repository.changes import Position
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import Position
 from muniment.repository.content import ContentStore, StoredContent
-from muniment.repository.creation import New
 from muniment.repository.extraction import plain
-from muniment.repository.imports import Imported
-from muniment.repository.object_types import Catalogue
-from muniment.repository.principals import Principals
+from muniment.repository.extraction.queue import ExtractedText
+from muniment.repository.importing import record
+from muniment.repository.importing.record import ImportRecord
+from muniment.repository.objects import creation, object_types, objects, writable
+from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.repositories import Repository
-from muniment.repository.text import Found
 from muniment.web.refusals import Refusal
 
 _BATCH_FILES = 100
@@ -58,7 +60,7 @@ class Report(msgspec.Struct):
         return self.made + self.replaced + self.unchanged
 
 
-class _Done(NamedTuple):
+class _Result(NamedTuple):
     path: str
     outcome: str
     object_id: str
@@ -69,7 +71,7 @@ class Import:
 
     def __init__(
         self,
-        opened: Opened,
+        data: DataFolder,
         database: Database,
         repository: Repository,
         folder: Path,
@@ -84,7 +86,7 @@ class Import:
         limit_bytes: int | None = None,
         checksums: bool = False,
     ) -> None:
-        self._opened = opened
+        self._opened = data
         self._database = database
         self._repository = repository
         folder = folder.resolve()
@@ -95,16 +97,16 @@ class Import:
         self._acl_for = acl_for
         self._type_name = type_name
         self._checksums = checksums
-        self._store = ContentStore(opened.installation.content)
-        self._characters = opened.settings.repository.extraction_characters
+        self._store = ContentStore(data.installation.content)
+        self._characters = data.settings.repository.extraction_characters
         self.report = Report()
         with database.read() as cx:
             self._catalogue: Catalogue = object_types.catalogue(cx, repository.id)
-            known = imports.known(cx, repository.id, self._source)
+            known = record.find(cx, repository.id, self._source)
             alive = objects.rows(cx, repository.id, {one.object_id for one in known.values()})
         self._known = {path: one for path, one in known.items() if one.object_id in alive}
         # So that what others write meanwhile is found soon.
-        self._pace = IndexPace(opened.installation, database, repository, _is_far, _STANDING_SECONDS)
+        self._pace = IndexPace(data.installation, database, repository, _is_far, _STANDING_SECONDS)
         self._ids: dict[str, str] = {}
         self._tree = FileTree(
             folder,
@@ -112,14 +114,14 @@ class Import:
             accept=accept,
             unchanged=self._is_unchanged,
             failed=self._fail,
-            largest=opened.settings.repository.max_content_bytes,
+            largest=data.settings.repository.max_content_bytes,
             limit=limit,
             limit_bytes=limit_bytes,
         )
 
     def run(self, threads: int, progress: Callable[[], None] = lambda: None) -> Report:
         """Import what is new and replace what has changed, ``threads`` batches of files at one time."""
-        under_way: set[Future[list[_Done]]] = set()
+        under_way: set[Future[list[_Result]]] = set()
         with ThreadPoolExecutor(threads, thread_name_prefix="import") as pool:
             try:
                 for batch in self._batches():
@@ -135,7 +137,7 @@ class Import:
         self.report.links = self._tree.links
         return self.report
 
-    def _count(self, finished: set[Future[list[_Done]]], progress: Callable[[], None]) -> None:
+    def _count(self, finished: set[Future[list[_Result]]], progress: Callable[[], None]) -> None:
         for done in (done for batch in finished for done in batch.result()):
             if done.object_id:
                 self.report.kept.append(done.object_id)
@@ -178,8 +180,8 @@ class Import:
         known = self._former(file.path)
         return known is not None and not self._checksums and (known.size, known.modified) == (file.size, file.modified)
 
-    def _former(self, path: str) -> Imported | None:
-        return self._known.get(imports.key(path))
+    def _former(self, path: str) -> ImportRecord | None:
+        return self._known.get(record.key(path))
 
     def _fail(self, path: str, reason: str) -> None:
         self.report.failed.append((printable(path), reason))
@@ -201,19 +203,19 @@ class Import:
                 given,
                 parent,
                 None,
-                app.now(),
+                clock.now(),
             )
-            imports.keep(cx, self._repository.id, self._source, {path: Imported(made.id)})
+            record.keep(cx, self._repository.id, self._source, {path: ImportRecord(made.id)})
         return made.id
 
-    def _import(self, batch: list[File]) -> list[_Done]:
+    def _import(self, batch: list[File]) -> list[_Result]:
         new: list[File] = []
         alone: list[File] = []
         for file in batch:
             (alone if file.content is None or self._former(file.path) else new).append(file)
         return [self._import_one(file) for file in alone] + self._make_all(new)
 
-    def _make_all(self, files: list[File]) -> list[_Done]:
+    def _make_all(self, files: list[File]) -> list[_Result]:
         """Make the objects of small new files in one transaction; where one cannot be made, the others still are."""
         if not files:
             return []
@@ -221,39 +223,39 @@ class Import:
             contents = self._store.put_all([file.content or b"" for file in files])
             return self._make(files, contents)
         except Busy as busy:
-            return [_Done(file.path, str(busy), "") for file in files]
+            return [_Result(file.path, str(busy), "") for file in files]
         except (Refusal, OSError) as error:
             if len(files) == 1:
-                return [_Done(files[0].path, _reason(error), "")]
+                return [_Result(files[0].path, _reason(error), "")]
         half = len(files) // 2
         return self._make_all(files[:half]) + self._make_all(files[half:])
 
-    def _import_one(self, file: File) -> _Done:
+    def _import_one(self, file: File) -> _Result:
         try:
             return self._imported(file)
         except (Refusal, Busy, OSError) as error:
-            return _Done(file.path, _reason(error), "")
+            return _Result(file.path, _reason(error), "")
         finally:
             file.close()
 
-    def _imported(self, file: File) -> _Done:
+    def _imported(self, file: File) -> _Result:
         known = self._former(file.path)
         if known is not None and file.handle < 0 and file.content is None:
-            return _Done(file.path, "unchanged", known.object_id)
+            return _Result(file.path, "unchanged", known.object_id)
         if known is not None and known.size == file.size and file.digest() == known.digest:
             with self._database.begin() as cx:
-                self._keep(cx, {file.path: Imported(known.object_id, file.size, file.modified, known.digest)})
-            return _Done(file.path, "unchanged", known.object_id)
+                self._keep(cx, {file.path: ImportRecord(known.object_id, file.size, file.modified, known.digest)})
+            return _Result(file.path, "unchanged", known.object_id)
         content = self._store.put(file.pieces())
         if known is None:
             return self._make([file], [content])[0]
         return self._replace(file, known.object_id, content)
 
-    def _make(self, files: list[File], contents: list[StoredContent]) -> list[_Done]:
+    def _make(self, files: list[File], contents: list[StoredContent]) -> list[_Result]:
         wanted = [self._new(file, content) for file, content in zip(files, contents, strict=True)]
         try:
             with self._database.begin() as cx:
-                made = creation.create_all(cx, self._repository, self._catalogue, self._principals, wanted, app.now())
+                made = creation.create_all(cx, self._repository, self._catalogue, self._principals, wanted, clock.now())
                 self._keep(
                     cx, {file.path: _became(file, one.id, one.content) for file, one in zip(files, made, strict=True)}
                 )
@@ -261,23 +263,23 @@ class Import:
             for content in contents:
                 self._store.remove(content.key)
             raise
-        return [_Done(file.path, "made", one.id) for file, one in zip(files, made, strict=True)]
+        return [_Result(file.path, "made", one.id) for file, one in zip(files, made, strict=True)]
 
-    def _new(self, file: File, content: StoredContent) -> New:
+    def _new(self, file: File, content: StoredContent) -> NewObject:
         name, media_type = os.path.basename(file.path), _media_type(file.path)
         given = {"object_name": _object_name(name), "a_content_type": media_type}
         acl = self._acl_for(file.path)
         if acl is not None:
             given["acl_name"] = acl
         read = plain.read(file.content or b"", printable(name), media_type, self._characters)
-        found = Found(read.text, read.note) if read else None
-        return New(self._type_name, given, self._ids[os.path.dirname(file.path)], content, found)
+        found = ExtractedText(read.text, read.note) if read else None
+        return NewObject(self._type_name, given, self._ids[os.path.dirname(file.path)], content, found)
 
-    def _replace(self, file: File, object_id: str, content: StoredContent) -> _Done:
+    def _replace(self, file: File, object_id: str, content: StoredContent) -> _Result:
         try:
             with self._database.begin() as cx:
                 _, former = objects.replace_content(
-                    cx, self._repository, self._principals, object_id, content, _media_type(file.path), app.now()
+                    cx, self._repository, self._principals, object_id, content, _media_type(file.path), clock.now()
                 )
                 self._keep(cx, {file.path: _became(file, object_id, content)})
         except BaseException:
@@ -285,18 +287,18 @@ class Import:
             raise
         if former is not None:
             self._store.remove(former.key)
-        return _Done(file.path, "replaced", object_id)
+        return _Result(file.path, "replaced", object_id)
 
-    def _keep(self, cx: Connection, became: Mapping[str, Imported]) -> None:
-        imports.keep(cx, self._repository.id, self._source, became)
+    def _keep(self, cx: Connection, became: Mapping[str, ImportRecord]) -> None:
+        record.keep(cx, self._repository.id, self._source, became)
 
 
 def _is_far(cx: Connection, repository_id: int, position: Position) -> bool:
     return changes.are_more_than(cx, repository_id, position, _AHEAD)
 
 
-def _became(file: File, object_id: str, content: StoredContent | None) -> Imported:
-    return Imported(object_id, file.size, file.modified, content.sha256.hex() if content else "")
+def _became(file: File, object_id: str, content: StoredContent | None) -> ImportRecord:
+    return ImportRecord(object_id, file.size, file.modified, content.sha256.hex() if content else "")
 
 
 def _reason(error: Refusal | Busy | OSError) -> str:
@@ -315,4 +317,4 @@ def _media_type(path: str) -> str:
 
 
 def _object_name(name: str) -> str:
-    return printable(name)[: metadata.MAX_NAME]
+    return printable(name)[: writable.MAX_NAME]

@@ -8,13 +8,15 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import guards
-from muniment.cli import belongings, initial, said
-from muniment.cli.opened import Opened
-from muniment.cli.outcome import Exit, Failure
+from muniment import guards, initialise
+from muniment.cli import belongings, terminal
+from muniment.data_folder import DataFolder
 from muniment.directory.resources import Resource
-from muniment.repository import bearers, objects, removal, repositories, usage
+from muniment.exit_codes import Exit, Failure
+from muniment.repository import removal, repositories
 from muniment.repository.content import ContentStore
+from muniment.repository.objects import objects, usage
+from muniment.repository.permissions import bearers
 
 repository = typer.Typer(no_args_is_help=True, help="Repositories.")
 
@@ -37,11 +39,11 @@ def add_repository(
     ] = "",
 ) -> None:
     """Make a repository and print the identifier of the resource that guards it."""
-    opened: Opened = context.obj
-    chosen = resource_id or _guard(opened, resource or initial.resource_name(name)).id
-    with _both(opened, ours=opened.together or not resource_id) as (directory, cx):
-        guards.add_repository(directory, cx, name, chosen, opened.now)
-    said.line(chosen)
+    data: DataFolder = context.obj
+    chosen = resource_id or _guard(data, resource or initialise.resource_name(name)).id
+    with _both(data, ours=data.together or not resource_id) as (directory, cx):
+        guards.add_repository(directory, cx, name, chosen, data.now)
+    terminal.line(chosen)
 
 
 @repository.command("guard")
@@ -56,13 +58,13 @@ def guard_repository(
     ] = "",
 ) -> None:
     """Let another resource guard a repository: tokens for it open the repository at once, and no others."""
-    opened: Opened = context.obj
+    data: DataFolder = context.obj
     if bool(resource) == bool(resource_id):
         raise Failure("Name the resource with --resource, or one of another directory with --resource-id.", Exit.USAGE)
-    chosen = resource_id or _guard(opened, resource).id
-    with _both(opened, ours=opened.together or not resource_id) as (directory, cx):
+    chosen = resource_id or _guard(data, resource).id
+    with _both(data, ours=data.together or not resource_id) as (directory, cx):
         guards.guard(directory, cx, name, chosen)
-    said.line(chosen)
+    terminal.line(chosen)
 
 
 @repository.command("remove")
@@ -77,16 +79,16 @@ def remove_repository(
 
     Killed in the middle, it can be given again.
     """
-    opened: Opened = context.obj
-    store = ContentStore(opened.installation.content)
-    opened.must_exist()
-    with opened.held(), opened.database("repository") as database:
+    data: DataFolder = context.obj
+    store = ContentStore(data.installation.content)
+    data.must_exist()
+    with data.held(), data.database("repository") as database:
         with database.begin() as cx:
-            one = repositories.named(cx, name)
+            one = repositories.find(cx, name)
             found = removal.close(cx, one, with_everything=with_everything)
-        said.line(f"Going: {removal.describe(found)}.")
+        terminal.line(f"Going: {removal.describe(found)}.")
         removed = 0
-        with said.counting(f"Removing {name}", None) as progress:
+        with terminal.counting(f"Removing {name}", None) as progress:
             while True:
                 with database.begin() as cx:
                     keys = removal.remove_objects(cx, one, _AT_A_TIME)
@@ -98,53 +100,53 @@ def remove_repository(
                 removed += len(keys)
                 progress.reach(removed)
         # Before the row: whoever is stopped in between still finds the repository, and begins again.
-        shutil.rmtree(opened.installation.indexes / str(one.id), ignore_errors=True)
+        shutil.rmtree(data.installation.indexes / str(one.id), ignore_errors=True)
         with database.begin() as cx:
             removal.finish(cx, one)
-    said.line(f"Removed: {name}. The resource that guarded it stays: 'muniment resource remove' removes it.")
+    terminal.line(f"Removed: {name}. The resource that guarded it stays: 'muniment resource remove' removes it.")
 
 
 @repository.command("list")
 def list_repositories(context: typer.Context) -> None:
     """List the repositories with the resources that guard them."""
-    opened: Opened = context.obj
-    with opened.database("repository") as database, database.read() as cx:
+    data: DataFolder = context.obj
+    with data.database("repository") as database, database.read() as cx:
         rows = [(one.name, one.resource_id) for one in repositories.every(cx)]
-    said.table(("Repository", "Resource"), rows)
+    terminal.table(("Repository", "Resource"), rows)
 
 
 @repository.command("usage")
 def show_usage(context: typer.Context) -> int:
     """List how many objects and bytes each owner keeps; exit code 1 when the counts are not what there is."""
-    opened: Opened = context.obj
-    with opened.database("repository") as database, database.read() as cx:
+    data: DataFolder = context.obj
+    with data.database("repository") as database, database.read() as cx:
         counted, there = usage.every(cx), objects.amounts_by_owner(cx)
         owners = {key: key for key in (*counted, *there)}
         owners |= bearers.names_of_keys(cx, owners)
-    said.table(
+    terminal.table(
         ("Owner", "Objects", "Bytes"),
         [(owners[key], str(amount.objects), str(amount.bytes)) for key, amount in sorted(counted.items())],
     )
     wrong = [key for key in owners if counted.get(key, usage.NOTHING) != there.get(key, usage.NOTHING)]
     for key in sorted(wrong):
-        said.line(f"NOT SOUND: {owners[key]} owns {there.get(key, usage.NOTHING)}")
+        terminal.line(f"NOT SOUND: {owners[key]} owns {there.get(key, usage.NOTHING)}")
     return Exit.FAILED if wrong else Exit.OK
 
 
 @contextmanager
-def _both(opened: Opened, *, ours: bool) -> Iterator[tuple[Connection | None, Connection]]:
+def _both(data: DataFolder, *, ours: bool) -> Iterator[tuple[Connection | None, Connection]]:
     """Open a write transaction on both halves, the directory's first; on the repository alone unless it is ``ours``."""
-    with opened.database("repository") as database:
+    with data.database("repository") as database:
         if not ours:
             with database.begin() as cx:
                 yield None, cx
             return
-        with opened.database("directory") as known, known.begin() as directory, database.begin() as cx:
+        with data.database("directory") as known, known.begin() as directory, database.begin() as cx:
             yield directory, cx
 
 
-def _guard(opened: Opened, name: str) -> Resource:
-    if "directory" not in opened.settings.halves:
+def _guard(data: DataFolder, name: str) -> Resource:
+    if "directory" not in data.settings.halves:
         raise Failure("Name the resource of the callers' directory with --resource-id.", Exit.USAGE)
-    with opened.database("directory") as database:
-        return initial.guarding_resource(opened, database, name)
+    with data.database("directory") as database:
+        return initialise.ensure_resource(data, database, name)

@@ -12,16 +12,18 @@ import httpx
 import lxml.etree
 import typer
 
-from muniment import app
-from muniment.cli import initial, said
-from muniment.cli.opened import Opened
-from muniment.cli.outcome import Exit, Failure
-from muniment.db import SECOND, Instant
+from muniment import app, initialise
+from muniment.cli import terminal
+from muniment.clock import SECOND, Instant
+from muniment.data_folder import DataFolder
 from muniment.directory import names, resources
-from muniment.repository import changes, feed, repositories
+from muniment.exit_codes import Exit, Failure
+from muniment.repository import repositories
 from muniment.repository.aql import keywords
 from muniment.repository.aql.tree import Fulltext, Limits, Query
-from muniment.repository.feed import Question
+from muniment.repository.change_log import changes
+from muniment.repository.search import results
+from muniment.repository.search.results import Question
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _LATE: Instant = 5 * SECOND
@@ -31,12 +33,12 @@ _Hit = tuple[str, str, str, str]
 def search_command(
     context: typer.Context,
     words: Annotated[str, typer.Argument(metavar="WORDS", help='Keywords: words, "phrases", AND OR NOT ( ) word*')],
-    named: Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")] = initial.REPOSITORY,
+    named: Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")] = initialise.REPOSITORY,
     user: Annotated[
         str,
         typer.Option(metavar="NAME@PARTITION", help="Ask the running server as this user; otherwise as administrator."),
     ] = "",
-    client: Annotated[str, typer.Option(help="The client to sign in with.")] = initial.CLIENT,
+    client: Annotated[str, typer.Option(help="The client to sign in with.")] = initialise.CLIENT,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Show no more hits than this.")] = 10,
     ca_file: Annotated[
         Path | None,
@@ -47,34 +49,34 @@ def search_command(
 
     A user's password is asked for, or read from MUNIMENT_PASSWORD; MUNIMENT_TOKEN may hold an access token instead.
     """
-    opened: Opened = context.obj
+    data: DataFolder = context.obj
     token = os.environ.get("MUNIMENT_TOKEN", "")
     if user or token:
-        total, hits = _as_user(opened, words, named, user, client, limit, ca_file, token)
+        total, hits = _as_user(data, words, named, user, client, limit, ca_file, token)
     else:
-        total, hits = _as_administrator(opened, words, named, limit)
-    said.line(f"{total} found")
+        total, hits = _as_administrator(data, words, named, limit)
+    terminal.line(f"{total} found")
     for object_id, title, score, summary in hits:
-        said.line(said.harmless(f"{score}  {object_id}  {title}"))
+        terminal.line(terminal.harmless(f"{score}  {object_id}  {title}"))
         if summary:
-            said.line(said.harmless(f"      {' '.join(summary.split())}"))
+            terminal.line(terminal.harmless(f"      {' '.join(summary.split())}"))
     return Exit.OK
 
 
-def _as_administrator(opened: Opened, words: str, named: str, limit: int) -> tuple[int, list[_Hit]]:
-    options = opened.settings.repository
+def _as_administrator(data: DataFolder, words: str, named: str, limit: int) -> tuple[int, list[_Hit]]:
+    options = data.settings.repository
     asked = keywords.read(words, Limits(options.max_query_depth, options.max_query_clauses))
-    with opened.database("repository") as database:
+    with data.database("repository") as database:
         with database.read() as cx:
-            repository = repositories.named(cx, named)
-        reader = app.reader(opened.installation, repository)
+            repository = repositories.find(cx, named)
+        reader = app.reader(data.installation, repository)
         try:
             snapshot = reader.snapshot()
-            page = feed.search(
+            page = results.search(
                 database,
                 snapshot,
                 repository,
-                initial.administrator(opened),
+                initialise.administrator(data),
                 Question(Query(condition=Fulltext(asked)), 1, limit, include_total=True),
                 options.max_page_offset,
                 options.max_pending_changes,
@@ -83,8 +85,8 @@ def _as_administrator(opened: Opened, words: str, named: str, limit: int) -> tup
             reader.close()
         with database.read() as cx:
             unseen = changes.after(cx, repository.id, snapshot.position, 1)
-    if unseen and opened.now - unseen[0].noted > _LATE:
-        said.errors.print(
+    if unseen and data.now - unseen[0].noted > _LATE:
+        terminal.errors.print(
             "The index has not moved for a while, so changes are missing here: is 'muniment serve' or 'muniment agent' "
             "running? 'muniment index status' says how far it is."
         )
@@ -92,14 +94,21 @@ def _as_administrator(opened: Opened, words: str, named: str, limit: int) -> tup
 
 
 def _as_user(
-    opened: Opened, words: str, named: str, user: str, client: str, limit: int, ca_file: Path | None, token: str
+    data: DataFolder,
+    words: str,
+    named: str,
+    user: str,
+    client: str,
+    limit: int,
+    ca_file: Path | None,
+    token: str,
 ) -> tuple[int, list[_Hit]]:
-    settings = opened.settings
-    context = _trusting(opened, ca_file)
-    base = opened.installation.base
+    settings = data.settings
+    context = _trusting(data, ca_file)
+    base = data.installation.base
     try:
         with httpx.Client(base_url=base, verify=context, timeout=60, trust_env=False) as http:
-            bearer = token or _signed_in(opened, http, named, user, client)
+            bearer = token or _signed_in(data, http, named, user, client)
             answer = http.get(
                 f"/{settings.repository.names.prefix}/repositories/{quote(named, safe='')}/search",
                 params={"q": words, "items-per-page": str(limit), "include-total": "true"},
@@ -120,8 +129,8 @@ def _as_user(
     )
 
 
-def _trusting(opened: Opened, ca_file: Path | None) -> ssl.SSLContext:
-    own = opened.installation.tls / "ca.pem"
+def _trusting(data: DataFolder, ca_file: Path | None) -> ssl.SSLContext:
+    own = data.installation.tls / "ca.pem"
     trust = ca_file or (own if own.exists() else None)
     try:
         return ssl.create_default_context(cafile=trust)
@@ -141,16 +150,16 @@ def _parser() -> lxml.etree.XMLParser:
     return lxml.etree.XMLParser(resolve_entities=False, no_network=True)
 
 
-def _signed_in(opened: Opened, http: httpx.Client, named: str, user: str, client: str) -> str:
+def _signed_in(data: DataFolder, http: httpx.Client, named: str, user: str, client: str) -> str:
     password = os.environ.get("MUNIMENT_PASSWORD", "")
     if not password:
         if not sys.stdin.isatty():
             raise Failure("No password: put it into the environment variable MUNIMENT_PASSWORD.", Exit.USAGE)
         password = getpass.getpass(f"Password of {user}: ")
-    directory = opened.settings.directory.names
-    with opened.database("repository") as database, database.read() as cx:
-        resource_id = repositories.named(cx, named).resource_id
-    with opened.database("directory") as database, database.read() as cx:
+    directory = data.settings.directory.names
+    with data.database("repository") as database, database.read() as cx:
+        resource_id = repositories.find(cx, named).resource_id
+    with data.database("directory") as database, database.read() as cx:
         scope = names.scope(resources.shown_name(directory, resources.by_id(cx, resource_id)))
     form = {"grant_type": "password", "client_id": client, "username": user, "password": password, "scope": scope}
     answer = http.post(f"/{directory.prefix}/login", data=form)

@@ -17,9 +17,9 @@ import lxml.etree
 import msgspec
 import typer
 
-from muniment.cli import said
-from muniment.cli.opened import Opened
-from muniment.cli.outcome import Exit, Failure
+from muniment.cli import terminal
+from muniment.data_folder import DataFolder
+from muniment.exit_codes import Exit, Failure
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{40,}")
@@ -38,9 +38,9 @@ def walk_command(
     project: Annotated[Path | None, typer.Option(help="As for the demo.")] = None,
 ) -> None:
     """Perform the walk against the demo's server, starting one for its time when none is running."""
-    opened: Opened = context.obj
+    data: DataFolder = context.obj
     options = [f"--{name}={value}" for name, value in (("port", port), ("docs", docs), ("project", project)) if value]
-    with _running(opened.data, options) as facts, _client(facts) as http:
+    with _running(data.path, options) as facts, _client(facts) as http:
         _Walk(facts, http).perform()
 
 
@@ -221,29 +221,29 @@ class _Walk:
 
     def _say(self, text: str) -> None:
         if not self._quiet:
-            said.line(f"\n== {text}")
+            terminal.line(f"\n== {text}")
 
     def _show_request(self, request: httpx.Request) -> None:
         if self._quiet:
             return
-        said.line(f"\n> {request.method} {shortened(str(request.url))}")
+        terminal.line(f"\n> {request.method} {shortened(str(request.url))}")
         for name in ("authorization", "content-type", "accept"):
             if name in request.headers and request.headers[name] != "*/*":
-                said.line(f"> {name.title()}: {shortened(request.headers[name])}")
+                terminal.line(f"> {name.title()}: {shortened(request.headers[name])}")
         body = request.read().decode("utf-8", "replace")
         if body:
-            said.line("> " + shortened(_PASSWORD.sub("password=...", body)))
+            terminal.line("> " + shortened(_PASSWORD.sub("password=...", body)))
 
     def _show_answer(self, answer: httpx.Response) -> None:
         if self._quiet:
             return
-        said.line(f"< {answer.status_code} {answer.reason_phrase}")
+        terminal.line(f"< {answer.status_code} {answer.reason_phrase}")
         for name in ("content-type", "location", "www-authenticate", "muniment-position"):
             if name in answer.headers:
-                said.line(f"< {name.title()}: {shortened(answer.headers[name])}")
+                terminal.line(f"< {name.title()}: {shortened(answer.headers[name])}")
         body = answer.text
         if body:
-            said.line(shortened(body[:_SHOWN]) + ("..." if len(body) > _SHOWN else ""))
+            terminal.line(shortened(body[:_SHOWN]) + ("..." if len(body) > _SHOWN else ""))
 
 
 def shortened(text: str) -> str:
@@ -257,7 +257,7 @@ def _running(data: Path, options: list[str]) -> Iterator[Facts]:
     if facts is not None:
         yield facts
         return
-    said.line("No server is running: starting one for the walk.")
+    terminal.line("No server is running: starting one for the walk.")
     data.parent.mkdir(parents=True, exist_ok=True)
     log = data.parent / f"{data.name}-walk.log"
     command = [sys.executable, "-m", "muniment", "--data", str(data), "demo", *options]
@@ -265,7 +265,7 @@ def _running(data: Path, options: list[str]) -> Iterator[Facts]:
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=lines)
         try:
             deadline = time.monotonic() + _START_SECONDS
-            with said.counting("Starting, and importing documents: seconds", None) as waited:
+            with terminal.counting("Starting, and importing documents: seconds", None) as waited:
                 while (facts := _facts(data)) is None:
                     if server.poll() is not None or time.monotonic() > deadline:
                         raise Failure(_why(log))

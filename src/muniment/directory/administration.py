@@ -4,19 +4,25 @@ The rules every surface keeps, because it calls these decisions: what takes a us
 ticket they have (decision 0021), and somebody can always sign in to the administration.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import Instant
-from muniment.directory import access, entries, memberships, resources, sessions, tokens
-from muniment.directory.entries import Entry
-from muniment.directory.refusals import NobodyAdministers
+from muniment.clock import Instant
+from muniment.directory import memberships, resources, sessions
+from muniment.directory.entries import editing, entries
+from muniment.directory.entries.table import CLIENTS, Entry
+from muniment.directory.oauth import access, tokens
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import BadName, NobodyAdministers, UnknownEntry, UnknownPartition
 from muniment.directory.resources import Resource
 from muniment.directory.sessions import SessionCount
+
+FIRST_ADMINISTRATOR = "admin"
+"""The name of the user who administers a new directory."""
 
 
 class Dependents(NamedTuple):
@@ -28,6 +34,23 @@ class Dependents(NamedTuple):
     resources: list[Resource]
 
 
+def members_of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> set[str]:
+    """Give the ids of all users in the groups among these ids, however deep; what is no group is passed over."""
+    waiting, seen, users = list[Entry](), set[int](), set[str]()
+    for one in ids:
+        with suppress(UnknownEntry, UnknownPartition, BadName):
+            waiting.append(entries.find_group(cx, names, one))
+    while waiting:
+        group = waiting.pop()
+        seen.add(group.id)
+        for member in memberships.members(cx, group):
+            if member.kind == "user":
+                users.add(entries.shown_id(names, member))
+            elif member.id not in seen:
+                waiting.append(member)
+    return users
+
+
 def set_password(
     cx: Connection, user: Entry, password_hash: str | None, now: Instant, *, end_sessions: bool | None = None
 ) -> SessionCount:
@@ -36,8 +59,8 @@ def set_password(
     ``end_sessions`` says otherwise. Without a password nobody signs in as this user. Raises NobodyAdministers.
     """
     with _somebody_administers(cx):
-        entries.set_password_hash(cx, user, password_hash, now)
-        if end_sessions if end_sessions is not None else user.partition_built_in != entries.CLIENTS:
+        editing.set_password_hash(cx, user, password_hash, now)
+        if end_sessions if end_sessions is not None else user.partition_built_in != CLIENTS:
             return sessions.end_of(cx, user, now)
         return SessionCount()
 
@@ -45,14 +68,14 @@ def set_password(
 def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> SessionCount:
     """Disable a user or client, which ends their sessions, or enable them again. Raises NobodyAdministers."""
     with _somebody_administers(cx):
-        entries.set_disabled(cx, user, disabled, now)
+        editing.set_disabled(cx, user, disabled, now)
         return sessions.end_of(cx, user, now) if disabled else SessionCount()
 
 
 def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> SessionCount:
     """Lock a user or client out, which ends their sessions, or let them in again. Raises NobodyAdministers."""
     with _somebody_administers(cx):
-        entries.set_locked(cx, user, locked, now)
+        editing.set_locked(cx, user, locked, now)
         return sessions.end_of(cx, user, now) if locked else SessionCount()
 
 
@@ -74,7 +97,7 @@ def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
             memberships.members(cx, entry) if entry.kind == "group" else [],
             resources.admitting(cx, entry),
         )
-        entries.delete(cx, entry)
+        editing.delete(cx, entry)
         return removed
 
 

@@ -6,13 +6,13 @@ and spelled on the wire as DirectoryNames says.
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import Instant, directory_tables
+from muniment.clock import Instant, timestamp
+from muniment.db import directory_tables
 from muniment.directory.names import user_id
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute
@@ -21,7 +21,6 @@ from muniment.naming import is_storable
 _MAX_VALUES = 100
 _MAX_LENGTH = 4000
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.;-]{0,63}")
-_EPOCH = datetime(1970, 1, 1)
 
 _attributes = sa.Table(
     "user_attributes",
@@ -62,11 +61,11 @@ class Facts(msgspec.Struct, frozen=True):
 
 def of_user(cx: Connection, names: DirectoryNames, entry_id: int, facts: Facts) -> list[Attribute]:
     """List a user's attributes as the wire spells them: one statement."""
-    every = {**_defaults(facts), **kept(cx, entry_id), **_computed(facts)}
+    every = {**_defaults(facts), **stored_values(cx, entry_id), **_computed(facts)}
     return [Attribute(names.attributes.get(name, name), values) for name, values in every.items()]
 
 
-def kept(cx: Connection, entry_id: int) -> dict[str, list[str | int]]:
+def stored_values(cx: Connection, entry_id: int) -> dict[str, list[str | int]]:
     """Give the attributes that were set for a user, under our names."""
     return {row.name: msgspec.json.decode(row.content) for row in cx.execute(_OF_ENTRY, {"entry": entry_id})}
 
@@ -87,11 +86,6 @@ def put(cx: Connection, names: DirectoryNames, entry_id: int, name: str, values:
         cx.execute(_PUT, {"entry_id": entry_id, "name": name, "content": content})
     else:
         cx.execute(_attributes.delete().where(_attributes.c.entry_id == entry_id, _attributes.c.name == name))
-
-
-def timestamp(instant: Instant) -> str:
-    """Write an instant in ISO 8601, UTC, with milliseconds (given 2.6)."""
-    return (_EPOCH + timedelta(microseconds=instant)).isoformat(timespec="milliseconds") + "Z"
 
 
 def _ours(names: DirectoryNames, name: str) -> str:

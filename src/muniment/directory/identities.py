@@ -4,7 +4,8 @@ from collections.abc import Collection
 
 from sqlalchemy.engine import Connection
 
-from muniment.directory import entries
+from muniment.directory.entries import entries
+from muniment.directory.entries.table import partition_key
 from muniment.directory.options import DirectoryNames
 from muniment.naming import fold_name
 
@@ -20,7 +21,7 @@ def of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> dict[str,
     for one in ids:
         name, at, partition = one.rpartition("@")
         if at:
-            wanted.setdefault(entries.partition_key(names, partition), {})[fold_name(name)] = one
+            wanted.setdefault(partition_key(names, partition), {})[fold_name(name)] = one
     found: dict[str, str] = {}
     for partition, by_name in wanted.items():
         every = sorted(by_name)

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.db import directory_tables
-from muniment.directory import entries
-from muniment.directory.entries import Entry
+from muniment.directory.entries import entries
+from muniment.directory.entries.table import Entry
 from muniment.directory.refusals import BadName
 
 _memberships = sa.Table(

@@ -15,10 +15,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
-from muniment.db import BigId, Instant, Prepared, directory_tables
-from muniment.directory import entries
+from muniment.clock import Instant
+from muniment.db import BigId, PreparedStatement, directory_tables
 from muniment.directory import names as spelling
-from muniment.directory.entries import Entry
+from muniment.directory.entries import entries
+from muniment.directory.entries.table import Entry
 from muniment.directory.memberships import containers
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import AlreadyActivated, BadName, NameTaken, UnknownResource
@@ -128,7 +129,7 @@ def same(text: str, resource_id: str) -> bool:
     return text == resource_id or _uuid(text) == resource_id
 
 
-def named(cx: Connection, names: DirectoryNames, name: str) -> Resource:
+def find(cx: Connection, names: DirectoryNames, name: str) -> Resource:
     """Find a resource by its name, spelled exactly (RFC 6749 3.3: scopes count in case). Raises UnknownResource."""
     administration = name == names.administration_resource
     found = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION if administration else fold_name(name)})
@@ -239,7 +240,7 @@ _COLUMNS = sa.select(
     _resources.c.activated,
     _resources.c.created,
 )
-_BY_ID = Prepared(_COLUMNS.where(_resources.c.id == sa.bindparam("resource")))
+_BY_ID = PreparedStatement(_COLUMNS.where(_resources.c.id == sa.bindparam("resource")))
 _BY_NAME = _COLUMNS.where(_resources.c.name_key == sa.bindparam("name"))
 _ADMITS = (
     sa.select(sa.literal(1))

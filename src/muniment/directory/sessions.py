@@ -10,10 +10,12 @@ from typing import Literal
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.db import Instant
-from muniment.directory import entries, tickets, tokens
-from muniment.directory.entries import Entry
+from muniment.clock import Instant
+from muniment.directory.entries import credentials
+from muniment.directory.entries.table import CLIENTS, Entry
+from muniment.directory.oauth import tokens
 from muniment.directory.refusals import UnknownSession
+from muniment.directory.sign_in import tickets
 
 _ID_BYTES = 8
 _DIGEST_BYTES = 32
@@ -59,9 +61,9 @@ def of_client(cx: Connection, client: Entry, now: Instant, limit: int = 1000) ->
 def end_of(cx: Connection, person: Entry, now: Instant) -> SessionCount:
     """End every grant and every ticket of a user; of a client, also every grant issued to it."""
     # A sign-in under way holds this row: what it gives is there when this goes on, and ends as well.
-    entries.lock_credentials(cx, person.id)
+    credentials.lock(cx, person.id)
     ended = SessionCount(tokens.end(cx, "user", person.id, now), tickets.end_of(cx, person.id))
-    if person.partition_built_in == entries.CLIENTS:
+    if person.partition_built_in == CLIENTS:
         ended += SessionCount(tokens.end(cx, "client", person.id, now))
     return ended
 

@@ -10,7 +10,8 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from muniment.db import Instant, Prepared, directory_tables
+from muniment.clock import Instant
+from muniment.db import PreparedStatement, directory_tables
 from muniment.directory.refusals import BadAttribute
 from muniment.naming import fold_name
 
@@ -112,7 +113,7 @@ def _only_reads(cx: Connection) -> bool:
     return bool(options.get("postgresql_readonly", False))
 
 
-_KEY = Prepared(sa.select(_keys.c.key).where(_keys.c.purpose == sa.bindparam("purpose")))
+_KEY = PreparedStatement(sa.select(_keys.c.key).where(_keys.c.purpose == sa.bindparam("purpose")))
 _PUT = sa.text(
     "INSERT INTO system_attributes (name_key, name, value, modified) VALUES (:name_key, :name, :value, :modified) "
     "ON CONFLICT (name_key) DO UPDATE SET name = excluded.name, value = excluded.value, modified = excluded.modified"

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from muniment.db import Instant
-from muniment.directory.half import Directory
+from muniment.clock import Instant
+from muniment.directory.context import Directory
 from muniment.installation import Installation
-from muniment.repository.endpoints.half import RepositoryHalf
-from muniment.repository.fulltext.index import Index
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.index.contract import Index
 from muniment.repository.repositories import Repository
 
 
@@ -19,7 +19,7 @@ class Halves:
     clock: Callable[[], Instant]
     open_index: Callable[[Installation, Repository], Index]
     directory: Directory | None = None
-    repository: RepositoryHalf | None = None
+    repository: RepositoryContext | None = None
     indexes: dict[int, Index] = field(default_factory=dict)
 
     def index(self, repository: Repository) -> Index:

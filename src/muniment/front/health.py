@@ -6,14 +6,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from muniment.db import SECOND, Busy, Instant
+from muniment import certificates
+from muniment.clock import SECOND, Instant
+from muniment.db import Busy
 from muniment.front.halves import Halves
 from muniment.front.pages import plain
-from muniment.repository import changes, repositories
+from muniment.repository import repositories
+from muniment.repository.change_log import changes
 from muniment.repository.refusals import IndexUnavailable
-from muniment.web import certificates
-from muniment.web.answers import Endpoint, json_response
-from muniment.web.decisions import Desk
+from muniment.web.responses import Endpoint, json_response
+from muniment.web.transactions import Transactions
 
 _LATE: Instant = 60 * SECOND
 
@@ -37,12 +39,12 @@ async def _ready(_request: Request, halves: Halves) -> Response:
     for name, half in (("directory", halves.directory), ("repository", halves.repository)):
         if half is None:
             continue
-        fault = await _fault_of(half.desk)
+        fault = await _fault_of(half.transactions)
         parts[name] = fault or "ready"
         faults += [fault] if fault else []
     if halves.repository is not None and not faults:
         try:
-            found = await halves.repository.desk.read(indexes, halves, halves.clock())
+            found = await halves.repository.transactions.read(indexes, halves, halves.clock())
         except IndexUnavailable as refusal:
             found, faults = {"fault": refusal.sentence}, [refusal.sentence]
         parts["indexes"] = found
@@ -55,9 +57,9 @@ async def _ready(_request: Request, halves: Halves) -> Response:
     return json_response(body, headers={"Cache-Control": "no-store"})
 
 
-async def _fault_of(desk: Desk) -> str:
+async def _fault_of(transactions: Transactions) -> str:
     try:
-        await desk.read(lambda cx: cx.exec_driver_sql("SELECT 1").scalar())
+        await transactions.read(lambda cx: cx.exec_driver_sql("SELECT 1").scalar())
     except (Busy, SQLAlchemyError):
         return "the database cannot be read"
     return ""

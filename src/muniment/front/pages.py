@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from muniment.front.halves import Halves
 from muniment.repository import repositories
-from muniment.web.answers import Endpoint, Said, Shape, json_response
 from muniment.web.refusals import UnknownAddress
+from muniment.web.responses import Endpoint, ErrorCode, Shape, json_response
 
 _DOCUMENT = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*\.md")
 _HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ def elsewhere(halves: Halves, shape: Shape) -> Route:
     return Route("/{rest:path}", Endpoint(halves, methods, {}, shape))
 
 
-def plain(request: Request, said: Said, sentence: str) -> Response:
+def plain(request: Request, said: ErrorCode, sentence: str) -> Response:
     """Write an error for an address of neither half: a page for a browser, else JSON."""
     if "text/html" in request.headers.get("accept", ""):
         return _drawn(request, "problem.html", {"sentence": sentence}, said.status)
@@ -47,7 +47,7 @@ def plain(request: Request, said: Said, sentence: str) -> Response:
 async def _front_page(request: Request, halves: Halves) -> Response:
     """Link everything there is."""
     settings = halves.installation.settings
-    known = await halves.repository.desk.read(repositories.every) if halves.repository else []
+    known = await halves.repository.transactions.read(repositories.every) if halves.repository else []
     values = {
         "directory": settings.directory.names if halves.directory else None,
         "repository": settings.repository.names if halves.repository else None,

@@ -18,9 +18,9 @@ import msgspec
 import structlog
 
 from muniment.naming import MalformedName, fold_name, read_dn
-from muniment.repository import bearers
-from muniment.repository.bearers import Identify
-from muniment.repository.principals import Principals
+from muniment.repository.permissions import bearers
+from muniment.repository.permissions.bearers import Identify
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 

@@ -5,7 +5,6 @@ in ``incoming``, a crash after it a file that no object names; both are found by
 """
 
 import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -19,8 +18,8 @@ from typing import BinaryIO
 import msgspec
 import structlog
 
-from muniment import disk
-from muniment.db import SECOND, Instant
+from muniment import disk, locks
+from muniment.clock import SECOND, Instant
 from muniment.repository.refusals import ContentDamaged
 from muniment.web.refusals import NotStored
 
@@ -223,7 +222,7 @@ class ContentStore:
         The right ends with the process that holds it.
         """
         with self._removals() as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            locks.take(lock)
             yield
 
     @contextmanager
@@ -231,8 +230,8 @@ class ContentStore:
         """Say whether content may be removed while the block runs: not while somebody keeps all of it."""
         with self._removals() as lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
+                locks.take(lock, wait=False, shared=True)
+            except locks.Held:
                 yield False
             else:
                 yield True
@@ -240,7 +239,7 @@ class ContentStore:
     @contextmanager
     def _removals(self) -> Iterator[int]:
         try:
-            lock = os.open(self._folder / "removals.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = locks.open_file(self._folder / "removals.lock")
         except OSError as error:
             if error.errno not in _REFUSED_BY_DISK:
                 raise

@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from sqlalchemy.engine import Connection, Engine
 
-from muniment.db import Prepared, repository_tables
+from muniment.db import PreparedStatement, repository_tables
 
 OBJECTS, ACLS, SEALS = "objects", "acls", "seals"
 """What a key is for. The migrations make the keys: no decision ever does, so that a key once read stays true."""
@@ -42,7 +42,7 @@ _ROUNDS = 10
 _NONCE_BYTES = 12
 _LONGEST_SEALED = 4000
 
-_KEY = Prepared(sa.select(_keys.c.key).where(_keys.c.purpose == sa.bindparam("purpose")))
+_KEY = PreparedStatement(sa.select(_keys.c.key).where(_keys.c.purpose == sa.bindparam("purpose")))
 _read_keys: weakref.WeakKeyDictionary[Engine, dict[str, bytes]] = weakref.WeakKeyDictionary()
 
 

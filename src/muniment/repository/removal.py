@@ -10,9 +10,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.db import repository_tables
-from muniment.repository import acls, objects, repositories, usage
-from muniment.repository.acls import Acl
-from muniment.repository.principals import Principals
+from muniment.repository import repositories
+from muniment.repository.objects import objects, usage
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.acls import Acl
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import InUse
 from muniment.repository.repositories import Repository
 

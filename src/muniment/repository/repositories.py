@@ -4,7 +4,8 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import BigId, Instant, Prepared, repository_tables
+from muniment.clock import Instant
+from muniment.db import BigId, PreparedStatement, repository_tables
 from muniment.repository.cursors import Stretch
 from muniment.repository.refusals import NameTaken, UnknownRepository
 
@@ -21,7 +22,7 @@ repositories = sa.Table(
 )
 
 
-_GUARD = Prepared(sa.select(repositories.c.resource_id).where(repositories.c.id == sa.bindparam("repository")))
+_GUARD = PreparedStatement(sa.select(repositories.c.resource_id).where(repositories.c.id == sa.bindparam("repository")))
 _NAMED = sa.select(repositories).where(repositories.c.name == sa.bindparam("name"))
 
 
@@ -47,7 +48,7 @@ def add(cx: Connection, name: str, resource_id: str, description: str, now: Inst
     return Repository(*row)
 
 
-def named(cx: Connection, name: str) -> Repository:
+def find(cx: Connection, name: str) -> Repository:
     """Find a repository by its name. Raises UnknownRepository."""
     row = cx.execute(_NAMED, {"name": name}).first()
     if row is None:

@@ -16,9 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from muniment.db import Busy
 from muniment.web import pace
-from muniment.web.answers import BUG, SHARED, Shape, refused, trouble
 from muniment.web.options import WebOptions
 from muniment.web.refusals import InsecureTransport, Malformed, Refusal, TimedOut
+from muniment.web.responses import BUG, SHARED, Shape, refuse, trouble
 
 log = structlog.get_logger("muniment.web")
 
@@ -120,9 +120,9 @@ class Transport:
                 raise InsecureTransport("TLS is required here: use the https address.")
             await self._app(scope, body, answer)
         except Refusal as refusal:
-            response = refused(Request(scope, body), refusal, SHARED, self._shape)
+            response = refuse(Request(scope, body), refusal, SHARED, self._shape)
         except Busy as busy:
-            response = refused(Request(scope, body), trouble(busy), SHARED, self._shape)
+            response = refuse(Request(scope, body), trouble(busy), SHARED, self._shape)
         except Exception:
             log.exception("bug", method=scope["method"], path=logged_path(scope["path"]))
             sentence = "Something went wrong in the server; the log has the details."

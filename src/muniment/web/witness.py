@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from muniment.db import Instant
+from muniment.clock import Instant
 from muniment.events import Event, Recorder, Result
 
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})

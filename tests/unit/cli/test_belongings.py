@@ -13,11 +13,14 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from muniment.cli import belongings, commands
-from muniment.cli.opened import Opened
+from muniment.data_folder import DataFolder
 from muniment.db import Database
-from muniment.repository import acls, bearers, changes, creation, object_types, objects, repositories, usage
-from muniment.repository.objects import StoredObject
-from muniment.repository.principals import Permission
+from muniment.repository import repositories
+from muniment.repository.change_log import changes
+from muniment.repository.objects import creation, object_types, objects, usage
+from muniment.repository.objects.objects import StoredObject
+from muniment.repository.permissions import acls, bearers
+from muniment.repository.permissions.principals import Permission
 
 QUICK = ["--set", "directory.hash_memory_kib=8192", "--set", "directory.hash_passes=1"]
 PATIENCE = 60
@@ -27,7 +30,7 @@ class Office:
     """A data folder with partition staff, run by commands."""
 
     def __init__(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.opened = Opened(data, None, [])
+        self.opened = DataFolder(data, None, [])
         self._capsys = capsys
         self.run("init")
         self.run("partition", "add", "staff")
@@ -35,7 +38,7 @@ class Office:
     def run(self, *arguments: str, code: int = 0) -> str:
         """Run a command, and give what it prints."""
         self._capsys.readouterr()
-        left = commands.run(["--data", str(self.opened.data), *QUICK, *arguments])
+        left = commands.run(["--data", str(self.opened.path), *QUICK, *arguments])
         printed = self._capsys.readouterr()
         assert left == code, printed.out + printed.err
         return printed.out + printed.err
@@ -53,8 +56,8 @@ class Office:
         """Make documents of an owner who made a request before."""
         acting = self.opened.acting_as(owner)
         with self.opened.database("repository") as database, database.begin() as cx:
-            repository = repositories.named(cx, "main")
-            wanted = [creation.New("document", {"object_name": name}) for name in names]
+            repository = repositories.find(cx, "main")
+            wanted = [creation.NewObject("document", {"object_name": name}) for name in names]
             catalogue = object_types.catalogue(cx, repository.id)
             return [one.id for one in creation.create_all(cx, repository, catalogue, acting, wanted, self.opened.now)]
 
@@ -63,13 +66,13 @@ class Office:
         acting = self.opened.acting_as(owner)
         spelled = {f"{accessor}@staff": level for accessor, level in entries.items()}
         with self.opened.database("repository") as database, database.begin() as cx:
-            acls.add(cx, repositories.named(cx, "main").id, name, acting, spelled, self.opened.now)
+            acls.add(cx, repositories.find(cx, "main").id, name, acting, spelled, self.opened.now)
 
     def rows(self) -> dict[str, StoredObject]:
         """Give every object by name."""
         with self.opened.database("repository") as database, database.read() as cx:
             assert usage.every(cx) == objects.amounts_by_owner(cx)
-            return {one.name: one for one in objects.every(cx, repositories.named(cx, "main").id, 0, 10_000)}
+            return {one.name: one for one in objects.every(cx, repositories.find(cx, "main").id, 0, 10_000)}
 
     def key(self, user_id: str) -> str:
         """Give the key of whoever bears the name now."""
@@ -78,7 +81,7 @@ class Office:
     def given(self) -> list[str]:
         """Name the objects of whose new owner the change log tells, each as often as it does."""
         with self.opened.database("repository") as database, database.read() as cx:
-            lines = changes.after(cx, repositories.named(cx, "main").id, changes.START, 10_000)
+            lines = changes.after(cx, repositories.find(cx, "main").id, changes.START, 10_000)
             return sorted(line.object_id for line in lines if line.kind == "owner")
 
 
@@ -190,7 +193,7 @@ def test_a_removal_killed_anywhere_is_finished_by_the_next(office: Office, monke
         already = office.given()
         arguments = ["user", "remove", bob, "--give-to", eve]
         child = multiprocessing.get_context("fork").Process(
-            target=_give_until_killed, args=(office.opened.data, arguments, last)
+            target=_give_until_killed, args=(office.opened.path, arguments, last)
         )
         child.start()
         child.join(PATIENCE)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from muniment.app import now
-from muniment.cli import commands, outcome
-from muniment.cli.opened import Opened
-from muniment.db import SECOND, Database, Unwritable
-from muniment.directory import attributes, entries
+from muniment import exit_codes
+from muniment.cli import commands
+from muniment.clock import SECOND, now, timestamp
+from muniment.data_folder import DataFolder
+from muniment.db import Database, Unwritable
+from muniment.directory.entries import credentials, editing, entries
 from muniment.directory.options import DirectoryNames
 
 QUICK = ["--set", "directory.hash_memory_kib=8192", "--set", "directory.hash_passes=1"]
@@ -102,11 +103,11 @@ def test_a_pause_is_shown_and_ended_and_a_lock_stays(muniment: Muniment) -> None
     until = (now() // SECOND + 600) * SECOND
     with database.begin() as cx:
         found = entries.find_user(cx, DirectoryNames(), "pia@paused")
-        entries.note_sign_in(cx, found.id, f'{{"":[10,{until}],"b1":[2,0]}}', f'{{"b1":{until}}}', until)
+        credentials.note_sign_in(cx, found.id, f'{{"":[10,{until}],"b1":[2,0]}}', f'{{"b1":{until}}}', until)
     database.close()
     muniment("user", "set", "pia@paused", "--disable")
     shown = muniment("user", "show", "pia@paused")
-    assert f"wrong passwords\t10 elsewhere, paused until {attributes.timestamp(until)}\n" in shown
+    assert f"wrong passwords\t10 elsewhere, paused until {timestamp(until)}\n" in shown
     assert "wrong passwords\t2 at a known place\n" in shown
     assert "known places\t1" in shown
     muniment("user", "unpause", "pia@paused")
@@ -145,13 +146,13 @@ def test_units_lie_in_partitions_and_users_in_units(muniment: Muniment) -> None:
 
 
 def test_lists_leave_nobody_out(muniment: Muniment) -> None:
-    opened = Opened(muniment.data, None, [])
-    with opened.database("directory") as database, database.begin() as cx:
-        crowd = entries.add_partition(cx, opened.settings.directory.names, "crowd", opened.now)
-        wings = [entries.add_unit(cx, crowd, wing, opened.now) for wing in ("East", "West")]
+    data_folder = DataFolder(muniment.data, None, [])
+    with data_folder.database("directory") as database, database.begin() as cx:
+        crowd = editing.add_partition(cx, data_folder.settings.directory.names, "crowd", data_folder.now)
+        wings = [editing.add_unit(cx, crowd, wing, data_folder.now) for wing in ("East", "West")]
         for number in range(1001):
-            entries.add_client(cx, f"app {number}", opened.now)
-            entries.add_unit(cx, wings[number % 2], f"room {number // 2}", opened.now)
+            editing.add_client(cx, f"app {number}", data_folder.now)
+            editing.add_unit(cx, wings[number % 2], f"room {number // 2}", data_folder.now)
     assert len(re.findall("^app ", muniment("client", "list"), re.MULTILINE)) == 1001
     assert len(re.findall("ou=room ", muniment("unit", "list", "crowd"))) == 1001
 
@@ -219,7 +220,7 @@ def test_what_each_owner_keeps_is_listed_and_checked(tmp_path: Path, capsys: pyt
     muniment("import", "--no-wait", str(folder))
     (line,) = (line for line in muniment("repository", "usage").splitlines() if "@" in line)
     assert line.split()[-2:] == ["4", "30"], "three documents and their cabinet"
-    database = Database(Opened(tmp_path / "data", None, []).installation.database_url("repository"))
+    database = Database(DataFolder(tmp_path / "data", None, []).installation.database_url("repository"))
     with database.begin() as cx:
         cx.exec_driver_sql("UPDATE usage SET bytes = bytes + 1")
     database.close()
@@ -282,7 +283,7 @@ def test_the_demo_leaves_the_values_of_a_running_server_alone(
     values.write_text("{}")
     (tmp_path / "demo.seed").write_bytes(bytes(32))
     muniment = Muniment(tmp_path, capsys)
-    with Opened(tmp_path, None, []).held():
+    with DataFolder(tmp_path, None, []).held():
         muniment("demo", code=4)
     assert "in use by process" in muniment.err
     assert values.exists()
@@ -340,7 +341,7 @@ def test_a_migrated_folder_lists_the_names_that_mean_something_else(muniment: Mu
     ],
 )
 def test_a_database_that_takes_no_writes_is_not_tried_again_in_a_moment(reason: str, to_do: str) -> None:
-    failure = outcome.as_failure(Unwritable(f"The database cannot be written: {reason}."))
+    failure = exit_codes.as_failure(Unwritable(f"The database cannot be written: {reason}."))
     assert failure is not None
     assert to_do in failure.sentence
     assert "in a moment" not in failure.sentence

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy.exc
 
 from muniment.cli import commands
-from muniment.cli.outcome import Exit, as_failure
+from muniment.exit_codes import Exit, as_failure
 from tests.unit.cli.test_commands import QUICK, Muniment
 
 ADMINISTRATORS = "administrators@directory.admin"

@@ -11,10 +11,14 @@ import pytest
 from muniment import app
 from muniment.cli import commands, file_tree, importing
 from muniment.db import Database
-from muniment.repository import changes, imports, object_types, objects, repositories, text
+from muniment.repository import repositories
+from muniment.repository.change_log import changes
 from muniment.repository.content import ContentStore
 from muniment.repository.cursors import Stretch
-from muniment.repository.principals import Principals
+from muniment.repository.extraction import queue
+from muniment.repository.importing import record
+from muniment.repository.objects import object_types, objects
+from muniment.repository.permissions.principals import Principals
 
 QUICK = ["--set", "directory.hash_memory_kib=8192", "--set", "directory.hash_passes=1"]
 BOSS = Principals("admin@directory.admin", frozenset(), administrator=True)
@@ -48,7 +52,7 @@ class Place:
         """Every object by its path from the cabinet on."""
         found: dict[str, objects.StoredObject] = {}
         with self.database.read() as cx:
-            repository = repositories.named(cx, "main")
+            repository = repositories.find(cx, "main")
             catalogue = object_types.catalogue(cx, repository.id)
 
             def descend(above: str, folder_id: str | None) -> None:
@@ -128,7 +132,7 @@ def test_what_was_deleted_in_the_repository_is_made_again(place: Place) -> None:
     place.load()
     tree = place.tree()
     with place.database.begin() as cx:
-        repository = repositories.named(cx, "main")
+        repository = repositories.find(cx, "main")
         objects.delete(cx, repository, BOSS, tree["Papers/deep/a.txt"].id, 1)
         objects.delete(cx, repository, BOSS, tree["Papers/deep"].id, 1)
     assert "1 imported" in place.load()
@@ -183,9 +187,9 @@ def test_what_a_plain_text_says_is_kept_with_it(place: Place) -> None:
     assert f"{importing._BATCH_FILES + 4} imported" in place.load()
     tree = place.tree()
     with place.database.read() as cx:
-        statuses = {path: text.status(cx, one.id).state for path, one in tree.items() if one.content}
+        statuses = {path: queue.status(cx, one.id).state for path, one in tree.items() if one.content}
         lines = changes.after(cx, 1, changes.START, 1000)
-        said = text.text_of(cx, [tree["Papers/7.txt"].id])
+        said = queue.text_of(cx, [tree["Papers/7.txt"].id])
     assert [path for path, state in statuses.items() if state != "done"] == ["Papers/page.html"]
     assert len(lines) == len(tree), "the index has one thing to do for each object"
     assert list(said.values()) == ["word7"]
@@ -233,7 +237,7 @@ def test_a_killed_import_goes_on_and_doubles_nothing(place: Place) -> None:
 
 def imported(place: Place) -> int:
     with place.database.read() as cx:
-        return len(imports.known(cx, 1, str(place.folder)))
+        return len(record.find(cx, 1, str(place.folder)))
 
 
 class Trailing:
@@ -278,5 +282,5 @@ def test_the_acl_and_the_owner_are_chosen(place: Place) -> None:
 
 
 def test_paths_of_any_length_have_a_key_of_their_own() -> None:
-    assert len({imports.key(path) for path in ("", "a", "a/b", "x" * 5000)}) == 4
-    assert all(len(imports.key(path)) == 64 for path in ("", "x" * 5000))
+    assert len({record.key(path) for path in ("", "a", "a/b", "x" * 5000)}) == 4
+    assert all(len(record.key(path)) == 64 for path in ("", "x" * 5000))

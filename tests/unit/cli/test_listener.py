@@ -14,9 +14,9 @@ import msgspec
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from muniment.cli import listener
-from muniment.cli.listener import Listeners
-from muniment.web import certificates
+from muniment import certificates
+from muniment.server import listener
+from muniment.server.listener import Listeners
 from muniment.web.options import WebOptions
 
 CALLERS = 5

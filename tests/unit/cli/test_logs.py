@@ -5,7 +5,7 @@ import sys
 
 _SAID = """
 import structlog
-from muniment.cli import logs
+from muniment.server import logs
 from muniment.settings import Settings
 logs.start(Settings())
 log = structlog.get_logger("muniment.test")

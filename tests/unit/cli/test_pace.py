@@ -8,18 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from muniment import app
-from muniment.cli import belongings, said
-from muniment.cli.opened import Opened
+from muniment import app, clock
+from muniment.cli import belongings, terminal
+from muniment.data_folder import DataFolder
 from muniment.db import Database
-from muniment.repository import agent, changes, feed, repositories
+from muniment.repository import repositories
 from muniment.repository.aql.tree import Query
-from muniment.repository.changes import Position
-from muniment.repository.feed import Question
-from muniment.repository.fulltext.document import Document
-from muniment.repository.fulltext.embedded import EmbeddedWriter
-from muniment.repository.principals import Principals
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import Position
+from muniment.repository.index.document import Document
+from muniment.repository.index.tantivy.engine import TantivyWriter
+from muniment.repository.index_agent import agent
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind
+from muniment.repository.search import results
+from muniment.repository.search.results import Question
 from tests.unit.cli.test_belongings import Office
 
 MANY = 5000
@@ -29,7 +32,7 @@ PATIENCE = 120
 ADMIN = Principals("admin@directory.admin", administrator=True)
 
 
-class SlowWriter(EmbeddedWriter):
+class SlowWriter(TantivyWriter):
     """An index that takes a while for each commit, as one of large documents does."""
 
     def apply(self, documents: Iterable[Document], gone: Collection[str], position: Position) -> None:
@@ -43,16 +46,16 @@ def office(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Office:
 
 
 @contextmanager
-def following(opened: Opened) -> Iterator[None]:
+def following(data_folder: DataFolder) -> Iterator[None]:
     """Run an agent beside the test; it has seen all that was there when the block begins."""
-    language, stop = opened.settings.repository.language, threading.Event()
-    folder = opened.installation.indexes
-    with opened.database("repository") as database:
-        work = (database, folder, lambda generation: SlowWriter(generation, language), stop, app.now)
+    language, stop = data_folder.settings.repository.language, threading.Event()
+    folder = data_folder.installation.indexes
+    with data_folder.database("repository") as database:
+        work = (database, folder, lambda generation: SlowWriter(generation, language), stop, clock.now)
         thread = threading.Thread(target=agent.run, args=work)
         thread.start()
         try:
-            wait_for_index(opened, database)
+            wait_for_index(data_folder, database)
             yield
         finally:
             stop.set()
@@ -60,12 +63,14 @@ def following(opened: Opened) -> Iterator[None]:
             assert not thread.is_alive()
 
 
-def wait_for_index(opened: Opened, database: Database) -> None:
+def wait_for_index(data_folder: DataFolder, database: Database) -> None:
     with database.read() as cx:
-        one = repositories.named(cx, "main")
+        one = repositories.find(cx, "main")
         latest = changes.latest(cx, one.id)
-    deadline, index = time.monotonic() + PATIENCE, app.reader(opened.installation, one)
-    while not (opened.installation.indexes / str(one.id) / "current").exists() or index.snapshot().position < latest:
+    deadline, index = time.monotonic() + PATIENCE, app.reader(data_folder.installation, one)
+    while (
+        not (data_folder.installation.indexes / str(one.id) / "current").exists() or index.snapshot().position < latest
+    ):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     index.close()
@@ -74,21 +79,21 @@ def wait_for_index(opened: Opened, database: Database) -> None:
 class Searcher(threading.Thread):
     """Somebody who searches without pause, and counts what is refused."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, data_folder: DataFolder) -> None:
         super().__init__()
-        self._opened = opened
+        self._opened = data_folder
         self.over = threading.Event()
         self.answered = self.refused = 0
 
     def run(self) -> None:
         with self._opened.database("repository") as database:
             with database.read() as cx:
-                one = repositories.named(cx, "main")
+                one = repositories.find(cx, "main")
             index = app.reader(self._opened.installation, one)
             while not self.over.is_set():
                 try:
                     question = Question(Query(), 1, 10, include_total=False)
-                    feed.search(database, index.snapshot(), one, ADMIN, question, 1000)
+                    results.search(database, index.snapshot(), one, ADMIN, question, 1000)
                     self.answered += 1
                 except IndexBehind:
                     self.refused += 1
@@ -100,7 +105,7 @@ def test_no_search_is_refused_while_five_thousand_objects_are_given_away(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Red on a command that gives as fast as it can: the index is thousands of changes behind."""
-    monkeypatch.setattr(said, "_LINE_SECONDS", 0.2)
+    monkeypatch.setattr(terminal, "_LINE_SECONDS", 0.2)
     bob, eve = office.user("bob"), office.user("eve")
     office.keep(bob, *(f"plan {number}" for number in range(MANY)))
     with following(office.opened):

@@ -7,12 +7,13 @@ import pytest
 
 from muniment import guards
 from muniment.cli import commands
-from muniment.cli.opened import Opened
+from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.directory.refusals import UnknownResource
-from muniment.repository import creation, object_types, objects, removal, repositories
-from muniment.repository.creation import New
-from muniment.repository.principals import Principals
+from muniment.repository import removal, repositories
+from muniment.repository.objects import creation, object_types, objects
+from muniment.repository.objects.creation import NewObject
+from muniment.repository.permissions.principals import Principals
 from tests.unit.cli.test_commands import Muniment
 
 
@@ -69,10 +70,10 @@ def test_a_guard_has_to_exist(muniment: Muniment) -> None:
         unknown = "00000000-0000-0000-0000-000000000000"
         muniment("repository", verb, "main" if verb == "guard" else "new", "--resource-id", unknown, code=3)
         assert "no resource with this identifier" in muniment.err
-    opened = Opened(muniment.data, None, [])
+    data_folder = DataFolder(muniment.data, None, [])
     with (
-        opened.database("directory") as directory,
-        opened.database("repository") as repository,
+        data_folder.database("directory") as directory,
+        data_folder.database("repository") as repository,
         directory.begin() as dx,
         repository.begin() as cx,
         pytest.raises(UnknownResource),
@@ -101,10 +102,10 @@ def test_a_repository_that_holds_objects_stays_unless_everything_may_go(muniment
 
 def test_a_removal_cut_off_anywhere_is_finished_by_the_next(muniment: Muniment, tmp_path: Path) -> None:
     fill(muniment, tmp_path / "files", 5)
-    opened = Opened(muniment.data, None, [])
-    with opened.database("repository") as database:
+    data_folder = DataFolder(muniment.data, None, [])
+    with data_folder.database("repository") as database:
         with database.begin() as cx:
-            one = repositories.named(cx, "main")
+            one = repositories.find(cx, "main")
             removal.close(cx, one, with_everything=True)
         with database.begin() as cx:
             assert len(removal.remove_objects(cx, one, 2)) == 2
@@ -121,13 +122,13 @@ def test_nothing_of_a_removed_repository_is_left_in_any_table_and_another_keeps_
             guards.add_repository(None, cx, name, "11111111-1111-1111-1111-111111111111", now)
     for name in ("going", "staying"):
         with repository_db.begin() as cx:
-            one = repositories.named(cx, name)
+            one = repositories.find(cx, name)
             catalogue = object_types.catalogue(cx, one.id)
             admin = Principals("admin@x", frozenset(), administrator=True)
-            news = [New("document", {"object_name": f"n{number}"}, None, None, None) for number in range(3)]
+            news = [NewObject("document", {"object_name": f"n{number}"}, None, None, None) for number in range(3)]
             creation.create_all(cx, one, catalogue, admin, news, now)
     with repository_db.begin() as cx:
-        one = repositories.named(cx, "going")
+        one = repositories.find(cx, "going")
         removal.close(cx, one, with_everything=True)
         while removal.remove_objects(cx, one, 2):
             pass
@@ -142,8 +143,8 @@ def test_nothing_of_a_removed_repository_is_left_in_any_table_and_another_keeps_
 def test_an_acl_on_objects_is_not_removed_and_they_are_named(muniment: Muniment, tmp_path: Path) -> None:
     fill(muniment, tmp_path / "files", 2)
     muniment("acl", "add", "papers", "world=READ")
-    with Opened(muniment.data, None, []).database("repository") as database, database.read() as cx:
-        ids = [one.id for one in objects.every(cx, repositories.named(cx, "main").id, 0, 10)]
+    with DataFolder(muniment.data, None, []).database("repository") as database, database.read() as cx:
+        ids = [one.id for one in objects.every(cx, repositories.find(cx, "main").id, 0, 10)]
     muniment("acl", "assign", "papers", *ids[1:])
     muniment("acl", "remove", "papers", code=3)
     assert "'papers' is still on 2 objects" in muniment.err

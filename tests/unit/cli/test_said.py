@@ -2,7 +2,7 @@
 
 import pytest
 
-from muniment.cli import said
+from muniment.cli import terminal
 
 
 @pytest.mark.parametrize(
@@ -15,9 +15,9 @@ from muniment.cli import said
     ],
 )
 def test_what_a_terminal_would_obey_is_replaced(given: str, shown: str) -> None:
-    assert said.harmless(given) == shown
+    assert terminal.harmless(given) == shown
 
 
 def test_a_row_stays_one_row(capsys: pytest.CaptureFixture[str]) -> None:
-    said.table(["Name", "Description"], [["a\nb", "c\td"]])
+    terminal.table(["Name", "Description"], [["a\nb", "c\td"]])
     assert capsys.readouterr().out == "a\ufffdb\tc\ufffdd\n"

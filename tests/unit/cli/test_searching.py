@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from muniment import app
+from muniment import app, clock
 from muniment.cli import commands
-from muniment.cli.opened import Opened
-from muniment.db import SECOND
-from muniment.repository import agent, repositories
+from muniment.clock import SECOND
+from muniment.data_folder import DataFolder
+from muniment.repository import repositories
+from muniment.repository.index_agent import agent
 from tests.unit.cli.test_commands import QUICK
 
 
@@ -21,11 +22,13 @@ def test_a_search_while_the_agent_stands_says_that_changes_are_missing(
     (papers / "first.txt").write_text("pump station")
     assert commands.run([*given, "init"]) == 0
     assert commands.run([*given, "import", str(papers), "--no-wait"]) == 0
-    opened = Opened(data, None, [])
-    with opened.database("repository") as database:
+    data_folder = DataFolder(data, None, [])
+    with data_folder.database("repository") as database:
         with database.read() as cx:
-            repository = repositories.named(cx, "main")
-        agent.rebuild(database, repository, opened.installation.indexes, app.writer(opened.settings), app.now)
+            repository = repositories.find(cx, "main")
+        agent.rebuild(
+            database, repository, data_folder.installation.indexes, app.writer(data_folder.settings), clock.now
+        )
 
     def search() -> tuple[str, str]:
         capsys.readouterr()
@@ -39,8 +42,8 @@ def test_a_search_while_the_agent_stands_says_that_changes_are_missing(
     (papers / "second.txt").write_text("pump house")
     assert commands.run([*given, "import", str(papers), "--no-wait"]) == 0
     assert not search()[1], "a change of just now is no reason to worry"
-    later = app.now() + 6 * SECOND
-    monkeypatch.setattr(app, "now", lambda: later)
+    later = clock.now() + 6 * SECOND
+    monkeypatch.setattr(clock, "now", lambda: later)
     told, warned = search()
     assert told.startswith("1 found")
     assert "'muniment index status'" in warned

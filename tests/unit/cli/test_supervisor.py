@@ -18,8 +18,8 @@ def supervised(
     program = textwrap.dedent(
         """
         import os, sys, threading, time
-        from muniment.cli import logs
-        from muniment.cli.supervisor import Role, supervise
+        from muniment.server import logs
+        from muniment.server.supervisor import Role, supervise
         from muniment.settings import Settings
         logs.start(Settings())
         def steady(stop, ready):
@@ -69,7 +69,7 @@ def test_all_are_ready_before_ready_is_said() -> None:
 
 def test_a_process_that_cannot_start_ends_everything() -> None:
     broken = """
-    from muniment.cli.outcome import Failure
+    from muniment.exit_codes import Failure
     def broken(stop, ready):
         raise Failure("The key is missing.")
     roles = [Role('one', steady), Role('broken', broken)]
@@ -138,7 +138,7 @@ def test_one_that_does_not_stop_in_time_is_stopped_by_force() -> None:
     def stubborn(stop, ready):
         ready()
         while True: time.sleep(60)
-    from muniment.cli import supervisor
+    from muniment.server import supervisor
     supervisor._GRACE_SECONDS = 0
     roles = [Role('stubborn', stubborn)]
     """

@@ -8,18 +8,21 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from muniment import db
-from muniment.db import Database, Instant
-from muniment.directory import administration, entries, grants, memberships, resources
-from muniment.directory.access import Memory
-from muniment.directory.entries import Entry
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.directory import administration, memberships, resources
+from muniment.directory.entries import editing
+from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import grants
+from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.options import DirectoryOptions
-from muniment.directory.passwords import hash_now
 from muniment.directory.refusals import InvalidGrant
+from muniment.directory.sign_in.passwords import hash_password
 
 SCOPE = "resource:My+API"
 PASSWORD = "right"
 HOME = "192.0.2.1"
-HASH = hash_now(PASSWORD, memory_kib=8192, passes=1)
+HASH = hash_password(PASSWORD, memory_kib=8192, passes=1)
 
 
 class Office:
@@ -28,51 +31,51 @@ class Office:
     def __init__(self, database: Database, now: Instant, options: DirectoryOptions | None = None) -> None:
         self.db = database
         self.options = options or DirectoryOptions()
-        self.memory = Memory()
+        self.memory = AccessMemory()
         self.names = self.options.names
         with database.begin() as cx:
             grants.initialise(cx, now)
-            self.partition = entries.add_partition(cx, self.names, "People", now)
-            self.alice = entries.add_user(cx, self.partition, "alice", now, password_hash=HASH)
-            self.bob = entries.add_user(cx, self.partition, "bob", now, password_hash=HASH)
-            self.group = entries.add_group(cx, self.partition, "staff", now)
+            self.partition = editing.add_partition(cx, self.names, "People", now)
+            self.alice = editing.add_user(cx, self.partition, "alice", now, password_hash=HASH)
+            self.bob = editing.add_user(cx, self.partition, "bob", now, password_hash=HASH)
+            self.group = editing.add_group(cx, self.partition, "staff", now)
             memberships.add_member(cx, self.group, self.alice)
-            self.client = entries.add_client(cx, "app", now)
+            self.client = editing.add_client(cx, "app", now)
             self.resource = resources.add(cx, self.names, "My API", now)
             resources.activate(cx, self.resource.id, now)
             resources.add_to_role(cx, self.resource, self.group)
 
     def begin(
         self, now: Instant, username: str = "alice@People", scope: str = SCOPE, address: str = HOME
-    ) -> grants.Attempt:
+    ) -> grants.SignInAttempt:
         """Begin a sign-in."""
         with self.db.read() as cx:
             return grants.begin_password_sign_in(cx, self.options, "app", None, username, scope, address, now)
 
-    def finish(self, attempt: grants.Attempt, right: bool, now: Instant) -> grants.Issued | InvalidGrant:
+    def finish(self, attempt: grants.SignInAttempt, right: bool, now: Instant) -> grants.TokenResponse | InvalidGrant:
         """Finish a sign-in."""
         with self.db.begin() as cx:
             return grants.finish_password_grant(cx, self.options, attempt, right, now)
 
     def sign_in(
         self, now: Instant, username: str = "alice@People", *, right: bool = True, address: str = HOME
-    ) -> grants.Issued | InvalidGrant:
+    ) -> grants.TokenResponse | InvalidGrant:
         """Ask for tokens with the right password, or a wrong one."""
         return self.finish(self.begin(now, username, address=address), right, now)
 
-    def issue(self, now: Instant, username: str = "alice@People") -> grants.Issued:
+    def issue(self, now: Instant, username: str = "alice@People") -> grants.TokenResponse:
         """Ask for tokens, and get them."""
         issued = self.sign_in(now, username)
-        assert isinstance(issued, grants.Issued)
+        assert isinstance(issued, grants.TokenResponse)
         return issued
 
-    def issue_from(self, address: str, now: Instant) -> grants.Issued:
+    def issue_from(self, address: str, now: Instant) -> grants.TokenResponse:
         """Ask for tokens from there, and get them."""
         issued = self.sign_in(now, address=address)
-        assert isinstance(issued, grants.Issued)
+        assert isinstance(issued, grants.TokenResponse)
         return issued
 
-    def refresh(self, issued: grants.Issued, now: Instant) -> grants.Issued:
+    def refresh(self, issued: grants.TokenResponse, now: Instant) -> grants.TokenResponse:
         """Refresh."""
         assert isinstance(issued.refresh_token, str)
         with self.db.begin() as cx:

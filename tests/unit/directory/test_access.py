@@ -7,9 +7,12 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import Database, Instant, directory_tables
-from muniment.directory import access, attributes, entries, memberships, resources
-from muniment.directory.access import Access, Memory, Question, User
+from muniment.clock import Instant
+from muniment.db import Database, directory_tables
+from muniment.directory import attributes, memberships, resources
+from muniment.directory.entries import editing
+from muniment.directory.oauth import access
+from muniment.directory.oauth.access import Access, AccessMemory, Question, User
 from tests.unit.directory.office import Office
 
 DECIDES_NOTHING = {"entries": {"tries", "places", "attempted"}}
@@ -42,11 +45,11 @@ def test_every_write_of_a_noun_renews_the_generation(office: Office, now: Instan
     """failures A11: what was remembered before a write is of a generation that is over."""
     names, alice, group, resource = office.names, office.alice, office.group, office.resource
     writes: tuple[Callable[[Connection], object], ...] = (
-        lambda cx: entries.set_disabled(cx, alice, True, now),
-        lambda cx: entries.set_locked(cx, alice, True, now),
-        lambda cx: entries.set_description(cx, alice, "x", now),
-        lambda cx: entries.set_password_hash(cx, alice, None, now),
-        lambda cx: entries.set_flags(cx, alice, now, must_change_password=True),
+        lambda cx: editing.set_disabled(cx, alice, True, now),
+        lambda cx: editing.set_locked(cx, alice, True, now),
+        lambda cx: editing.set_description(cx, alice, "x", now),
+        lambda cx: editing.set_password_hash(cx, alice, None, now),
+        lambda cx: editing.set_flags(cx, alice, now, must_change_password=True),
         lambda cx: memberships.remove_member(cx, group, alice),
         lambda cx: memberships.add_member(cx, group, alice),
         lambda cx: attributes.put(cx, names, alice.id, "mail", ["a@example.org"]),
@@ -54,8 +57,8 @@ def test_every_write_of_a_noun_renews_the_generation(office: Office, now: Instan
         lambda cx: resources.remove_from_role(cx, resource, group),
         lambda cx: resources.add_to_role(cx, resource, group),
         lambda cx: resources.delete(cx, resource),
-        lambda cx: entries.delete(cx, office.bob),
-        lambda cx: entries.add_user(cx, office.partition, "carol", now),
+        lambda cx: editing.delete(cx, office.bob),
+        lambda cx: editing.add_user(cx, office.partition, "carol", now),
     )
     before = mark(office)
     for number, write in enumerate(writes):
@@ -90,14 +93,14 @@ def test_a_sign_in_does_not_renew_it(office: Office, now: Instant) -> None:
 def test_what_was_rolled_back_leaves_the_generation_alone(office: Office, now: Instant) -> None:
     before = mark(office)
     with suppress(ZeroDivisionError), office.db.begin() as cx:
-        entries.set_disabled(cx, office.alice, True, now)
+        editing.set_disabled(cx, office.alice, True, now)
         raise ZeroDivisionError
     assert mark(office) == before
 
 
 def test_an_answer_is_given_in_its_own_generation_only() -> None:
     """failures A11: of one generation, user, client and resource."""
-    memory = Memory()
+    memory = AccessMemory()
     memory.keep(question(1), answer())
     assert memory.recall(question(1)) == answer()
     assert memory.recall(question(1, "b")) is None
@@ -105,7 +108,7 @@ def test_an_answer_is_given_in_its_own_generation_only() -> None:
 
 
 def test_memory_is_bounded_and_the_oldest_answers_go_first() -> None:
-    memory = Memory(limit=10_000)
+    memory = AccessMemory(limit=10_000)
     for number in range(100):
         memory.keep(question(number), answer("x" * 1000))
     known = [number for number in range(100) if memory.recall(question(number))]
@@ -114,7 +117,7 @@ def test_memory_is_bounded_and_the_oldest_answers_go_first() -> None:
 
 
 def test_an_answer_larger_than_the_memory_is_not_kept() -> None:
-    memory = Memory(limit=1_000)
+    memory = AccessMemory(limit=1_000)
     memory.keep(question(1), answer("x" * 2000))
     assert memory.recall(question(1)) is None
     memory.keep(question(2), answer())

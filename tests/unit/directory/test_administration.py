@@ -7,9 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.db import Database, Instant
-from muniment.directory import administration, entries, memberships, resources
-from muniment.directory.entries import Entry
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.directory import administration, memberships, resources
+from muniment.directory.entries import editing, entries
+from muniment.directory.entries.table import Entry
 from muniment.directory.refusals import BadName, NobodyAdministers, UnknownEntry
 from tests.conftest import Fresh
 from tests.counting import cost
@@ -30,7 +32,7 @@ def administrators(office: Office, now: Instant, count: int) -> list[Entry]:
     made = []
     with office.db.begin() as cx:
         for number in range(count):
-            one = entries.add_user(cx, entries.administration(cx), f"admin {number}", now, password_hash=HASH)
+            one = editing.add_user(cx, entries.administration(cx), f"admin {number}", now, password_hash=HASH)
             memberships.add_member(cx, entries.administrators(cx), one)
             made.append(one)
     return made
@@ -62,17 +64,17 @@ def test_the_way_in_of_the_administrators_group_stays(directory_db: Database, no
 def hide(office: Office, now: Instant, where: str) -> tuple[Entry, Entry]:
     """Let only what lies in such a container administer: two users who can sign in, among some who cannot."""
     with office.db.begin() as cx:
-        unit = entries.add_unit(cx, entries.add_unit(cx, office.partition, "outer", now), "inner", now)
-        first, last = (entries.add_user(cx, unit, f"admin {number}", now, password_hash=HASH) for number in range(2))
-        entries.add_user(cx, unit, "without a password", now)
-        group = entries.add_group(cx, unit, "deep", now)
-        for member in (first, last, entries.add_user(cx, unit, "no member", now)):
+        unit = editing.add_unit(cx, editing.add_unit(cx, office.partition, "outer", now), "inner", now)
+        first, last = (editing.add_user(cx, unit, f"admin {number}", now, password_hash=HASH) for number in range(2))
+        editing.add_user(cx, unit, "without a password", now)
+        group = editing.add_group(cx, unit, "deep", now)
+        for member in (first, last, editing.add_user(cx, unit, "no member", now)):
             memberships.add_member(cx, group, member)
-        outer = entries.add_group(cx, office.partition, "wide", now)
+        outer = editing.add_group(cx, office.partition, "wide", now)
         memberships.add_member(cx, outer, group)
         memberships.add_member(cx, group, outer)
         for name in ("alice", "bob"):
-            entries.set_disabled(cx, entries.find_user(cx, office.names, f"{name}@People"), True, now)
+            editing.set_disabled(cx, entries.find_user(cx, office.names, f"{name}@People"), True, now)
         container = {
             "partition": office.partition,
             "unit": entries.unit_at(cx, office.partition, ["outer"]),
@@ -104,9 +106,9 @@ def test_an_empty_unit_does_not_let_the_administrators_go(directory_db: Database
     office = Office(directory_db, now)
     administrators(office, now, 1)
     with office.db.begin() as cx:
-        empty = entries.add_unit(cx, office.partition, "empty", now)
+        empty = editing.add_unit(cx, office.partition, "empty", now)
         # Whoever is in a group that lies there is not in the unit.
-        group = entries.add_group(cx, empty, "elsewhere", now)
+        group = editing.add_group(cx, empty, "elsewhere", now)
         memberships.add_member(cx, group, office.alice)
         resources.add_to_role(cx, resources.administration(cx), empty)
     with pytest.raises(NobodyAdministers), office.db.begin() as cx:
@@ -130,7 +132,7 @@ def test_the_rule_reads_no_more_rows_however_many_users_there_are(
         unit = entries.unit_at(cx, office.partition, ["outer", "inner"])
         group = entries.find_group(cx, office.names, "deep@People")
         for number in range(30):
-            memberships.add_member(cx, group, entries.add_user(cx, unit, f"user {number}", now))
+            memberships.add_member(cx, group, editing.add_user(cx, unit, f"user {number}", now))
     assert rows() == before
 
 
@@ -148,7 +150,7 @@ def test_of_two_that_take_the_last_two_away_at_one_time_one_is_refused(fresh: Fr
                     try:
                         one = entries.find_user(cx, office.names, f"{name}@{office.names.administration_partition}")
                     except UnknownEntry:
-                        one = entries.add_user(cx, entries.administration(cx), name, now, password_hash=HASH)
+                        one = editing.add_user(cx, entries.administration(cx), name, now, password_hash=HASH)
                     administration.set_disabled(cx, one, False, now)
                     memberships.add_member(cx, entries.administrators(cx), one)
                     pair.append(one)

@@ -2,8 +2,11 @@
 
 import pytest
 
-from muniment.db import Database, Instant
-from muniment.directory import attributes, entries, memberships
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.directory import attributes, memberships
+from muniment.directory.entries import editing, entries
+from muniment.directory.entries.table import CLIENTS
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, BadName, NameTaken, UnknownEntry, UnknownPartition
 from tests.unit.directory.office import Office
@@ -21,7 +24,7 @@ def office(directory_db: Database, now: Instant) -> Office:
 def test_initialising_twice_changes_nothing(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
         before = entries.partitions(cx)
-        entries.initialise(cx, now)
+        editing.initialise(cx, now)
         assert entries.partitions(cx) == before
         assert len(before) == 3
 
@@ -30,7 +33,7 @@ def test_built_in_partitions_are_called_what_the_names_say(office: Office) -> No
     with office.db.read() as cx:
         for names in (office.names, FIELD):
             clients = entries.find_partition(cx, names, names.clients_partition.upper())
-            assert clients.built_in == entries.CLIENTS
+            assert clients.built_in == CLIENTS
             assert entries.shown_name(names, clients) == names.clients_partition
             assert entries.location(names, office.client).startswith(f"cn=app,ou={names.root_unit},ou=")
             found = entries.find_user(cx, names, f"app@{names.clients_partition}")
@@ -42,26 +45,26 @@ def test_built_in_partitions_are_called_what_the_names_say(office: Office) -> No
 
 def test_a_partition_may_not_take_a_built_in_name(office: Office, now: Instant) -> None:
     with office.db.begin() as cx, pytest.raises(NameTaken):
-        entries.add_partition(cx, office.names, "OAUTHclients", now)
+        editing.add_partition(cx, office.names, "OAUTHclients", now)
 
 
 def test_a_name_is_unique_over_the_users_and_groups_of_a_partition_in_any_case(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
-        unit = entries.add_unit(cx, office.partition, "Unit", now)
+        unit = editing.add_unit(cx, office.partition, "Unit", now)
         with pytest.raises(NameTaken):
-            entries.add_group(cx, unit, "ALICE", now)
+            editing.add_group(cx, unit, "ALICE", now)
         with pytest.raises(NameTaken):
-            entries.add_user(cx, unit, "Staff", now)
-        other = entries.add_partition(cx, office.names, "Others", now)
-        assert entries.add_user(cx, other, "alice", now).id != office.alice.id
+            editing.add_user(cx, unit, "Staff", now)
+        other = editing.add_partition(cx, office.names, "Others", now)
+        assert editing.add_user(cx, other, "alice", now).id != office.alice.id
 
 
 def test_clients_live_at_the_root_location_of_their_partition(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
         clients = entries.clients(cx)
         with pytest.raises(BadName):
-            entries.add_unit(cx, clients, "Unit", now)
-        client = entries.add_user(cx, clients, "other app", now)
+            editing.add_unit(cx, clients, "Unit", now)
+        client = editing.add_user(cx, clients, "other app", now)
         assert client.parent_id == entries.unit_at(cx, clients, ()).id
         assert entries.find_client(cx, "OTHER app") == client
         with pytest.raises(UnknownEntry):
@@ -70,9 +73,9 @@ def test_clients_live_at_the_root_location_of_their_partition(office: Office, no
 
 def test_every_entry_is_found_by_its_location(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
-        outer = entries.add_unit(cx, office.partition, "A, B", now)
-        inner = entries.add_unit(cx, outer, "#In=ner", now)
-        jo = entries.add_user(cx, inner, "jo+@x", now)
+        outer = editing.add_unit(cx, office.partition, "A, B", now)
+        inner = editing.add_unit(cx, outer, "#In=ner", now)
+        jo = editing.add_user(cx, inner, "jo+@x", now)
         root = entries.unit_at(cx, office.partition, ())
         for entry in (office.partition, root, outer, inner, jo, office.group):
             assert entries.find_location(cx, office.names, entries.location(office.names, entry)) == entry
@@ -91,8 +94,8 @@ def test_an_unknown_user_is_unknown_whatever_the_spelling(office: Office, unknow
 
 def test_groups_nest_and_loops_end(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
-        two = entries.add_group(cx, office.partition, "two", now)
-        three = entries.add_group(cx, office.partition, "three", now)
+        two = editing.add_group(cx, office.partition, "two", now)
+        three = editing.add_group(cx, office.partition, "three", now)
         for group, member in ((two, office.group), (three, two), (office.group, three)):
             memberships.add_member(cx, group, member)
             memberships.add_member(cx, group, member)
@@ -114,25 +117,25 @@ def test_only_users_and_groups_are_members_of_groups(office: Office) -> None:
 
 def test_a_deleted_users_number_is_not_given_again(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
-        last = entries.add_user(cx, office.partition, "last", now)
+        last = editing.add_user(cx, office.partition, "last", now)
         memberships.add_member(cx, office.group, last)
-        entries.delete(cx, last)
+        editing.delete(cx, last)
         assert entries.by_id(cx, last.id) is None
         assert last not in memberships.members(cx, office.group)
-        assert entries.add_user(cx, office.partition, "last", now).id > last.id
+        assert editing.add_user(cx, office.partition, "last", now).id > last.id
 
 
 def test_what_is_built_in_or_filled_is_not_deleted(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
         for held in (entries.clients(cx), entries.administrators(cx), office.partition):
             with pytest.raises(BadName):
-                entries.delete(cx, held)
-        empty = entries.add_partition(cx, office.names, "Empty", now)
-        unit = entries.add_unit(cx, empty, "Unit", now)
+                editing.delete(cx, held)
+        empty = editing.add_partition(cx, office.names, "Empty", now)
+        unit = editing.add_unit(cx, empty, "Unit", now)
         with pytest.raises(BadName):
-            entries.delete(cx, empty)
-        entries.delete(cx, unit)
-        entries.delete(cx, empty)
+            editing.delete(cx, empty)
+        editing.delete(cx, unit)
+        editing.delete(cx, empty)
         with pytest.raises(UnknownPartition):
             entries.find_partition(cx, office.names, "Empty")
 
@@ -140,7 +143,7 @@ def test_what_is_built_in_or_filled_is_not_deleted(office: Office, now: Instant)
 def test_a_listing_is_read_page_by_page(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
         for number in range(5):
-            entries.add_user(cx, office.partition, f"user {number}", now)
+            editing.add_user(cx, office.partition, f"user {number}", now)
         seen: list[str] = []
         while page := entries.listing(cx, office.partition, "user", after=seen[-1] if seen else "", limit=2):
             seen += [user.name for user in page]
@@ -149,14 +152,14 @@ def test_a_listing_is_read_page_by_page(office: Office, now: Instant) -> None:
 
 def test_flags_and_descriptions_are_kept(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
-        entries.set_flags(cx, office.bob, now + 5, password_never_expires=True)
-        entries.set_description(cx, office.bob, "A builder.", now + 5)
-        entries.set_disabled(cx, office.bob, True, now + 5)
-        entries.set_locked(cx, office.bob, True, now + 5)
-        entries.set_password_hash(cx, office.bob, None, now + 6)
+        editing.set_flags(cx, office.bob, now + 5, password_never_expires=True)
+        editing.set_description(cx, office.bob, "A builder.", now + 5)
+        editing.set_disabled(cx, office.bob, True, now + 5)
+        editing.set_locked(cx, office.bob, True, now + 5)
+        editing.set_password_hash(cx, office.bob, None, now + 6)
         bob = entries.find_user(cx, office.names, "bob@people")
         with pytest.raises(BadAttribute):
-            entries.set_flags(cx, office.bob, now, locked=True)
+            editing.set_flags(cx, office.bob, now, locked=True)
     assert (bob.password_never_expires, bob.must_change_password, bob.disabled, bob.locked) == (True, False, True, True)
     assert (bob.description, bob.has_password, bob.created, bob.modified) == ("A builder.", False, now, now + 6)
     assert not bob.live
@@ -166,9 +169,9 @@ def test_an_attribute_is_kept_under_our_name_and_shown_under_the_wires(office: O
     with office.db.begin() as cx:
         attributes.put(cx, FIELD, office.bob.id, "eMail", ["bob@example.org"])
         attributes.put(cx, FIELD, office.bob.id, "room", ["east", 7])
-        assert attributes.kept(cx, office.bob.id) == {"mail": ["bob@example.org"], "room": ["east", 7]}
+        assert attributes.stored_values(cx, office.bob.id) == {"mail": ["bob@example.org"], "room": ["east", 7]}
         attributes.put(cx, office.names, office.bob.id, "mail", [])
-        assert attributes.kept(cx, office.bob.id) == {"room": ["east", 7]}
+        assert attributes.stored_values(cx, office.bob.id) == {"room": ["east", 7]}
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,13 @@ import msgspec
 import pytest
 from argon2 import PasswordHasher
 
-from muniment.db import SECOND, Database, Instant
-from muniment.directory import administration, entries, grants, memberships, resources, tokens
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
+from muniment.directory import administration, memberships, resources
+from muniment.directory.entries import editing, entries
+from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import grants, tokens
 from muniment.directory.options import DirectoryOptions
-from muniment.directory.passwords import Gate
 from muniment.directory.refusals import (
     AccessEnded,
     DeadToken,
@@ -24,7 +27,8 @@ from muniment.directory.refusals import (
     UnparseableToken,
     WrongResource,
 )
-from muniment.directory.sign_ins import Origin
+from muniment.directory.sign_in.passwords import PasswordGate
+from muniment.directory.sign_in.pauses import Origin
 from tests.counting import cost
 from tests.unit.directory.office import HASH, HOME, PASSWORD, Office, counted
 
@@ -85,7 +89,7 @@ def _leave_role(office: Office, _now: Instant) -> None:
 
 def _lose_password(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
-        entries.set_password_hash(cx, office.alice, None, now)
+        editing.set_password_hash(cx, office.alice, None, now)
 
 
 NOTHING: Change = lambda _office, _now: None  # noqa: E731
@@ -104,8 +108,8 @@ REASONS: dict[str, tuple[Change, str, bool]] = {
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Iterator[Gate]:
-    made = Gate(tmp_path / "slots", slots=1, queue=10, memory_kib=8192, passes=1)
+def gate(tmp_path: Path) -> Iterator[PasswordGate]:
+    made = PasswordGate(tmp_path / "slots", slots=1, queue=10, memory_kib=8192, passes=1)
     yield made
     made.close()
 
@@ -124,7 +128,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def _refused(office: Office, gate: Gate, username: str, right: bool, now: Instant) -> tuple[str, list[str]]:
+def _refused(office: Office, gate: PasswordGate, username: str, right: bool, now: Instant) -> tuple[str, list[str]]:
     """Sign in as the edge does: the sentence of the refusal, and the statements sent."""
     with counted(office.db) as sent:
         attempt = office.begin(now, username)
@@ -138,7 +142,7 @@ def _refused(office: Office, gate: Gate, username: str, right: bool, now: Instan
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_whatever_is_wrong_with_the_user_it_is_refused_alike(
-    office: Office, gate: Gate, checks: list[str], now: Instant, reason: str
+    office: Office, gate: PasswordGate, checks: list[str], now: Instant, reason: str
 ) -> None:
     """failures A1"""
     office.issue(now)
@@ -182,7 +186,7 @@ def test_wrong_passwords_in_a_row_pause_sign_in_for_a_while(office: Office, now:
 def test_a_new_password_ends_the_pause(office: Office, now: Instant) -> None:
     _pause(office, now)
     with office.db.begin() as cx:
-        entries.set_password_hash(cx, office.alice, HASH, now)
+        editing.set_password_hash(cx, office.alice, HASH, now)
     office.issue(now)
 
 
@@ -212,23 +216,23 @@ def test_of_two_hundred_guesses_at_a_time_no_more_than_the_limit_count(office: O
 def test_twenty_right_sign_ins_at_a_time_all_succeed(office: Office, now: Instant) -> None:
     with ThreadPoolExecutor(8) as threads:
         outcomes = list(threads.map(lambda _: office.sign_in(now), range(20)))
-    assert all(isinstance(outcome, grants.Issued) for outcome in outcomes)
+    assert all(isinstance(outcome, grants.TokenResponse) for outcome in outcomes)
 
 
 def test_a_password_changed_while_the_check_waited_decides(office: Office, now: Instant) -> None:
     attempt = office.begin(now)
     with office.db.begin() as cx:
-        entries.set_password_hash(cx, office.alice, "another hash", now)
+        editing.set_password_hash(cx, office.alice, "another hash", now)
     assert isinstance(office.finish(attempt, True, now), InvalidGrant)
 
 
-def test_the_gate_decides_a_sign_in(office: Office, gate: Gate, now: Instant) -> None:
+def test_the_gate_decides_a_sign_in(office: Office, gate: PasswordGate, now: Instant) -> None:
     for password, right in ((PASSWORD, True), (PASSWORD.upper(), False)):
         attempt = office.begin(now)
         outcome = office.finish(
             attempt, gate.check(attempt.stored, password, attempt.asker("alice@People"), now).result(30), now
         )
-        assert isinstance(outcome, grants.Issued) == right
+        assert isinstance(outcome, grants.TokenResponse) == right
 
 
 @pytest.mark.parametrize(
@@ -252,7 +256,7 @@ def test_a_resource_issues_nothing_until_it_is_activated(office: Office, now: In
 
 def test_a_client_must_be_known_live_and_authenticate_as_it_must(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
-        safe = entries.add_client(cx, "safe", now, password_hash="a secret's hash")
+        safe = editing.add_client(cx, "safe", now, password_hash="a secret's hash")
 
     def begin(client_id: str, secret: str | None) -> grants.Client:
         with office.db.read() as cx:
@@ -285,7 +289,7 @@ def test_a_refresh_token_serves_its_own_client_and_scope_only(office: Office, no
     issued = office.issue(now)
     assert isinstance(issued.refresh_token, str)
     with office.db.begin() as cx:
-        entries.add_client(cx, "other", now)
+        editing.add_client(cx, "other", now)
         administration = resources.scope(office.names, resources.administration(cx))
         other, app = (grants.begin_refresh(cx, name, None) for name in ("other", "app"))
         with pytest.raises(InvalidGrant):
@@ -368,10 +372,10 @@ def test_a_dead_token_of_another_resource_is_still_known_as_one_for_an_hour(offi
     office.revoke(issued.access_token, now)
     with office.db.begin() as cx:
         administration = resources.administration(cx)
-        assert grants.forget(cx, tokens.SWEEP_START, now + HOUR, 100) == (0, tokens.SWEEP_START)
+        assert grants.purge(cx, tokens.SWEEP_START, now + HOUR, 100) == (0, tokens.SWEEP_START)
         with pytest.raises(WrongResource):
             grants.tokeninfo(cx, office.options, office.memory, issued.access_token, administration.id, now + HOUR)
-        assert grants.forget(cx, tokens.SWEEP_START, now + HOUR + 1, 100) == (2, tokens.SWEEP_START)
+        assert grants.purge(cx, tokens.SWEEP_START, now + HOUR + 1, 100) == (2, tokens.SWEEP_START)
         with pytest.raises(DeadToken):
             grants.tokeninfo(cx, office.options, office.memory, issued.access_token, administration.id, now + HOUR)
 
@@ -403,7 +407,7 @@ def test_an_administrator_is_one_who_holds_a_live_token_for_the_administration(o
         held = resources.administration(cx)
     ordinary = office.issue(now).access_token
     outcome = office.finish(office.begin(now, scope=resources.scope(office.names, held)), True, now)
-    assert isinstance(outcome, grants.Issued)
+    assert isinstance(outcome, grants.TokenResponse)
 
     def administers(token: str | None, later: Instant = 0) -> str:
         with office.db.read() as cx:
@@ -422,7 +426,7 @@ def test_an_administrator_is_one_who_holds_a_live_token_for_the_administration(o
         administers(outcome.access_token)
     office.disable(office.alice, False, now)
     outcome = office.finish(office.begin(now, scope=resources.scope(office.names, held)), True, now)
-    assert isinstance(outcome, grants.Issued)
+    assert isinstance(outcome, grants.TokenResponse)
     with office.db.begin() as cx:
         administration.expel(cx, entries.administrators(cx), office.alice)
     with pytest.raises(NotAdministrator):
@@ -430,13 +434,13 @@ def test_an_administrator_is_one_who_holds_a_live_token_for_the_administration(o
 
 
 def test_the_form_signs_in_who_is_in_the_role(office: Office, now: Instant) -> None:
-    def sign_in(username: str, resource_id: str | None, right: bool = True) -> entries.Entry | InvalidGrant:
+    def sign_in(username: str, resource_id: str | None, right: bool = True) -> Entry | InvalidGrant:
         with office.db.begin() as cx:
             attempt = grants.begin_form_sign_in(cx, office.options, resource_id, username, Origin(HOME), now)
             return grants.finish_form_sign_in(cx, office.options, attempt, right, now)
 
     user = sign_in("alice@People", office.resource.id)
-    assert isinstance(user, entries.Entry)
+    assert isinstance(user, Entry)
     assert user.id == office.alice.id
     assert isinstance(sign_in("alice@People", None), InvalidGrant)
     assert isinstance(sign_in("bob@People", office.resource.id), InvalidGrant)
@@ -444,10 +448,10 @@ def test_the_form_signs_in_who_is_in_the_role(office: Office, now: Instant) -> N
     with pytest.raises(UnknownResource):
         sign_in("alice@People", "garbage")
     with office.db.read() as cx:
-        assert grants.signed_in(cx, user.id, office.resource.id).id == user.id
+        assert grants.require_access(cx, user.id, office.resource.id).id == user.id
     office.disable(office.alice, True, now)
     with office.db.read() as cx, pytest.raises(AccessEnded):
-        grants.signed_in(cx, user.id, office.resource.id)
+        grants.require_access(cx, user.id, office.resource.id)
 
 
 def test_a_revocation_looks_up_its_own_resource_however_many_there_are(office: Office, now: Instant) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from muniment.db import SECOND, Instant
-from muniment.directory.line import Asker, Line
+from muniment.clock import SECOND, Instant
+from muniment.directory.sign_in.line import Asker, Line
 
 NOW: Instant = 1_000_000 * SECOND
 ATTACKER, HOME, OTHER = "203.0.113.9", "192.0.2.1", "192.0.2.2"

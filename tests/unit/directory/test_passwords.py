@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from muniment.directory.line import Asker
-from muniment.directory.passwords import Gate, hash_now
+from muniment.directory.sign_in.line import Asker
+from muniment.directory.sign_in.passwords import PasswordGate, hash_password
 from muniment.web.refusals import Overloaded
 
 QUICK = {"memory_kib": 8192, "passes": 1}
@@ -20,22 +20,22 @@ ASKER = Asker("192.0.2.1", "ann")
 
 
 @pytest.fixture
-def gate(tmp_path: Path) -> Iterator[Gate]:
-    made = Gate(tmp_path / "slots", slots=2, queue=4, memory_kib=8192, passes=1)
+def gate(tmp_path: Path) -> Iterator[PasswordGate]:
+    made = PasswordGate(tmp_path / "slots", slots=2, queue=4, memory_kib=8192, passes=1)
     yield made
     made.close()
 
 
-def test_the_right_password_is_right_and_any_other_is_wrong(gate: Gate) -> None:
-    stored = hash_now("né secret", **QUICK)
+def test_the_right_password_is_right_and_any_other_is_wrong(gate: PasswordGate) -> None:
+    stored = hash_password("né secret", **QUICK)
     assert gate.check(stored, "né secret", ASKER, 0).result(30)
     assert gate.check(stored, "ne\u0301 secret", ASKER, 0).result(30), "composition does not count"
     assert not gate.check(stored, "NÉ secret", ASKER, 0).result(30)
 
 
 def test_no_stored_password_is_never_right_and_costs_as_much(tmp_path: Path) -> None:
-    gate = Gate(tmp_path, slots=1, queue=4, memory_kib=65_536, passes=3)
-    stored = hash_now("a", memory_kib=65_536, passes=3)
+    gate = PasswordGate(tmp_path, slots=1, queue=4, memory_kib=65_536, passes=3)
+    stored = hash_password("a", memory_kib=65_536, passes=3)
 
     def seconds(stored: str | None) -> float:
         begun = time.process_time()
@@ -48,13 +48,13 @@ def test_no_stored_password_is_never_right_and_costs_as_much(tmp_path: Path) -> 
     assert 0.5 < dummy / real < 2
 
 
-def test_a_damaged_stored_hash_is_wrong_and_nothing_worse(gate: Gate) -> None:
+def test_a_damaged_stored_hash_is_wrong_and_nothing_worse(gate: PasswordGate) -> None:
     assert not gate.check("rubbish", "a", ASKER, 0).result(30)
 
 
 def test_when_too_many_wait_the_next_is_told_so_and_the_waiting_are_served(tmp_path: Path) -> None:
-    gate = Gate(tmp_path, slots=1, queue=3, memory_kib=65_536, passes=2)
-    stored = hash_now("a", **QUICK)
+    gate = PasswordGate(tmp_path, slots=1, queue=3, memory_kib=65_536, passes=2)
+    stored = hash_password("a", **QUICK)
     waiting, refused = [], 0
     for _ in range(50):
         try:
@@ -69,11 +69,11 @@ def test_when_too_many_wait_the_next_is_told_so_and_the_waiting_are_served(tmp_p
 
 def test_a_lighter_one_takes_the_room_of_the_newest_of_the_heaviest_and_both_are_told(tmp_path: Path) -> None:
     """failures C5: whoever is sent away is told when those who wait have been served, and a little more by chance."""
-    gate = Gate(tmp_path, slots=1, queue=3, spread=lambda: 1.0, memory_kib=8192, passes=1)
+    gate = PasswordGate(tmp_path, slots=1, queue=3, spread=lambda: 1.0, memory_kib=8192, passes=1)
     with gate._slots.one():
         gate._seconds = 1.1
         attackers = [gate.check(None, "x", Asker("203.0.113.9", "victim"), 0) for _ in range(3)]
-        honest = gate.check(hash_now("a", **QUICK), "a", ASKER, 0)
+        honest = gate.check(hash_password("a", **QUICK), "a", ASKER, 0)
         with pytest.raises(Overloaded) as sent_away:
             attackers[2].result(0)
         assert sent_away.value.retry_seconds == 5, "3 x 1.1 seconds, and half as much again"
@@ -86,16 +86,16 @@ def test_a_lighter_one_takes_the_room_of_the_newest_of_the_heaviest_and_both_are
     gate.close()
 
 
-def test_one_who_left_the_queue_is_not_checked(gate: Gate) -> None:
+def test_one_who_left_the_queue_is_not_checked(gate: PasswordGate) -> None:
     with gate._slots.one(), gate._slots.one():
         # One place in the queue stays free: those who left give theirs back only when their turn comes.
         futures = [gate.check(None, "a", ASKER, 0) for _ in range(3)]
         left = [future.cancel() for future in futures]
-    assert gate.check(hash_now("b", **QUICK), "b", ASKER, 0).result(30)
+    assert gate.check(hash_password("b", **QUICK), "b", ASKER, 0).result(30)
     assert all(left)
 
 
-def test_a_closed_gate_lets_nobody_in(gate: Gate) -> None:
+def test_a_closed_gate_lets_nobody_in(gate: PasswordGate) -> None:
     gate.close()
     gate.close()
     with pytest.raises(Overloaded):
@@ -104,8 +104,8 @@ def test_a_closed_gate_lets_nobody_in(gate: Gate) -> None:
 
 def test_all_processes_together_hash_no_more_than_the_slots_at_a_time(tmp_path: Path) -> None:
     """failures A26"""
-    first = Gate(tmp_path, slots=1, queue=4, memory_kib=8192, passes=1)
-    second = Gate(tmp_path, slots=1, queue=4, memory_kib=8192, passes=1)
+    first = PasswordGate(tmp_path, slots=1, queue=4, memory_kib=8192, passes=1)
+    second = PasswordGate(tmp_path, slots=1, queue=4, memory_kib=8192, passes=1)
     with first._slots.one():
         waiting = second.check(None, "a", ASKER, 0)
         time.sleep(0.1)
@@ -117,7 +117,7 @@ def test_all_processes_together_hash_no_more_than_the_slots_at_a_time(tmp_path: 
 
 def test_processes_take_turns_at_the_slots(tmp_path: Path) -> None:
     """failures C5: a process that gives its slot back and asks at once comes behind those who wait."""
-    first, second = (Gate(tmp_path, slots=1, queue=40, memory_kib=8192, passes=1) for _ in range(2))
+    first, second = (PasswordGate(tmp_path, slots=1, queue=40, memory_kib=8192, passes=1) for _ in range(2))
     order = list[str]()
     with first._slots.one():
         waiting = []
@@ -136,14 +136,14 @@ def test_processes_take_turns_at_the_slots(tmp_path: Path) -> None:
 
 def test_the_slot_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
     holder = (
-        "import sys, time; from pathlib import Path; from muniment.directory.passwords import Gate\n"
-        "gate = Gate(Path(sys.argv[1]), 1, 1, 8192, 1)\n"
+        "import sys, time; from pathlib import Path; from muniment.directory.sign_in.passwords import PasswordGate\n"
+        "gate = PasswordGate(Path(sys.argv[1]), 1, 1, 8192, 1)\n"
         "with gate._slots.one(): print('held', flush=True); time.sleep(60)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", holder, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
-    gate = Gate(tmp_path, slots=1, queue=1, memory_kib=8192, passes=1)
+    gate = PasswordGate(tmp_path, slots=1, queue=1, memory_kib=8192, passes=1)
     waiting = gate.check(None, "a", ASKER, 0)
     time.sleep(0.1)
     assert not waiting.done()

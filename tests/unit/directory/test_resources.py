@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from muniment.db import Database, Instant
-from muniment.directory import entries, memberships, resources
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.directory import memberships, resources
+from muniment.directory.entries import editing, entries
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import AlreadyActivated, BadName, NameTaken, UnknownResource
 from tests.unit.directory.office import Office, counted
@@ -28,10 +30,10 @@ def test_a_resource_is_found_by_any_spelling_of_its_identifier(office: Office) -
 
 def test_a_resource_is_found_by_its_exact_name(office: Office) -> None:
     with office.db.read() as cx:
-        assert resources.named(cx, office.names, "My API").id == office.resource.id
+        assert resources.find(cx, office.names, "My API").id == office.resource.id
         for unknown in ("my api", "My+API", "", "+administration", "\x00"):
             with pytest.raises(UnknownResource):
-                resources.named(cx, office.names, unknown)
+                resources.find(cx, office.names, unknown)
 
 
 def test_the_administrations_resource_is_called_what_the_names_say(office: Office) -> None:
@@ -39,7 +41,7 @@ def test_the_administrations_resource_is_called_what_the_names_say(office: Offic
         held = resources.administration(cx)
         assert held.activated is not None
         for names in (office.names, DirectoryNames(administration_resource="Boss")):
-            assert resources.named(cx, names, names.administration_resource) == held
+            assert resources.find(cx, names, names.administration_resource) == held
             assert resources.scope(names, held) == "resource:" + names.administration_resource.replace(" ", "+")
 
 
@@ -83,11 +85,11 @@ def test_an_unknown_resource_is_not_activated(office: Office, now: Instant) -> N
 
 def test_the_role_admits_by_user_group_unit_and_partition_however_deep(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
-        outer = entries.add_unit(cx, office.partition, "Outer", now)
-        inner = entries.add_unit(cx, outer, "Inner", now)
-        jo = entries.add_user(cx, inner, "jo", now)
-        group = entries.add_group(cx, office.partition, "group", now)
-        nested = entries.add_group(cx, office.partition, "nested", now)
+        outer = editing.add_unit(cx, office.partition, "Outer", now)
+        inner = editing.add_unit(cx, outer, "Inner", now)
+        jo = editing.add_user(cx, inner, "jo", now)
+        group = editing.add_group(cx, office.partition, "group", now)
+        nested = editing.add_group(cx, office.partition, "nested", now)
         memberships.add_member(cx, group, nested)
         memberships.add_member(cx, nested, group)
         memberships.add_member(cx, nested, jo)
@@ -104,10 +106,10 @@ def test_the_role_admits_by_user_group_unit_and_partition_however_deep(office: O
 
 def test_where_a_group_lies_gives_its_members_nothing(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
-        unit = entries.add_unit(cx, office.partition, "Unit", now)
-        group = entries.add_group(cx, unit, "of the unit", now)
-        other = entries.add_partition(cx, office.names, "Others", now)
-        jo = entries.add_user(cx, other, "jo", now)
+        unit = editing.add_unit(cx, office.partition, "Unit", now)
+        group = editing.add_group(cx, unit, "of the unit", now)
+        other = editing.add_partition(cx, office.names, "Others", now)
+        jo = editing.add_user(cx, other, "jo", now)
         memberships.add_member(cx, group, jo)
         made = resources.add(cx, office.names, "Unit's own", now)
         resources.add_to_role(cx, made, unit)

@@ -6,12 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from muniment.db import SECOND, Database, Instant
-from muniment.directory import entries, grants, sign_ins
-from muniment.directory.entries import Credentials, Entry
-from muniment.directory.passwords import hash_now
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
+from muniment.directory.entries import credentials, editing
+from muniment.directory.entries.credentials import Credentials
+from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import grants
 from muniment.directory.refusals import InvalidGrant
-from muniment.directory.sign_ins import Origin, Pause
+from muniment.directory.sign_in import pauses
+from muniment.directory.sign_in.passwords import hash_password
+from muniment.directory.sign_in.pauses import Origin, Pause
 from tests.unit.directory.office import HASH, HOME, Office
 
 STRANGE = "203.0.113.9"
@@ -39,7 +43,7 @@ def form(office: Office, now: Instant, origin: Origin, *, right: bool = True) ->
 
 def row(office: Office) -> Credentials:
     with office.db.read() as cx:
-        found = entries.credentials(cx, office.names, "alice@People")
+        found = credentials.find(cx, office.names, "alice@People")
     assert found is not None
     return found
 
@@ -104,21 +108,21 @@ def test_of_many_guesses_at_one_time_from_many_places_no_more_than_the_limit_of_
     attempts += [office.begin(now) for _ in range(60)]
     assert all(attempt.stored for attempt in attempts)
 
-    def finish(attempt: grants.Attempt) -> bool:
+    def finish(attempt: grants.SignInAttempt) -> bool:
         outcome = office.finish(attempt, False, now)
         return isinstance(outcome, InvalidGrant) and outcome.pauses
 
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(finish, attempts)) == 2, "each is paused once"
     assert [isinstance(office.finish(attempt, True, now), InvalidGrant) for attempt in attempts] == [True] * 120
-    told = sign_ins.pauses(office.options, row(office), now)
+    told = pauses.pauses(office.options, row(office), now)
     assert [pause.failures for pause in told] == [limit, limit]
 
 
 def test_places_are_bounded_and_the_one_least_lately_used_goes(office: Office, now: Instant) -> None:
-    for number in range(sign_ins.MOST_PLACES + 5):
+    for number in range(pauses.MOST_PLACES + 5):
         office.issue_from(f"198.51.100.{number}", now + number)
-    assert sign_ins.known_places(row(office)) == sign_ins.MOST_PLACES
+    assert pauses.known_places(row(office)) == pauses.MOST_PLACES
     later = now + 1000
     attack(office, later, address=STRANGE)
     assert isinstance(office.sign_in(later, address="198.51.100.4"), InvalidGrant)
@@ -135,7 +139,7 @@ def test_a_stranger_makes_no_row_grow(office: Office, now: Instant) -> None:
 
 def test_a_place_is_forgotten_half_a_year_after_its_last_sign_in(office: Office, now: Instant) -> None:
     office.issue(now)
-    last = now + sign_ins.PLACE_SECONDS * SECOND
+    last = now + pauses.PLACE_SECONDS * SECOND
     attack(office, last - 1)
     assert isinstance(office.sign_in(last), InvalidGrant)
     office.issue(last - 1)
@@ -155,17 +159,17 @@ def test_a_new_password_ends_the_cookies_and_every_pause(office: Office, now: In
     form(office, now, Origin(HOME, browser=COOKIE))
     attack(office, now)
     with office.db.begin() as cx:
-        entries.set_password_hash(cx, office.alice, hash_now("new", memory_kib=8192, passes=1), now)
-    assert sign_ins.pauses(office.options, row(office), now) == []
+        editing.set_password_hash(cx, office.alice, hash_password("new", memory_kib=8192, passes=1), now)
+    assert pauses.pauses(office.options, row(office), now) == []
     attack(office, now)
     assert isinstance(form(office, now, Origin(STRANGE, browser=COOKIE)), InvalidGrant)
     assert isinstance(form(office, now, Origin(HOME)), Entry), "an address is no secret: it stays known"
 
 
 LIFTS: dict[str, Callable[[sa.Connection, Entry, Instant], object]] = {
-    "unpause": lambda cx, user, _now: entries.end_pauses(cx, user),
-    "unlock": lambda cx, user, now: entries.set_locked(cx, user, False, now),
-    "a new password": lambda cx, user, now: entries.set_password_hash(cx, user, HASH, now),
+    "unpause": lambda cx, user, _now: editing.end_pauses(cx, user),
+    "unlock": lambda cx, user, now: editing.set_locked(cx, user, False, now),
+    "a new password": lambda cx, user, now: editing.set_password_hash(cx, user, HASH, now),
 }
 
 
@@ -173,10 +177,10 @@ LIFTS: dict[str, Callable[[sa.Connection, Entry, Instant], object]] = {
 def test_an_administrator_lifts_a_pause(office: Office, now: Instant, lift: str) -> None:
     attack(office, now)
     until = now + office.options.lockout_seconds * SECOND
-    assert sign_ins.pauses(office.options, row(office), now) == [Pause(True, office.options.lockout_failures, until)]
+    assert pauses.pauses(office.options, row(office), now) == [Pause(True, office.options.lockout_failures, until)]
     with office.db.begin() as cx:
         LIFTS[lift](cx, office.alice, now)
-    assert sign_ins.pauses(office.options, row(office), now) == []
+    assert pauses.pauses(office.options, row(office), now) == []
     office.issue(now)
 
 
@@ -197,5 +201,5 @@ def test_an_account_that_never_signed_in_is_paused_everywhere(office: Office, no
     ],
 )
 def test_an_ipv6_caller_is_known_by_its_network(address: str, same: str) -> None:
-    assert sign_ins.neighbourhood(address) == sign_ins.neighbourhood(same)
-    assert sign_ins.neighbourhood("2001:db8:1:2::1") != sign_ins.neighbourhood("2001:db8:1:3::1")
+    assert pauses.neighbourhood(address) == pauses.neighbourhood(same)
+    assert pauses.neighbourhood("2001:db8:1:2::1") != pauses.neighbourhood("2001:db8:1:3::1")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from muniment.db import Database, Instant
+from muniment.clock import Instant
+from muniment.db import Database
 from tests.unit.repository.shelf import Shelf
 
 

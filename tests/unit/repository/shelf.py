@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from muniment.db import Database, Instant
-from muniment.repository import acls, creation, object_types, objects, repositories
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.repository import repositories
 from muniment.repository.content import ContentStore, StoredContent
-from muniment.repository.object_types import Catalogue
-from muniment.repository.objects import StoredObject
-from muniment.repository.principals import Permission, Principals
-from muniment.repository.properties import Given
+from muniment.repository.objects import creation, object_types, objects
+from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.objects.objects import StoredObject
+from muniment.repository.objects.properties import Given
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Permission, Principals
 
 MARTA = Principals("Marta@demo", frozenset({"staff@demo"}))
 JON = Principals("jon@demo", frozenset({"guests@demo"}))

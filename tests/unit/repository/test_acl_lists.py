@@ -5,10 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from muniment.db import Database, Instant
-from muniment.repository import acl_entries, acls, repositories
-from muniment.repository.acl_names import AclQuota
-from muniment.repository.principals import Permission, Principals
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.repository import repositories
+from muniment.repository.permissions import acl_entries, acls
+from muniment.repository.permissions.acl_names import AclQuota
+from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import QuotaExceeded
 from tests.conftest import Fresh
 from tests.counting import cost
@@ -41,7 +43,7 @@ def test_a_list_does_not_tell_of_hidden_entries(shelf: Shelf) -> None:
     for caller, told in ((JON, {"a": 2}), (MARTA, {"a": 2, "b": 2}), (ADMIN, {"a": 3, "b": 2})):
         with shelf.database.read() as cx:
             found = {one.name: one.entries for one in acls.page(cx, shelf.repository.id, caller, 10)}
-            of = {name: acls.named(cx, shelf.repository.id, name, caller) for name in told}
+            of = {name: acls.find(cx, shelf.repository.id, name, caller) for name in told}
             assert told == {name: len(acls.shown_entries(cx, acl, caller)) for name, acl in of.items()}
         assert {name: found.get(name) for name in ("a", "b") if name in found} == told
 
@@ -93,7 +95,7 @@ def test_a_users_acls_may_have_so_many_entries_together(shelf: Shelf) -> None:
 
     def change(acl: acls.Acl, entries: dict[str, Permission], caller: Principals, allowed: AclQuota = quota) -> None:
         with shelf.database.begin() as cx:
-            present = acls.named(cx, shelf.repository.id, acl.shown_id, caller)
+            present = acls.find(cx, shelf.repository.id, acl.shown_id, caller)
             acls.change(cx, present, caller, entries, shelf.now, allowed)
 
     with pytest.raises(QuotaExceeded, match="have 8 entries together"), shelf.database.begin() as cx:
@@ -146,7 +148,7 @@ def test_a_quota_is_exact_when_many_write_at_one_time(fresh: Fresh, now: Instant
                         if what == "acls":
                             acls.add(cx, repository.id, f"n {writer} {step}", MARTA, {}, now, quota)
                         else:
-                            acl = acls.named(cx, repository.id, held[writer].shown_id, MARTA)
+                            acl = acls.find(cx, repository.id, held[writer].shown_id, MARTA)
                             entries = {f"u{n}@demo": Permission.READ for n in range(step + 1)}
                             acls.change(cx, acl, MARTA, entries, now, quota)
                     done += 1

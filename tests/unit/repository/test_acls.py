@@ -6,8 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muniment.repository import acl_entries, acls, repositories
-from muniment.repository.principals import Permission, Principals
+from muniment.repository import repositories
+from muniment.repository.permissions import acl_entries, acls
+from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import InUse, NameTaken, NotPermitted, UnknownAccessor, UnknownAcl, WrongValue
 from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
 
@@ -112,7 +113,7 @@ def test_a_repository_has_private_and_public_once(shelf: Shelf) -> None:
         acls.initialise(cx, shelf.repository.id, shelf.now)
         assert [acl.name for acl in acls.page(cx, shelf.repository.id, JON, 10)] == ["private", "public"]
         for name in (acls.PRIVATE, acls.PUBLIC):
-            built_in = acls.named(cx, shelf.repository.id, name, ADMIN)
+            built_in = acls.find(cx, shelf.repository.id, name, ADMIN)
             with pytest.raises(NotPermitted):
                 acls.remove(cx, built_in, ADMIN)
 
@@ -120,13 +121,13 @@ def test_a_repository_has_private_and_public_once(shelf: Shelf) -> None:
 def test_an_acl_is_seen_by_its_owner_and_by_those_it_speaks_of(shelf: Shelf) -> None:
     shelf.acl("secret", {"staff@demo": Permission.READ, "third@demo": Permission.WRITE}, ADMIN)
     with shelf.database.read() as cx:
-        seen = acls.named(cx, shelf.repository.id, "secret", MARTA)
+        seen = acls.find(cx, shelf.repository.id, "secret", MARTA)
         assert acls.shown_entries(cx, seen, MARTA) == {"staff@demo": Permission.READ}
         assert len(acls.shown_entries(cx, seen, ADMIN)) == 2
         with pytest.raises(UnknownAcl) as hidden:
-            acls.named(cx, shelf.repository.id, "secret", JON)
+            acls.find(cx, shelf.repository.id, "secret", JON)
         with pytest.raises(UnknownAcl) as absent:
-            acls.named(cx, shelf.repository.id, "absent", JON)
+            acls.find(cx, shelf.repository.id, "absent", JON)
         assert hidden.value.sentence.replace("secret", "absent") == absent.value.sentence
 
 

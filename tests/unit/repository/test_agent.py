@@ -13,18 +13,25 @@ import msgspec
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.db import SECOND, Database, Instant
-from muniment.repository import agent, batches, changes, creation, links, object_types, objects, repositories, text
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
+from muniment.repository import repositories
 from muniment.repository.aql.tree import Property, Query
-from muniment.repository.changes import START, Position
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import START, Position
 from muniment.repository.content import ContentStore
-from muniment.repository.fulltext import fields, generations
-from muniment.repository.fulltext.document import Document, document
-from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
-from muniment.repository.fulltext.generations import Following
-from muniment.repository.fulltext.index import Search, Visible
-from muniment.repository.properties import Given
+from muniment.repository.extraction import queue
+from muniment.repository.index import generations
+from muniment.repository.index.contract import Search, Visible
+from muniment.repository.index.document import Document, document
+from muniment.repository.index.generations import FollowingIndex
+from muniment.repository.index.tantivy import fields
+from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index_agent import agent, indexing
+from muniment.repository.objects import creation, object_types, objects
+from muniment.repository.objects.properties import Given
 from muniment.repository.refusals import IndexUnavailable, InUse
+from muniment.repository.search import kept_searches
 from tests.clock import Clock
 from tests.shelf import BORIS, MARTA, Shelf
 
@@ -38,7 +45,7 @@ def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[She
 
 @contextmanager
 def running(
-    database: Database, folder: Path, opening: Callable[[Path], EmbeddedWriter] = EmbeddedWriter
+    database: Database, folder: Path, opening: Callable[[Path], TantivyWriter] = TantivyWriter
 ) -> Iterator[None]:
     """Run an agent beside the test."""
     stop = threading.Event()
@@ -60,12 +67,12 @@ def eventually(held: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.02)
 
 
-def reader(folder: Path, shelf: Shelf) -> Following:
+def reader(folder: Path, shelf: Shelf) -> FollowingIndex:
     """Follow the index that an agent or a rebuild makes of the shelf's repository."""
-    return Following(folder / str(shelf.repository.id), Embedded)
+    return FollowingIndex(folder / str(shelf.repository.id), TantivyIndex)
 
 
-def reached(index: Following, shelf: Shelf) -> bool:
+def reached(index: FollowingIndex, shelf: Shelf) -> bool:
     """Whether the index is true to the end of the log."""
     try:
         position = index.snapshot().position
@@ -75,7 +82,7 @@ def reached(index: Following, shelf: Shelf) -> bool:
         return position == changes.latest(cx, shelf.repository.id)
 
 
-def keys(index: Following) -> list[str]:
+def keys(index: FollowingIndex) -> list[str]:
     """Name the documents in an index, in the order in which their objects were made."""
     return [kept.key for kept in sorted(index.snapshot().documents(), key=lambda kept: kept.seq)]
 
@@ -95,9 +102,9 @@ def test_a_batch_covers_so_many_changes_and_moves_the_position_past_them(shelf: 
 def test_a_batch_of_much_text_closes_early_without_losing_a_change(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "CHARACTERS", 50)
-    monkeypatch.setattr(batches, "_TEXTS_AT_A_TIME", 1)
-    monkeypatch.setattr(batches, "_SMALL_TEXTS", 0)
+    monkeypatch.setattr(indexing, "CHARACTERS", 50)
+    monkeypatch.setattr(indexing, "_TEXTS_AT_A_TIME", 1)
+    monkeypatch.setattr(indexing, "_SMALL_TEXTS", 0)
     made = [shelf.add("pump", "valve " * 10) for _ in range(4)]
     first = agent.catch_up(shelf.database, shelf.repository, shelf.writer, shelf.now)
     assert len(list(shelf.index.snapshot().documents())) == 1
@@ -112,15 +119,15 @@ def test_large_texts_are_read_a_few_at_a_time_and_small_ones_many(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    text_of = text.text_of
+    text_of = queue.text_of
 
     def counted(cx: Connection, object_ids: Sequence[str]) -> dict[str, str]:
         read.append(len(object_ids))
         return text_of(cx, object_ids)
 
-    monkeypatch.setattr(text, "text_of", counted)
-    monkeypatch.setattr(batches, "_TEXTS_AT_A_TIME", 2)
-    monkeypatch.setattr(batches, "_SMALL_TEXTS", 100)
+    monkeypatch.setattr(queue, "text_of", counted)
+    monkeypatch.setattr(indexing, "_TEXTS_AT_A_TIME", 2)
+    monkeypatch.setattr(indexing, "_SMALL_TEXTS", 100)
     for words in [*["valve"] * 6, *["valve " * 10] * 5]:
         shelf.add("pump", words)
     shelf.catch_up()
@@ -172,12 +179,12 @@ def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
             raise ValueError("poison")
         return document(stored, values, said, ids)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(batches, "document", poisoned)
+    monkeypatch.setattr(indexing, "document", poisoned)
     shelf.catch_up()
     assert shelf.found(MARTA, "pump") == [good]
     with shelf.database.read() as cx:
-        assert batches.reason(cx, bad) == "ValueError: poison"
-        assert batches.reason(cx, good) is None
+        assert indexing.reason(cx, bad) == "ValueError: poison"
+        assert indexing.reason(cx, good) is None
     report = shelf.report()
     assert report.sound
     assert report.unindexed == 1
@@ -186,10 +193,10 @@ def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
     shelf.catch_up()
     assert shelf.found(MARTA, "pump") == [bad, good]
     with shelf.database.read() as cx:
-        assert batches.reason(cx, bad) is None
+        assert indexing.reason(cx, bad) is None
 
 
-class Choosy(EmbeddedWriter):
+class Choosy(TantivyWriter):
     """A writer that refuses documents named `poison`; with ``fatal`` it is of no more use afterwards."""
 
     fatal = False
@@ -217,10 +224,10 @@ def test_an_object_that_the_engine_refuses_is_left_out(shelf: Shelf, tmp_path: P
     with shelf.database.read() as cx:
         end = changes.latest(cx, shelf.repository.id)
     assert agent.catch_up(shelf.database, shelf.repository, writer, shelf.now) == end
-    kept = [each.key for each in Embedded(tmp_path / "choosy").snapshot().documents()]
+    kept = [each.key for each in TantivyIndex(tmp_path / "choosy").snapshot().documents()]
     assert kept == [made[0], made[2]]
     with shelf.database.read() as cx:
-        assert "engine fails" in (batches.reason(cx, made[1]) or "")
+        assert "engine fails" in (indexing.reason(cx, made[1]) or "")
     writer.close()
 
 
@@ -234,7 +241,7 @@ def test_an_object_that_kills_every_writer_is_passed_over(
         eventually(lambda: reached(index, shelf))
     assert keys(index) == [made[0], made[2]]
     with shelf.database.read() as cx:
-        assert batches.unindexed_in(cx, shelf.repository.id) == {made[1]}
+        assert indexing.unindexed_in(cx, shelf.repository.id) == {made[1]}
 
 
 def test_the_agent_follows_repositories_made_meanwhile_and_runs_once(
@@ -252,7 +259,7 @@ def test_the_agent_follows_repositories_made_meanwhile_and_runs_once(
             other = repositories.add(cx, "other", shelf.repository.resource_id, "", shelf.now)
         eventually(lambda: generations.current(tmp_path / "indexes" / str(other.id)) is not None)
         with pytest.raises(InUse):
-            agent.run(shelf.database, tmp_path / "indexes", EmbeddedWriter, threading.Event(), Clock())
+            agent.run(shelf.database, tmp_path / "indexes", TantivyWriter, threading.Event(), Clock())
         second = shelf.add("pump")
         eventually(lambda: reached(index, shelf))
         assert keys(index) == [first, second]
@@ -269,7 +276,7 @@ def test_a_rebuild_beside_a_running_agent_takes_over_and_the_old_index_is_cleare
     with running(shelf.database, folder):
         eventually(lambda: reached(index, shelf))
         before = index.snapshot()
-        agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock(), heard.append)
+        agent.rebuild(shelf.database, shelf.repository, folder, TantivyWriter, Clock(), heard.append)
         assert generations.current(own) == own / "2"
         assert keys(index) == [first]
         assert [kept.key for kept in before.documents()] == [first]
@@ -282,7 +289,7 @@ def test_a_rebuild_beside_a_running_agent_takes_over_and_the_old_index_is_cleare
     assert generations.sweep(own, time.time() + 3600) == 1
     assert sorted(each.name for each in own.iterdir() if each.is_dir()) == ["2"]
     with generations.rebuilding(own), pytest.raises(InUse):
-        agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock())
+        agent.rebuild(shelf.database, shelf.repository, folder, TantivyWriter, Clock())
 
 
 def test_no_search_fails_or_misses_while_the_index_is_rebuilt(shelf: Shelf, tmp_path: Path) -> None:
@@ -303,7 +310,7 @@ def test_no_search_fails_or_misses_while_the_index_is_rebuilt(shelf: Shelf, tmp_
         searching = [pool.submit(search) for _ in range(2)]
         try:
             for _ in range(5):
-                agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock())
+                agent.rebuild(shelf.database, shelf.repository, folder, TantivyWriter, Clock())
         finally:
             done.set()
         assert min(one.result() for one in searching) > 1
@@ -314,7 +321,7 @@ def test_an_index_ahead_of_its_database_is_made_again(shelf: Shelf, tmp_path: Pa
     folder, kept = tmp_path / "indexes", shelf.add("pump")
     own = folder / str(shelf.repository.id)
     generation = generations.begin(own)
-    writer = EmbeddedWriter(generation)
+    writer = TantivyWriter(generation)
     writer.apply((), (), Position(2**62, 2**62))
     writer.close()
     generations.switch(own, generation)
@@ -357,13 +364,13 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
     own = folder / str(shelf.repository.id)
     left = store.put([b"left by a crash"])
     with shelf.database.begin() as cx:
-        links.keep(cx, shelf.repository.id, MARTA.id, b"{}", 60, links.SearchQuota(10, 1000), shelf.now)
-    agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock())
-    agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, Clock())
+        kept_searches.keep(cx, shelf.repository.id, MARTA.id, b"{}", 60, kept_searches.SearchQuota(10, 1000), shelf.now)
+    agent.rebuild(shelf.database, shelf.repository, folder, TantivyWriter, Clock())
+    agent.rebuild(shelf.database, shelf.repository, folder, TantivyWriter, Clock())
     later = int((time.time() + 2 * 86_400) * SECOND)
     stop = threading.Event()
     thread = threading.Thread(
-        target=agent.run, args=(shelf.database, folder, EmbeddedWriter, stop, lambda: later, store)
+        target=agent.run, args=(shelf.database, folder, TantivyWriter, stop, lambda: later, store)
     )
     thread.start()
     try:
@@ -373,7 +380,7 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
         thread.join(30)
     assert (own / "2").exists()
     with shelf.database.read() as cx:
-        assert not links.kept_until(cx, links.name(shelf.repository.id, MARTA.id, b"{}"))
+        assert not kept_searches.kept_until(cx, kept_searches.name(shelf.repository.id, MARTA.id, b"{}"))
 
 
 def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:
@@ -412,10 +419,10 @@ def test_an_index_of_another_format_is_rebuilt_by_itself_while_searches_go_on(sh
     again, seen = reader(folder, shelf), list[Path | None]()
     assert keys(again) == made, "an index of the format before is read until the new one is there"
 
-    def opened(generation: Path) -> EmbeddedWriter:
+    def opened(generation: Path) -> TantivyWriter:
         seen.append(generations.current(own))
         assert keys(again) == made
-        return EmbeddedWriter(generation)
+        return TantivyWriter(generation)
 
     with running(shelf.database, folder, opened):
         eventually(lambda: generations.current(own) != old and reached(again, shelf))

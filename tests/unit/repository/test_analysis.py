@@ -2,7 +2,8 @@
 
 import pytest
 
-from muniment.repository.fulltext.analysis import BREAK, Analyser, normal
+from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.text import BREAK, normal
 
 ANALYSER = Analyser("English")
 

@@ -5,10 +5,11 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from muniment.db import Database, Instant
+from muniment.clock import Instant
+from muniment.db import Database
 from muniment.naming import fold_name
-from muniment.repository import bearers
-from muniment.repository.principals import Principals
+from muniment.repository.permissions import bearers
+from muniment.repository.permissions.principals import Principals
 
 BOB = "bob@staff"
 FIRST, SECOND, THIRD = (f"00000000-0000-4000-8000-00000000000{digit}" for digit in "123")

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from muniment.repository.callers import Attributes, Callers
-from muniment.repository.principals import Principals
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 

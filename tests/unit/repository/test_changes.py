@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muniment.repository import changes, repositories
-from muniment.repository.changes import START, Position
+from muniment.repository import repositories
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import START, Position
 from tests.unit.repository.shelf import Shelf
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muniment.db import SECOND
-from muniment.repository import objects
+from muniment.clock import SECOND
 from muniment.repository.content import PIECE, ContentStore, StoredContent
+from muniment.repository.objects import objects
 from muniment.repository.refusals import ContentDamaged
 from muniment.web.refusals import NotStored
 from tests.unit.repository.shelf import Shelf

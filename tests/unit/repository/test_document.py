@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muniment.repository.fulltext import fields
-from muniment.repository.fulltext.analysis import LANGUAGES, Analyser
-from muniment.repository.fulltext.document import document
+from muniment.repository.index.document import document
+from muniment.repository.index.tantivy import fields
+from muniment.repository.index.tantivy.analysis import LANGUAGES, Analyser
 from tests.properties.shelves import Row
 
 

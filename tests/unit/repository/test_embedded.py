@@ -23,13 +23,13 @@ from muniment.repository.aql.tree import (
     Value,
     Without,
 )
-from muniment.repository.changes import START, Position
-from muniment.repository.fulltext import failures, fields
-from muniment.repository.fulltext.answers import REACH
-from muniment.repository.fulltext.compile import string_range
-from muniment.repository.fulltext.document import Document
-from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
-from muniment.repository.fulltext.index import Answer, Facet, Search, Statistics, Visible
+from muniment.repository.change_log.changes import START, Position
+from muniment.repository.index.contract import Answer, Facet, Search, Statistics, Visible
+from muniment.repository.index.document import Document
+from muniment.repository.index.tantivy import failures, fields
+from muniment.repository.index.tantivy.compile import string_range
+from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index.tantivy.snapshot import REACH
 from muniment.repository.refusals import BadQuery, IndexUnavailable
 from tests import passes
 
@@ -54,8 +54,8 @@ def kept(
 class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.writer = EmbeddedWriter(folder)
-        self.reader = Embedded(folder)
+        self.writer = TantivyWriter(folder)
+        self.reader = TantivyIndex(folder)
         self.at = 0
 
     def hold(self, *documents: Document, gone: tuple[str, ...] = ()) -> None:
@@ -152,7 +152,7 @@ def test_many_small_commits_leave_an_index_of_the_size_of_what_lives(
     for number in range(commits):
         world.hold(kept(number % 20, text(number)))
     world.writer.close()
-    once = EmbeddedWriter(tmp_path / "once")
+    once = TantivyWriter(tmp_path / "once")
     once.apply([kept(number % 20, text(number)) for number in range(commits - 20, commits)], (), Position(0, 1))
     once.close()
     assert size(world.folder) <= 2 * size(tmp_path / "once") + 50_000
@@ -199,7 +199,7 @@ def test_a_short_prefix_finds_every_word_however_many(world: World) -> None:
 
 @pytest.mark.parametrize("beside", [1, 2, 50])
 def test_ties_are_ordered_by_counter_and_pages_join(world: World, monkeypatch: pytest.MonkeyPatch, beside: int) -> None:
-    monkeypatch.setattr("muniment.repository.fulltext.answers._BESIDE", beside)
+    monkeypatch.setattr("muniment.repository.index.tantivy.snapshot._BESIDE", beside)
     for at in reversed(range(30)):
         world.hold(kept(at, "pump"))
     for condition in (says("pump"), None, Fulltext(Term("pum", prefix=True))):
@@ -213,8 +213,8 @@ def test_pages_join_where_ties_reach_deeper_than_ties_are_ordered(
     world: World, monkeypatch: pytest.MonkeyPatch, beside: int
 ) -> None:
     assert REACH >= 1000
-    monkeypatch.setattr("muniment.repository.fulltext.answers._BESIDE", beside)
-    monkeypatch.setattr("muniment.repository.fulltext.answers.REACH", 10)
+    monkeypatch.setattr("muniment.repository.index.tantivy.snapshot._BESIDE", beside)
+    monkeypatch.setattr("muniment.repository.index.tantivy.snapshot.REACH", 10)
     for at in reversed(range(12)):
         world.hold(kept(at, "pump pump" if at in (3, 5) else "pump other"))
     whole = [hit.object_id for hit in world.ask(says("pump"), limit=12).hits]
@@ -317,7 +317,7 @@ def test_statistics_brought_along_stand_in_for_the_index_s_own(world: World) -> 
 
 def test_a_second_writer_is_refused(world: World) -> None:
     with pytest.raises(IndexUnavailable):
-        EmbeddedWriter(world.folder)
+        TantivyWriter(world.folder)
 
 
 def test_a_closed_writer_writes_no_more(world: World) -> None:
@@ -325,23 +325,23 @@ def test_a_closed_writer_writes_no_more(world: World) -> None:
     world.writer.close()
     with pytest.raises(IndexUnavailable, match="closed"):
         world.hold(kept(1))
-    world.writer = EmbeddedWriter(world.folder)
+    world.writer = TantivyWriter(world.folder)
 
 
 def test_no_index_and_another_language_are_refused(tmp_path: Path, world: World) -> None:
     with pytest.raises(IndexUnavailable, match="no index yet"):
-        Embedded(tmp_path / "nothing").snapshot()
+        TantivyIndex(tmp_path / "nothing").snapshot()
     with pytest.raises(IndexUnavailable, match=r"made for English, .* ask for German: run 'muniment index rebuild'"):
-        Embedded(world.folder, "German").snapshot()
+        TantivyIndex(world.folder, "German").snapshot()
     (world.folder / "muniment.json").write_bytes(b"")
     with pytest.raises(IndexUnavailable, match="not whole"):
-        Embedded(world.folder).snapshot()
+        TantivyIndex(world.folder).snapshot()
 
 
 def test_a_folder_that_takes_the_place_of_another_is_followed(tmp_path: Path, world: World) -> None:
     world.hold(kept(1, "old"))
     assert world.found(None) == [key(1)]
-    rebuilt = EmbeddedWriter(tmp_path / "rebuilt")
+    rebuilt = TantivyWriter(tmp_path / "rebuilt")
     rebuilt.apply([kept(2, "new")], (), Position(0, 7))
     rebuilt.close()
     world.folder.rename(tmp_path / "left")

@@ -3,9 +3,10 @@
 import pytest
 
 from muniment.repository.aql.tree import Phrase, Term
-from muniment.repository.fulltext import excerpts
-from muniment.repository.fulltext.analysis import BREAK, Analyser, normal
-from muniment.repository.fulltext.excerpts import Finder
+from muniment.repository.index.tantivy import excerpts
+from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.tantivy.excerpts import Finder
+from muniment.repository.index.text import BREAK, normal
 from tests import passes
 
 ENGLISH = Analyser("English")

@@ -10,9 +10,11 @@ from typing import BinaryIO
 
 import pytest
 
-from muniment.db import SECOND, Database, Instant
-from muniment.repository import changes, repositories, text
-from muniment.repository.extraction import loop, process
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
+from muniment.repository import repositories
+from muniment.repository.change_log import changes
+from muniment.repository.extraction import extractor, process, queue
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import ContentDamaged
 from tests.unit.repository import sample_files as made
@@ -56,17 +58,17 @@ def keep(database: Database, store: Folder, repository_id: int, files: dict[str,
         (store.folder / name).write_bytes(content)
         ids.append(f"09000001{number:08x}")
         with database.begin() as cx:
-            text.enqueue(cx, repository_id, text.File(ids[-1], number, "marta@staff", name, "", name), now + number)
+            queue.enqueue(cx, repository_id, queue.File(ids[-1], number, "marta@staff", name, "", name), now + number)
     return ids
 
 
 def states(database: Database, ids: list[str]) -> list[str]:
     with database.read() as cx:
-        return [text.status(cx, object_id).state for object_id in ids]
+        return [queue.status(cx, object_id).state for object_id in ids]
 
 
 def drain(database: Database, store: Folder, now: Instant) -> int:
-    return loop.drain(database, store, OPTIONS, lambda: now + 100)
+    return extractor.drain(database, store, OPTIONS, lambda: now + 100)
 
 
 def test_every_file_is_read_and_its_text_or_reason_kept(
@@ -84,10 +86,10 @@ def test_every_file_is_read_and_its_text_or_reason_kept(
     assert drain(repository_db, store, now) == len(files)
     assert states(repository_db, ids) == ["done", "failed", "unsupported", "failed", "empty", "done"]
     with repository_db.read() as cx:
-        assert text.text_of(cx, ids) == {ids[0]: "Grüße", ids[5]: "last words"}
+        assert queue.text_of(cx, ids) == {ids[0]: "Grüße", ids[5]: "last words"}
         noted = [change.object_id for change in changes.after(cx, repository_id, changes.START, 100)]
         assert noted == [ids[0], ids[5]]
-        assert "unpacks to more" in text.status(cx, ids[1]).reason
+        assert "unpacks to more" in queue.status(cx, ids[1]).reason
 
 
 @pytest.mark.usefixtures("planted")
@@ -104,7 +106,7 @@ def test_poison_files_are_parked_after_three_tries_and_stop_nobody(
         drain(repository_db, store, now)
     assert states(repository_db, ids) == ["failed", "failed", "failed", "done"]
     with repository_db.read() as cx:
-        parked = [text.status(cx, object_id) for object_id in ids[:3]]
+        parked = [queue.status(cx, object_id) for object_id in ids[:3]]
     assert [status.attempts for status in parked] == [3, 3, 3]
     assert all("tried 3 times" in status.reason for status in parked)
 
@@ -124,7 +126,7 @@ def test_missing_content_is_a_reason(repository_db: Database, store: Folder, rep
     drain(repository_db, store, now)
     assert states(repository_db, ids) == ["waiting", "done"]
     with repository_db.read() as cx:
-        assert "missing from the store" in text.status(cx, ids[0]).reason
+        assert "missing from the store" in queue.status(cx, ids[0]).reason
 
 
 @pytest.mark.usefixtures("planted")
@@ -135,7 +137,7 @@ def test_content_replaced_while_it_is_read_keeps_nothing_of_the_old(
     now: Instant,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loop, "_RENEWED", 0)
+    monkeypatch.setattr(extractor, "_RENEWED", 0)
     monkeypatch.setattr(process, "_GRACE", 1000)
     ids = keep(repository_db, store, repository_id, {"hang": b"hang"}, now)
     started = time.monotonic()
@@ -144,11 +146,11 @@ def test_content_replaced_while_it_is_read_keeps_nothing_of_the_old(
     time.sleep(1.5)
     (store.folder / "words").write_bytes(b"words")
     with repository_db.begin() as cx:
-        text.enqueue(cx, repository_id, text.File(ids[0], 0, "marta@staff", "words", "", "words"), now)
+        queue.enqueue(cx, repository_id, queue.File(ids[0], 0, "marta@staff", "words", "", "words"), now)
     reading.join()
     assert time.monotonic() - started < 100, "it waits until the file has to be read"
     with repository_db.read() as cx:
-        assert text.text_of(cx, ids) == {ids[0]: "words"}
+        assert queue.text_of(cx, ids) == {ids[0]: "words"}
 
 
 @pytest.mark.usefixtures("planted")
@@ -160,7 +162,7 @@ def test_stopping_gives_the_file_back_and_several_read_at_once(
     ids = keep(repository_db, store, repository_id, files, now - 100)
     stop = threading.Event()
     slow = RepositoryOptions(extraction_seconds=600, extraction_memory_mib=512, extraction_processes=2)
-    running = threading.Thread(target=loop.run, args=(repository_db, store, slow, stop))
+    running = threading.Thread(target=extractor.run, args=(repository_db, store, slow, stop))
     running.start()
     deadline = time.monotonic() + 30
     while states(repository_db, ids[:8]) != ["done"] * 8 and time.monotonic() < deadline:
@@ -170,7 +172,7 @@ def test_stopping_gives_the_file_back_and_several_read_at_once(
     assert not running.is_alive()
     assert states(repository_db, ids) == ["done"] * 8 + ["waiting"]
     with repository_db.begin() as cx:
-        job = text.take(cx, time.time_ns() // 1000)
+        job = queue.take(cx, time.time_ns() // 1000)
     assert job is not None, "it is free at once, no lease has to run out"
     assert (job.object_id, job.attempts) == (ids[8], 0)
 
@@ -182,17 +184,17 @@ def test_trouble_with_the_database_does_not_end_the_extractor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ids = keep(repository_db, store, repository_id, {"a.txt": b"words"}, time.time_ns() // 1000 - 100)
-    whole, troubles = loop._next_job, iter([OSError("no such luck")])
+    whole, troubles = extractor._next_job, iter([OSError("no such luck")])
 
-    def sometimes(database: Database, at: Instant) -> text.Job | None:
+    def sometimes(database: Database, at: Instant) -> queue.Job | None:
         for trouble in troubles:
             raise trouble
         return whole(database, at)
 
-    monkeypatch.setattr(loop, "_next_job", sometimes)
-    monkeypatch.setattr(loop, "_TROUBLE_SECONDS", 0.1)
+    monkeypatch.setattr(extractor, "_next_job", sometimes)
+    monkeypatch.setattr(extractor, "_TROUBLE_SECONDS", 0.1)
     stop = threading.Event()
-    running = threading.Thread(target=loop.run, args=(repository_db, store, OPTIONS, stop))
+    running = threading.Thread(target=extractor.run, args=(repository_db, store, OPTIONS, stop))
     running.start()
     deadline = time.monotonic() + 30
     while states(repository_db, ids) != ["done"] and time.monotonic() < deadline:
@@ -225,12 +227,12 @@ def test_a_killed_extractor_leaves_a_lease_that_runs_out(
 import sys, threading
 from pathlib import Path
 from muniment.db import Database
-from muniment.repository.extraction import loop, process
+from muniment.repository.extraction import extractor, process
 from tests.unit.repository.test_extraction_loop import Folder
 from muniment.repository.options import RepositoryOptions
 process._PROGRAM = (sys.executable, "-I", "-c", {PLANTED!r})
 options = RepositoryOptions(extraction_seconds=600)
-loop.run(Database({url!r}), Folder(Path({str(store.folder)!r})), options, threading.Event())
+extractor.run(Database({url!r}), Folder(Path({str(store.folder)!r})), options, threading.Event())
 """
     extractor = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[3])
     deadline = time.monotonic() + 30
@@ -240,11 +242,11 @@ loop.run(Database({url!r}), Folder(Path({str(store.folder)!r})), options, thread
     extractor.wait()
     assert not waiting(repository_db), "the lease still stands"
     with repository_db.begin() as cx:
-        taken = text.take(cx, time.time_ns() // 1000 + text.LEASE)
+        taken = queue.take(cx, time.time_ns() // 1000 + queue.LEASE)
     assert taken is not None
     assert (taken.object_id, taken.attempts) == (ids[0], 0)
 
 
 def waiting(database: Database) -> bool:
     with database.read() as cx:
-        return text.waits(cx, time.time_ns() // 1000)
+        return queue.waits(cx, time.time_ns() // 1000)

@@ -6,17 +6,22 @@ from collections.abc import Collection, Iterator
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.db import Database, Instant
-from muniment.repository import acls, changes, creation, feed, object_types, repositories
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.repository import repositories
 from muniment.repository.aql.tree import ExpressionSet, Fulltext, PropertyList, Query, Term, Value
-from muniment.repository.changes import Kind, Position
-from muniment.repository.feed import Question
-from muniment.repository.fulltext.document import Document
-from muniment.repository.fulltext.index import Answer, Hit, Search, Visible
-from muniment.repository.objects import StoredObject
-from muniment.repository.principals import Principals
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import Kind, Position
+from muniment.repository.index.contract import Answer, IndexHit, Search, Visible
+from muniment.repository.index.document import Document
+from muniment.repository.objects import creation, object_types
+from muniment.repository.objects.objects import StoredObject
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery, UnknownProperty
 from muniment.repository.repositories import Repository
+from muniment.repository.search import results
+from muniment.repository.search.results import Question
 
 OWNER = Principals("marta@staff")
 OTHER = Principals("boris@staff")
@@ -29,7 +34,7 @@ class Given:
 
     def __init__(self, position: Position, *hits: str, total: int | None = None) -> None:
         self.position = position
-        self.answer = Answer(tuple(Hit(hit, 1.0, "", ()) for hit in hits), total)
+        self.answer = Answer(tuple(IndexHit(hit, 1.0, "", ()) for hit in hits), total)
         self.asked: list[Search] = []
 
     def search(self, search: Search) -> Answer:
@@ -79,12 +84,12 @@ class Scene:
     def visible(self, caller: Principals, query: Query | None = None) -> Visible:
         """Say what the caller may see."""
         with self.database.read() as cx:
-            return feed.visible(cx, self.repository, caller, query or Query(), self.position)
+            return results.visible(cx, self.repository, caller, query or Query(), self.position)
 
-    def page(self, given: Given, caller: Principals, items: int = 10, number: int = 1) -> feed.FeedPage:
+    def page(self, given: Given, caller: Principals, items: int = 10, number: int = 1) -> results.HitPage:
         """Ask for a page."""
         question = Question(Query(), number, items, include_total=True)
-        return feed.search(self.database, given, self.repository, caller, question, 1000)
+        return results.search(self.database, given, self.repository, caller, question, 1000)
 
 
 @pytest.fixture
@@ -165,6 +170,6 @@ def test_a_page_beyond_the_reach_of_paging_is_refused(scene: Scene) -> None:
 def test_a_query_is_checked_against_the_catalogue(scene: Scene) -> None:
     query = Query((), PropertyList("unheard_of", "IN", ("x",)))
     with pytest.raises(UnknownProperty):
-        feed.search(
+        results.search(
             scene.database, Given(scene.position), scene.repository, OWNER, Question(query, 1, 10), max_offset=1000
         )

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.repository import creation, objects
-from muniment.repository.creation import New
 from muniment.repository.cursors import Stretch
-from muniment.repository.principals import Principals
-from muniment.repository.properties import Given
+from muniment.repository.objects import creation, objects
+from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects.properties import Given
+from muniment.repository.permissions.principals import Principals
 from tests.counting import cost
 from tests.house.test_docs import endpoint, routes
 from tests.plans import steps, work
@@ -82,7 +82,7 @@ def ask(site: Site, asked: Asked, object_id: str, who: str = "jon") -> Taken:
 def site(shelf: Shelf, tmp_path: Path) -> Iterator[Site]:
     made = Site(shelf, tmp_path / "content")
     yield made
-    made.half.desk._threads.shutdown()
+    made.half.transactions._threads.shutdown()
 
 
 def hidden_ids(site: Site) -> list[str]:
@@ -179,10 +179,10 @@ def test_a_list_passes_over_hidden_children_in_the_database_by_its_index(shelf: 
     catalogue, count = shelf.catalogue(), 3000
     cabinet = shelf.create({"object_name": "c", "acl_name": "public"}, type_name="cabinet")
 
-    def child(number: int) -> New:
+    def child(number: int) -> NewObject:
         acl_name = "public" if number % 1000 == 0 else "private"
         given: dict[str, Given] = {"object_name": f"{number:04}", "acl_name": acl_name}
-        return New("document", given, cabinet.id, None, None)
+        return NewObject("document", given, cabinet.id, None, None)
 
     with shelf.database.begin() as cx:
         for begin in range(0, count, 500):

@@ -10,20 +10,23 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from muniment.db import SECOND, Database, Instant
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
 from muniment.front import health
 from muniment.front.halves import Halves
 from muniment.installation import Installation
-from muniment.repository import agent, changes, feed, followers
 from muniment.repository.aql.tree import Query
-from muniment.repository.changes import START, LinesGone, Position
-from muniment.repository.followers import Retention
-from muniment.repository.fulltext import generations
-from muniment.repository.fulltext.embedded import Embedded, EmbeddedWriter
-from muniment.repository.fulltext.generations import Following
-from muniment.repository.fulltext.index import Index
+from muniment.repository.change_log import changes, followers
+from muniment.repository.change_log.changes import START, LinesGone, Position
+from muniment.repository.change_log.followers import Retention
+from muniment.repository.index import generations
+from muniment.repository.index.contract import Index
+from muniment.repository.index.generations import FollowingIndex
+from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index_agent import agent
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.repositories import Repository
+from muniment.repository.search import results
 from muniment.settings import Settings
 from tests.shelf import BORIS, Shelf
 
@@ -53,7 +56,7 @@ class Node:
 
     def start(self) -> None:
         """Begin to follow, as a new process does."""
-        self.followed = agent._Followed(self.shelf.repository, self.folder, EmbeddedWriter)
+        self.followed = agent._Followed(self.shelf.repository, self.folder, TantivyWriter)
 
     def advance(self) -> bool:
         """Take one batch."""
@@ -82,7 +85,7 @@ class Node:
 
     def report(self) -> agent.Report:
         """Compare its index with the repository."""
-        reader = Following(self.own, Embedded)
+        reader = FollowingIndex(self.own, TantivyIndex)
         try:
             return agent.check(self.shelf.database, self.shelf.repository, reader.snapshot())
         finally:
@@ -210,7 +213,7 @@ def test_a_running_agent_cuts_the_log(shelf: Shelf, tmp_path: Path, monkeypatch:
     for number in range(5):
         shelf.add(f"pump {number}", "the main valve")
     later, stop = shelf.now + 25 * HOUR, threading.Event()
-    arguments = (shelf.database, tmp_path / "indexes", EmbeddedWriter, stop, lambda: later, None, DAY)
+    arguments = (shelf.database, tmp_path / "indexes", TantivyWriter, stop, lambda: later, None, DAY)
     running = threading.Thread(target=agent.run, args=arguments)
     running.start()
     try:
@@ -267,7 +270,7 @@ def test_an_index_whose_next_lines_are_gone_is_made_anew_by_itself(shelf: Shelf,
     report = other.report()
     assert report.sound, report
     assert (report.documents, report.waiting) == (1, 0)
-    assert [kept.key for kept in Following(other.own, Embedded).snapshot().documents()] == [second]
+    assert [kept.key for kept in FollowingIndex(other.own, TantivyIndex).snapshot().documents()] == [second]
 
 
 def test_a_search_of_a_snapshot_older_than_the_cut_is_refused(shelf: Shelf, tmp_path: Path) -> None:
@@ -285,13 +288,12 @@ def test_a_search_of_a_snapshot_older_than_the_cut_is_refused(shelf: Shelf, tmp_
     with pytest.raises(IndexBehind):
         shelf.report()
     with shelf.database.read() as cx:
-        feed.visible(cx, shelf.repository, BORIS, Query(), cut_to(shelf))
+        results.visible(cx, shelf.repository, BORIS, Query(), cut_to(shelf))
 
 
+@pytest.mark.only("postgresql", "On SQLite a position holds no transaction.")
 def test_the_cut_of_a_cluster_that_was_restored_from_holds_nothing_up(shelf: Shelf) -> None:
     """A database restored into another cluster of PostgreSQL begins with lower transaction numbers."""
-    if shelf.database.dialect == "sqlite":
-        return  # there a position holds no transaction
     with shelf.database.begin() as cx:
         cx.exec_driver_sql(f"INSERT INTO cuts VALUES ({shelf.repository.id}, 1000000000000, 5)")
     found = shelf.add("pump", "the main valve", acl="public")
@@ -324,8 +326,8 @@ def test_a_rebuild_keeps_what_it_has_still_to_read(shelf: Shelf, tmp_path: Path)
             shelf.now += HOUR
             node.chores(Retention(86_400, 1))
 
-    agent.rebuild(shelf.database, shelf.repository, folder, EmbeddedWriter, lambda: shelf.now, meanwhile)
-    snapshot = Following(folder / str(shelf.repository.id), Embedded).snapshot()
+    agent.rebuild(shelf.database, shelf.repository, folder, TantivyWriter, lambda: shelf.now, meanwhile)
+    snapshot = FollowingIndex(folder / str(shelf.repository.id), TantivyIndex).snapshot()
     assert agent.check(shelf.database, shelf.repository, snapshot).sound
     assert noted[0] in {kept.key for kept in snapshot.documents()}
     with shelf.database.read() as cx:

@@ -16,17 +16,20 @@ import pytest
 from starlette.applications import Starlette
 from starlette.types import Message
 
-from muniment.repository import acls, changes, object_types, text
 from muniment.repository.callers import Callers
+from muniment.repository.change_log import changes
 from muniment.repository.content import PIECE, ContentWriter
-from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.routes import routes
-from muniment.repository.fulltext.index import Index
+from muniment.repository.extraction import queue
+from muniment.repository.index.contract import Index
+from muniment.repository.objects import object_types
 from muniment.repository.options import RepositoryNames, RepositoryOptions
-from muniment.repository.principals import Principals
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import NotSignedIn
 from muniment.repository.repositories import Repository
-from muniment.web.decisions import Desk
+from muniment.web.transactions import Transactions
 from tests.unit.repository.shelf import Shelf
 
 SUFFIX = "ou=IdentityProviders,dc=identity,dc=muniment"
@@ -57,7 +60,9 @@ class Site:
             names=names or RepositoryNames(),
         )
         callers = Callers.in_process(verify, options.administrators, SUFFIX)
-        self.half = RepositoryHalf(Desk(shelf.database), options, callers, shelf.store, no_index, lambda: shelf.now)
+        self.half = RepositoryContext(
+            Transactions(shelf.database), options, callers, shelf.store, no_index, lambda: shelf.now
+        )
         self.application = Starlette(routes=routes(self.half))
         self.below = "/rest/repositories/demo"
 
@@ -96,7 +101,7 @@ class Site:
 def site(shelf: Shelf, tmp_path: Path) -> Iterator[Site]:
     made = Site(shelf, tmp_path / "content")
     yield made
-    made.half.desk._threads.shutdown()
+    made.half.transactions._threads.shutdown()
 
 
 def parts(*pieces: tuple[str, bytes], end: bytes = b"--cut--\r\n") -> bytes:
@@ -302,17 +307,17 @@ def test_a_small_plain_text_is_kept_with_its_object_and_leaves_the_extractor_not
     long = site("POST", "/objects?object-name=long.txt", b"pump " * PIECE, **headers)
     left = [one.json()["properties"]["r_object_id"] for one in (markup, long)]
     with site.shelf.database.read() as cx:
-        assert text.text_of(cx, [object_id, in_parts]) == {object_id: "A pump and a valve.", in_parts: "two"}
-        assert [status.state for status in text.statuses(cx, left).values()] == ["waiting", "waiting"]
+        assert queue.text_of(cx, [object_id, in_parts]) == {object_id: "A pump and a valve.", in_parts: "two"}
+        assert [status.state for status in queue.statuses(cx, left).values()] == ["waiting", "waiting"]
         start = changes.settled(cx, site.shelf.repository.id)
     assert site("POST", f"/objects/{object_id}/contents", b"A gasket.", **headers).status_code == 201
     with site.shelf.database.read() as cx:
-        assert text.text_of(cx, [object_id]) == {object_id: "A gasket."}
+        assert queue.text_of(cx, [object_id]) == {object_id: "A gasket."}
         assert [one.kind for one in changes.after(cx, site.shelf.repository.id, start, 9)] == ["content"]
     assert site("POST", f"/objects/{object_id}/contents", b"%PDF-1.7 ", **headers).status_code == 201
     with site.shelf.database.read() as cx:
-        assert text.status(cx, object_id).state == "waiting"
-        assert text.text_of(cx, [object_id]) == {}
+        assert queue.status(cx, object_id).state == "waiting"
+        assert queue.text_of(cx, [object_id]) == {}
 
 
 def test_content_is_cut_off_at_the_cap_when_no_length_is_declared(site: Site) -> None:

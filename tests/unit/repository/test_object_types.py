@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muniment.repository import object_types, properties
-from muniment.repository.object_types import Catalogue, ObjectType
-from muniment.repository.properties import PropertyDefinition, PropertyKind, Value
+from muniment.clock import timestamp
+from muniment.repository.objects import object_types, properties
+from muniment.repository.objects.object_types import Catalogue, ObjectType
+from muniment.repository.objects.properties import PropertyDefinition, PropertyKind, Value
 from muniment.repository.refusals import BadTypesFile, NameTaken, UnknownProperty, UnknownType, WrongValue
 from tests.unit.repository.shelf import Shelf
 
@@ -134,7 +135,7 @@ def definition(kind: PropertyKind, *, repeating: bool = False) -> PropertyDefini
     ],
 )
 def test_a_value_is_read_by_its_kind(kind: PropertyKind, given_value: Value, value: Value) -> None:
-    found = properties.checked(definition(kind), given_value)
+    found = properties.read_values(definition(kind), given_value)
     assert found == [value]
     assert type(found[0]) is type(value)
 
@@ -170,22 +171,22 @@ def test_a_value_is_read_by_its_kind(kind: PropertyKind, given_value: Value, val
 )
 def test_a_value_of_another_kind_is_refused_by_the_propertys_name(kind: PropertyKind, given_value: Value) -> None:
     with pytest.raises(WrongValue, match="'p'"):
-        properties.checked(definition(kind), given_value)
+        properties.read_values(definition(kind), given_value)
 
 
 def test_a_multi_valued_property_takes_one_or_several_values_up_to_a_cap() -> None:
     many = definition("string", repeating=True)
-    assert properties.checked(many, "one") == ["one"]
-    assert properties.checked(many, ["one", "two"]) == ["one", "two"]
-    assert properties.checked(many, []) == properties.checked(many, None) == []
+    assert properties.read_values(many, "one") == ["one"]
+    assert properties.read_values(many, ["one", "two"]) == ["one", "two"]
+    assert properties.read_values(many, []) == properties.read_values(many, None) == []
     with pytest.raises(WrongValue, match="more than 1000"):
-        properties.checked(many, ["x"] * 1001)
+        properties.read_values(many, ["x"] * 1001)
     with pytest.raises(WrongValue):
-        properties.checked(many, [["nested"]])
+        properties.read_values(many, [["nested"]])
 
 
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
 def test_a_date_that_was_written_is_read_again_the_same(milliseconds: int) -> None:
-    written = properties.timestamp(milliseconds * 1000)
+    written = timestamp(milliseconds * 1000, utc="+00:00")
     assert properties.instant(written) == milliseconds * 1000
     assert len(written) == len("yyyy-mm-ddThh:mm:ss.SSS+hh:mm")

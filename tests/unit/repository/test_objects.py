@@ -7,12 +7,16 @@ from functools import partial
 import msgspec
 import pytest
 
-from muniment.repository import changes, creation, keys, object_ids, object_types, objects, repositories, text
-from muniment.repository.changes import START
+from muniment.repository import keys, repositories
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import START
 from muniment.repository.cursors import Stretch
-from muniment.repository.objects import StoredObject
-from muniment.repository.principals import Permission, Principals
-from muniment.repository.properties import Given
+from muniment.repository.extraction import queue
+from muniment.repository.extraction.queue import ExtractedText
+from muniment.repository.objects import creation, object_ids, object_types, objects
+from muniment.repository.objects.objects import StoredObject
+from muniment.repository.objects.properties import Given
+from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import (
     InUse,
     NotPermitted,
@@ -24,7 +28,6 @@ from muniment.repository.refusals import (
     VersionConflict,
     WrongValue,
 )
-from muniment.repository.text import Found
 from tests.plans import steps
 from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
 
@@ -279,31 +282,31 @@ def test_content_comes_with_its_text_to_extract(shelf: Shelf) -> None:
     stored = shelf.create({"object_name": "x.txt", "a_content_type": "text/plain"}, content=kept)
     second = shelf.store.put([b"second"])
     with shelf.database.begin() as cx:
-        job = text.take(cx, shelf.now)
+        job = queue.take(cx, shelf.now)
         assert job is not None
         assert (job.object_id, job.content_key, job.media_type) == (stored.id, kept.key, "text/plain")
         changed, former = objects.replace_content(
             cx, shelf.repository, MARTA, stored.id, second, "text/html", shelf.now
         )
         assert former == kept
-        assert not text.finish(cx, job, "first", shelf.now)
-        again = text.take(cx, shelf.now)
+        assert not queue.finish(cx, job, "first", shelf.now)
+        again = queue.take(cx, shelf.now)
         assert again is not None
         assert again.content_key == second.key
     assert (changed.content, changed.media_type) == (second, "text/html")
     assert noted(shelf) == [(stored.id, "created"), (stored.id, "content")]
     shelf.delete(stored.id)
     with shelf.database.begin() as cx:
-        assert text.take(cx, shelf.now + 10**9) is None
+        assert queue.take(cx, shelf.now + 10**9) is None
 
 
 def test_another_media_type_has_the_text_read_again(shelf: Shelf) -> None:
     stored = shelf.create({"object_name": "x", "a_content_type": "text/plain"}, content=shelf.store.put([b"x"]))
     with shelf.database.begin() as cx:
-        assert text.take(cx, shelf.now) is not None
+        assert queue.take(cx, shelf.now) is not None
     shelf.change(stored.id, {"a_content_type": "text/html"})
     with shelf.database.begin() as cx:
-        job = text.take(cx, shelf.now + 1)
+        job = queue.take(cx, shelf.now + 1)
     assert job is not None
     assert job.media_type == "text/html"
 
@@ -396,12 +399,11 @@ def test_every_object_is_read_once_in_order(shelf: Shelf) -> None:
     assert found == made
 
 
+@pytest.mark.only("sqlite", "PostgreSQL plans by the rows there are.")
 def test_objects_and_texts_are_looked_up_however_many_there_are(shelf: Shelf) -> None:
-    if shelf.database.dialect != "sqlite":
-        return  # It chooses by what it has counted.
     kept = shelf.store.put([b"12345"])
     ids = [shelf.create({"object_name": "x"}, content=kept).id, *(f"{number:016x}" for number in range(24))]
-    plans = steps(shelf.database, lambda cx: (objects.rows(cx, shelf.repository.id, ids), text.text_of(cx, ids)))
+    plans = steps(shelf.database, lambda cx: (objects.rows(cx, shelf.repository.id, ids), queue.text_of(cx, ids)))
     assert [step.partition("(")[2] for _, looked_up in plans for step in looked_up] == ["id=?)", "object_id=?)"]
 
 
@@ -411,10 +413,10 @@ def test_many_are_made_as_one_is(shelf: Shelf) -> None:
     alone = shelf.create(given, folder_id=cabinet.id)
     contents = [shelf.store.put([text]) for text in (b"one", b"two", b"three")]
     wanted = [
-        creation.New("document", given, cabinet.id),
-        creation.New("document", given, cabinet.id, contents[0], Found("one")),
-        creation.New("document", given, cabinet.id, contents[1], Found(" ", "Nothing.")),
-        creation.New("document", given, None, contents[2]),
+        creation.NewObject("document", given, cabinet.id),
+        creation.NewObject("document", given, cabinet.id, contents[0], ExtractedText("one")),
+        creation.NewObject("document", given, cabinet.id, contents[1], ExtractedText(" ", "Nothing.")),
+        creation.NewObject("document", given, None, contents[2]),
     ]
     with shelf.database.begin() as cx:
         made = creation.create_all(cx, shelf.repository, shelf.catalogue(), MARTA, wanted, alone.created)
@@ -422,8 +424,8 @@ def test_many_are_made_as_one_is(shelf: Shelf) -> None:
     with shelf.database.read() as cx:
         kept = objects.rows(cx, shelf.repository.id, [each.id for each in made])
         assert {each.id: msgspec.structs.replace(each, position=None) for each in made} == kept
-        assert text.text_of(cx, list(kept)) == {made[1].id: "one"}
-        states = [text.status(cx, each.id) for each in made]
+        assert queue.text_of(cx, list(kept)) == {made[1].id: "one"}
+        states = [queue.status(cx, each.id) for each in made]
         lines = changes.after(cx, shelf.repository.id, START, 100)[before:]
     assert [state.state for state in states] == ["empty", "done", "empty", "waiting"]
     assert states[2].reason == "Nothing."
@@ -442,8 +444,8 @@ def test_of_many_none_is_made_when_one_may_not_be(shelf: Shelf) -> None:
     before = noted(shelf)
     for folder_id, name, refusal in ((cabinet.id, "b", UnknownObject), (None, " ", WrongValue)):
         wanted = [
-            creation.New("document", {"object_name": "a"}),
-            creation.New("document", {"object_name": name}, folder_id),
+            creation.NewObject("document", {"object_name": "a"}),
+            creation.NewObject("document", {"object_name": name}, folder_id),
         ]
         with pytest.raises(refusal), shelf.database.begin() as cx:
             creation.create_all(cx, shelf.repository, shelf.catalogue(), JON, wanted, shelf.now)

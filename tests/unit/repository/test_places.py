@@ -14,20 +14,21 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from muniment.cli import listener
-from muniment.cli.listener import Listeners
-from muniment.db import Database, Instant
-from muniment.repository import creation
+from muniment import certificates
+from muniment.clock import Instant
+from muniment.db import Database
 from muniment.repository.callers import Callers
 from muniment.repository.content import ContentStore
-from muniment.repository.creation import New
 from muniment.repository.endpoints import routes
-from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.objects import creation
+from muniment.repository.objects.creation import NewObject
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import NotSignedIn
-from muniment.web import certificates
-from muniment.web.decisions import Desk
+from muniment.server import listener
+from muniment.server.listener import Listeners
 from muniment.web.options import WebOptions
+from muniment.web.transactions import Transactions
 from tests.clock import Clock
 from tests.shelf import MARTA, Shelf
 
@@ -48,8 +49,8 @@ class Site:
                 raise NotSignedIn("no")
             return msgspec.json.encode({"user": {"id": f"{token.partition('.')[0]}@staff", "values": []}})
 
-        self.half = RepositoryHalf(
-            desk=Desk(shelf.database),
+        self.half = RepositoryContext(
+            transactions=Transactions(shelf.database),
             options=RepositoryOptions(max_downloads=MOST, max_uploads=MOST, stream_check_seconds=1),
             callers=Callers.in_process(verify, (), "dc=x"),
             store=ContentStore(folder / "content"),
@@ -58,7 +59,7 @@ class Site:
         )
         self.answer = Starlette(routes=routes.routes(self.half))
         content = self.half.store.put(bytes(1 << 20) for _ in range(LARGE >> 20))
-        new = New("document", {"object_name": "large", "acl_name": "public"}, None, content)
+        new = NewObject("document", {"object_name": "large", "acl_name": "public"}, None, content)
         with shelf.database.begin() as cx:
             self.id = creation.create_all(cx, shelf.repository, shelf.catalogue, MARTA, [new], shelf.now)[0].id
         self.media = f"/rest/repositories/demo/objects/{self.id}/content-media"

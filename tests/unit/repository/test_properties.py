@@ -2,8 +2,8 @@
 
 import pytest
 
-from muniment.repository import properties
-from muniment.repository.properties import PropertyDefinition, PropertyKind, Value
+from muniment.repository.objects import properties
+from muniment.repository.objects.properties import PropertyDefinition, PropertyKind, Value
 from muniment.repository.refusals import WrongValue
 
 
@@ -20,7 +20,7 @@ from muniment.repository.refusals import WrongValue
 )
 def test_blanks_around_a_value_do_not_count(kind: PropertyKind, given: str, read: Value) -> None:
     """Whatever Python takes for a blank; its own numbers take fewer: "\\x1e2" was once an error in the server."""
-    assert properties.one(PropertyDefinition("a", kind), given) == read
+    assert properties.read_value(PropertyDefinition("a", kind), given) == read
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_blanks_around_a_value_do_not_count(kind: PropertyKind, given: str, read
 )
 def test_what_is_no_number_is_refused(kind: PropertyKind, given: str) -> None:
     with pytest.raises(WrongValue):
-        properties.one(PropertyDefinition("a", kind), given)
+        properties.read_value(PropertyDefinition("a", kind), given)

@@ -1,6 +1,7 @@
 """Which repositories are there, and which directory resource guards each?"""
 
-from muniment.db import Database, Instant
+from muniment.clock import Instant
+from muniment.db import Database
 from muniment.repository import repositories
 from tests.counting import cost
 

@@ -12,18 +12,19 @@ import pytest
 import sqlalchemy as sa
 from starlette.applications import Starlette
 
-from muniment.db import Database, Instant
-from muniment.repository import changes
+from muniment.clock import Instant
+from muniment.db import Database
 from muniment.repository.callers import Callers
+from muniment.repository.change_log import changes
 from muniment.repository.content import ContentStore
 from muniment.repository.endpoints import routes, search
-from muniment.repository.endpoints.half import RepositoryHalf
-from muniment.repository.fulltext.embedded import Embedded
-from muniment.repository.fulltext.generations import Following
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.positions import HEADER
+from muniment.repository.index.generations import FollowingIndex
+from muniment.repository.index.tantivy.engine import TantivyIndex
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.positions import HEADER
 from muniment.repository.refusals import NotSignedIn
-from muniment.web.decisions import Desk
+from muniment.web.transactions import Transactions
 from tests.clock import Clock
 from tests.scenes import InProcess, Loop
 from tests.shelf import BORIS, MARTA, Shelf
@@ -61,8 +62,8 @@ class Site:
         self.shelf = shelf
         self.clock = Clock()
         self.index = shelf.index
-        half = RepositoryHalf(
-            desk=Desk(shelf.database),
+        half = RepositoryContext(
+            transactions=Transactions(shelf.database),
             options=RepositoryOptions(max_page_offset=1000),
             callers=Callers.in_process(verify, ("administrators@staff",), SUFFIX),
             store=ContentStore(folder / "content"),
@@ -304,7 +305,7 @@ def test_a_search_waits_for_the_position_it_asks_for(site: Site, monkeypatch: py
 
 
 def test_a_repository_without_an_index_says_what_to_do(site: Site, tmp_path: Path) -> None:
-    site.index = Following(tmp_path / "none", Embedded)  # type: ignore[assignment]
+    site.index = FollowingIndex(tmp_path / "none", TantivyIndex)  # type: ignore[assignment]
     answer = site.client.get(HERE)
     assert answer.status_code == 503
     assert "agent" in answer.text

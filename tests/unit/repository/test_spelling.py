@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from muniment.repository.endpoints import spelling
-from muniment.repository.object_types import BUILT_IN, BUILT_IN_NAMES
+from muniment.repository.objects.object_types import BUILT_IN, BUILT_IN_NAMES
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownType
-from muniment.web.answers import Said
 from muniment.web.refusals import NotAcceptable
+from muniment.web.responses import ErrorCode
 
 NEUTRAL = RepositoryNames()
 FIELD = RepositoryNames(type_prefix="dm_", media_type="application/vnd.field", vocab_namespace="urn:field")
@@ -30,21 +30,21 @@ def request(accept: str | None = None, path: str = "/rest") -> Request:
 @pytest.mark.parametrize("names", [NEUTRAL, FIELD, OTHER])
 def test_names_go_round(names: RepositoryNames) -> None:
     for name in [*BUILT_IN_NAMES, "invoice"]:
-        assert spelling.type_read(spelling.type_written(name, names), names) == name
+        assert spelling.read_type(spelling.write_type(name, names), names) == name
     for definition in BUILT_IN[0].properties:
-        assert spelling.property_read(spelling.property_written(definition.name, names), names) == definition.name
+        assert spelling.read_property(spelling.write_property(definition.name, names), names) == definition.name
     for accessor in ("owner", "world", "marta@demo", "owner@demo"):
-        assert spelling.accessor_read(spelling.accessor_written(accessor, names), names) == accessor
+        assert spelling.read_accessor(spelling.write_accessor(accessor, names), names) == accessor
 
 
 def test_built_in_names_bear_the_prefix_and_others_do_not() -> None:
-    assert spelling.type_written("document", FIELD) == "dm_document"
-    assert spelling.type_written("invoice", FIELD) == "invoice"
-    assert spelling.accessor_written("world", FIELD) == "dm_world"
-    assert spelling.property_written("r_object_id", OTHER) == "sys_object_id"
-    assert spelling.property_written("object_name", OTHER) == "object_name"
+    assert spelling.write_type("document", FIELD) == "dm_document"
+    assert spelling.write_type("invoice", FIELD) == "invoice"
+    assert spelling.write_accessor("world", FIELD) == "dm_world"
+    assert spelling.write_property("r_object_id", OTHER) == "sys_object_id"
+    assert spelling.write_property("object_name", OTHER) == "object_name"
     with pytest.raises(UnknownType):
-        spelling.type_read("document", FIELD)
+        spelling.read_type("document", FIELD)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_built_in_names_bear_the_prefix_and_others_do_not() -> None:
     ],
 )
 def test_the_best_liked_media_type_is_chosen(accept: str | None, chosen: str) -> None:
-    assert spelling.chosen(request(accept), BOTH) == chosen
+    assert spelling.negotiate(request(accept), BOTH) == chosen
 
 
 @pytest.mark.parametrize(
@@ -81,26 +81,26 @@ def test_the_best_liked_media_type_is_chosen(accept: str | None, chosen: str) ->
 )
 def test_what_cannot_be_met_is_refused(accept: str) -> None:
     with pytest.raises(NotAcceptable):
-        spelling.chosen(request(accept), BOTH)
+        spelling.negotiate(request(accept), BOTH)
 
 
 def test_a_suffix_of_an_id_chooses_whatever_the_header_says() -> None:
     path = "/rest/repositories/demo/objects/0900000100000001"
-    assert spelling.chosen(request("application/json", path + ".xml"), BOTH).endswith("xml")
-    assert spelling.chosen(request("application/xml", path + ".json"), BOTH).endswith("json")
-    assert spelling.chosen(request("application/xml", "/rest/repositories/demo/acls/my.json"), BOTH).endswith("xml")
+    assert spelling.negotiate(request("application/json", path + ".xml"), BOTH).endswith("xml")
+    assert spelling.negotiate(request("application/xml", path + ".json"), BOTH).endswith("json")
+    assert spelling.negotiate(request("application/xml", "/rest/repositories/demo/acls/my.json"), BOTH).endswith("xml")
 
 
 @given(st.text(max_size=80))
 def test_any_accept_header_is_answered_or_refused(accept: str) -> None:
     header = accept.encode("utf-8", "replace").decode("latin-1")
     with suppress(NotAcceptable):
-        assert spelling.chosen(request(header), BOTH) in BOTH
+        assert spelling.negotiate(request(header), BOTH) in BOTH
 
 
 def test_an_error_says_the_same_in_json_and_xml() -> None:
     shape = spelling.error_shape(FIELD)
-    said = Said(404, "unknown_address")
+    said = ErrorCode(404, "unknown_address")
     in_json = shape(request("application/json"), said, "No <such> & thing.")
     in_xml = shape(request("application/atom+xml"), said, "No <such> & thing.")
     assert in_json.status_code == in_xml.status_code == 404
@@ -117,12 +117,12 @@ def test_an_error_says_the_same_in_json_and_xml() -> None:
 
 
 def test_an_error_never_fails_for_its_own_media_type() -> None:
-    response = spelling.error_shape(NEUTRAL)(request("image/png"), Said(406, "E_X"), "no")
+    response = spelling.error_shape(NEUTRAL)(request("image/png"), ErrorCode(406, "E_X"), "no")
     assert response.headers["content-type"] == "application/vnd.muniment+json"
 
 
 def test_a_401_names_the_scheme() -> None:
-    response = spelling.error_shape(NEUTRAL)(request(), Said(401, "E_X"), "no")
+    response = spelling.error_shape(NEUTRAL)(request(), ErrorCode(401, "E_X"), "no")
     assert response.headers["www-authenticate"].startswith("Bearer")
 
 

@@ -11,8 +11,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import SECOND, Database, Instant
-from muniment.repository import repositories, text
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
+from muniment.repository import repositories
+from muniment.repository.extraction import queue as extraction_queue
 from tests import plans
 
 OWNERS = ("marta@staff", "boris@staff", "edith@staff")
@@ -35,21 +37,24 @@ class Queue:
         """Let new files of an owner wait."""
         self.now += 1
         ids = [f"09{repository:06x}{len(self.owner_of) + number:08x}" for number in range(count)]
-        files = [text.File(object_id, int(object_id, 16), owner, f"key-{object_id}", "", "a.pdf") for object_id in ids]
+        files = [
+            extraction_queue.File(object_id, int(object_id, 16), owner, f"key-{object_id}", "", "a.pdf")
+            for object_id in ids
+        ]
         with self.database.begin() as cx:
-            text.enqueue_new(cx, self.repository_ids[repository], files, self.now)
+            extraction_queue.enqueue_new(cx, self.repository_ids[repository], files, self.now)
         self.owner_of.update(dict.fromkeys(ids, owner))
         return ids
 
-    def take(self) -> text.Job | None:
+    def take(self) -> extraction_queue.Job | None:
         """Lease the next file."""
         with self.database.begin() as cx:
-            return text.take(cx, self.now)
+            return extraction_queue.take(cx, self.now)
 
-    def finish(self, job: text.Job) -> None:
+    def finish(self, job: extraction_queue.Job) -> None:
         """Keep its text."""
         with self.database.begin() as cx:
-            assert text.finish(cx, job, "words", self.now)
+            assert extraction_queue.finish(cx, job, "words", self.now)
 
     def read(self) -> str | None:
         """Lease the next file, finish it, and name its owner."""
@@ -95,7 +100,7 @@ def test_who_waits_for_nobody_keeps_no_place(queue: Queue, repository_db: Databa
     while _in_line(repository_db):
         assert queue.take() is None
     with repository_db.read() as cx:
-        assert not text.waits(cx, queue.now)
+        assert not extraction_queue.waits(cx, queue.now)
 
 
 def test_one_who_comes_again_and_again_does_not_overtake(queue: Queue) -> None:
@@ -117,7 +122,7 @@ def test_a_file_that_is_tried_again_does_not_jump(queue: Queue) -> None:
     assert job.object_id == first
     queue.add(boris, 2)
     with queue.database.begin() as cx:
-        assert text.fail(cx, job, "It crashed.", queue.now, "retry")
+        assert extraction_queue.fail(cx, job, "It crashed.", queue.now, "retry")
     queue.now += 60 * SECOND
     order = []
     while (job := queue.take()) is not None:
@@ -140,7 +145,7 @@ def test_a_file_given_to_another_waits_in_their_turn(queue: Queue) -> None:
     files = queue.add(marta, 6)
     queue.add(boris)
     with queue.database.begin() as cx:
-        text.change_owner(cx, files[1:3], edith)
+        extraction_queue.change_owner(cx, files[1:3], edith)
     queue.owner_of |= dict.fromkeys(files[1:3], edith)
     assert [queue.read() for _ in range(4)] == [marta, boris, edith, marta]
 
@@ -183,8 +188,8 @@ def test_the_next_file_is_found_without_reading_the_queue(queue: Queue, reposito
         rows.append(cursor.rowcount)
 
     def ask(cx: Connection) -> None:
-        assert text.waits(cx, queue.now)
-        assert text.take(cx, queue.now) is not None
+        assert extraction_queue.waits(cx, queue.now)
+        assert extraction_queue.take(cx, queue.now) is not None
 
     sa.event.listen(repository_db.engine, "after_cursor_execute", count)
     try:

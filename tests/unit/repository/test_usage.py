@@ -16,18 +16,21 @@ from sqlalchemy.engine import Connection
 from starlette.applications import Starlette
 
 from muniment import schema
-from muniment.db import Database, Instant
-from muniment.repository import acls, creation, object_types, objects, removal, repositories, usage
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.repository import removal, repositories
 from muniment.repository.callers import Callers
 from muniment.repository.content import ContentStore
-from muniment.repository.creation import New
 from muniment.repository.endpoints import routes
-from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.objects import creation, object_types, objects, usage
+from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects.usage import Amount, StorageQuota
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.principals import Principals
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import QuotaExceeded
-from muniment.repository.usage import Amount, StorageQuota
-from muniment.web.decisions import Desk
+from muniment.web.transactions import Transactions
 from tests.clock import Clock
 from tests.conftest import Fresh
 from tests.counting import cost
@@ -43,7 +46,7 @@ def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[She
 
 def make(shelf: Shelf, caller: Principals, quota: StorageQuota, *sizes: int) -> list[str]:
     """Make documents of these sizes in one transaction."""
-    wanted = [New("document", {"object_name": f"{size}"}, None, shelf.content("x" * size)) for size in sizes]
+    wanted = [NewObject("document", {"object_name": f"{size}"}, None, shelf.content("x" * size)) for size in sizes]
     with shelf.database.begin() as cx:
         made = creation.create_all(cx, shelf.repository, shelf.catalogue, caller, wanted, shelf.now, quota)
     return [one.id for one in made]
@@ -108,11 +111,11 @@ def test_the_contents_of_all_repositories_are_counted_in_one_row(shelf: Shelf) -
         assert objects.contents(cx) == Amount(0, 0)
     make(shelf, MARTA, StorageQuota(), 40, 0)
     with shelf.database.begin() as cx:
-        without = New("document", {"object_name": "no content"}, None, None)
+        without = NewObject("document", {"object_name": "no content"}, None, None)
         creation.create_all(cx, shelf.repository, shelf.catalogue, MARTA, [without], shelf.now, StorageQuota())
         other = repositories.add(cx, "other", "0", "", shelf.now)
         acls.initialise(cx, other.id, shelf.now)
-        there = New("document", {"object_name": "there"}, None, shelf.content("xx"))
+        there = NewObject("document", {"object_name": "there"}, None, shelf.content("xx"))
         creation.create_all(cx, other, object_types.catalogue(cx, other.id), MARTA, [there], shelf.now, StorageQuota())
     with cost(shelf.database) as spent, shelf.database.read() as cx:
         assert objects.contents(cx) == Amount(3, 42)
@@ -214,8 +217,8 @@ def _sent(shelf: Shelf, folder: Path, path: str, headers: dict[str, str], most: 
     def verify(token: str, _resource_id: str) -> bytes:
         return msgspec.json.encode({"user": {"id": f"{token}@staff", "values": []}})
 
-    half = RepositoryHalf(
-        desk=Desk(shelf.database),
+    half = RepositoryContext(
+        transactions=Transactions(shelf.database),
         options=RepositoryOptions(max_stored_bytes=most),
         callers=Callers.in_process(verify, (), "dc=x"),
         store=ContentStore(folder / "content"),

@@ -10,8 +10,8 @@ from starlette.types import Message, Scope
 from structlog.testing import capture_logs
 
 from muniment.db import Busy
-from muniment.web.answers import Endpoint, Said, json_response
 from muniment.web.refusals import Malformed, Overloaded, Refusal
+from muniment.web.responses import Endpoint, ErrorCode, json_response
 
 
 class Odd(Malformed):
@@ -22,7 +22,7 @@ class Unlisted(Refusal):
     """A refusal that no table names."""
 
 
-def _shape(_request: Request, said: Said, sentence: str) -> Response:
+def _shape(_request: Request, said: ErrorCode, sentence: str) -> Response:
     return json_response({"code": said.code, "sentence": sentence}, said.status)
 
 
@@ -45,7 +45,7 @@ def _raising(error: BaseException) -> Endpoint[str]:
     async def get(_request: Request, _half: str) -> Response:
         raise error
 
-    return Endpoint("half", {"GET": get}, {Odd: Said(418, "odd")}, _shape)
+    return Endpoint("half", {"GET": get}, {Odd: ErrorCode(418, "odd")}, _shape)
 
 
 class Behind(Refusal):
@@ -111,5 +111,5 @@ def test_whatever_is_unavailable_says_when_to_try_again() -> None:
     async def get(_request: Request, _half: str) -> Response:
         raise Behind("Not yet.")
 
-    status, headers, _ = _ask(Endpoint("half", {"GET": get}, {Behind: Said(503, "behind")}, _shape))
+    status, headers, _ = _ask(Endpoint("half", {"GET": get}, {Behind: ErrorCode(503, "behind")}, _shape))
     assert (status, headers["retry-after"]) == (503, "1")

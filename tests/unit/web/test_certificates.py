@@ -10,9 +10,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from muniment.db import SECOND, Instant
-from muniment.web import certificates
-from muniment.web.certificates import CertificateProblem, Certificates
+from muniment import certificates
+from muniment.certificates import CertificateProblem, Certificates
+from muniment.clock import SECOND, Instant
 
 DAY = 86_400 * SECOND
 

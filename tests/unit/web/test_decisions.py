@@ -12,17 +12,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment import db
-from muniment.db import Busy, Database, Writing
-from muniment.web.decisions import Desk
+from muniment.db import Busy, Database, WriteBatch
 from muniment.web.refusals import Malformed
+from muniment.web.transactions import Transactions
 
 Answers = list[int | BaseException]
 
 
 @pytest.fixture(params=["inline", "in threads"])
-def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
+def transactions(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Transactions]:
     database = Database(f"sqlite:///{tmp_path / 'numbers.db'}", busy_seconds=0.3)
-    made = Desk(database, inline=request.param == "inline")
+    made = Transactions(database, inline=request.param == "inline")
     with database.begin() as cx:
         cx.execute(sa.text("CREATE TABLE numbers (number INTEGER PRIMARY KEY)"))
     yield made
@@ -37,27 +37,27 @@ def add(cx: Connection, number: int) -> int:
     return number
 
 
-def kept(desk: Desk) -> list[int]:
-    with desk.database.read() as cx:
+def kept(transactions: Transactions) -> list[int]:
+    with transactions.database.read() as cx:
         return [row[0] for row in cx.execute(sa.text("SELECT number FROM numbers ORDER BY number"))]
 
 
-def together(desk: Desk, *numbers: int, decision: Callable[[Connection, int], int] = add) -> Answers:
+def together(transactions: Transactions, *numbers: int, decision: Callable[[Connection, int], int] = add) -> Answers:
     """Write the numbers at one time, each for a caller of its own."""
 
     async def ask() -> Answers:
-        asked: list[Awaitable[int]] = [desk.write(decision, number) for number in numbers]
+        asked: list[Awaitable[int]] = [transactions.write(decision, number) for number in numbers]
         return await asyncio.gather(*asked, return_exceptions=True)
 
     return asyncio.run(ask())
 
 
-def commits(monkeypatch: pytest.MonkeyPatch, before: Callable[[], None] = lambda: None) -> list[Writing]:
+def commits(monkeypatch: pytest.MonkeyPatch, before: Callable[[], None] = lambda: None) -> list[WriteBatch]:
     """List the commits from now on; each waits for ``before``, which may raise in its place."""
-    seen: list[Writing] = []
-    commit = Writing.commit
+    seen: list[WriteBatch] = []
+    commit = WriteBatch.commit
 
-    def noted(self: Writing) -> None:
+    def noted(self: WriteBatch) -> None:
         seen.append(self)
         try:
             before()
@@ -66,34 +66,34 @@ def commits(monkeypatch: pytest.MonkeyPatch, before: Callable[[], None] = lambda
             raise
         commit(self)
 
-    monkeypatch.setattr(Writing, "commit", noted)
+    monkeypatch.setattr(WriteBatch, "commit", noted)
     return seen
 
 
-def test_writes_that_wait_share_a_commit(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_that_wait_share_a_commit(transactions: Transactions, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = commits(monkeypatch)
     numbers = [number for number in range(100) if number % 3]
-    assert together(desk, *numbers) == numbers
-    assert kept(desk) == numbers
+    assert together(transactions, *numbers) == numbers
+    assert kept(transactions) == numbers
     assert len(seen) < len(numbers) / 5
 
 
-def test_a_refused_decision_undoes_itself_and_no_other(desk: Desk) -> None:
-    answers = together(desk, 1, 2, 3, 4, 5, 6, 7)
-    assert [answer for answer in answers if isinstance(answer, int)] == [1, 2, 4, 5, 7] == kept(desk)
+def test_a_refused_decision_undoes_itself_and_no_other(transactions: Transactions) -> None:
+    answers = together(transactions, 1, 2, 3, 4, 5, 6, 7)
+    assert [answer for answer in answers if isinstance(answer, int)] == [1, 2, 4, 5, 7] == kept(transactions)
     assert [str(answer) for answer in answers if isinstance(answer, Malformed)] == [
         "3 is divisible by three.",
         "6 is divisible by three.",
     ]
 
 
-def test_a_decision_that_the_database_refuses_disturbs_no_other(desk: Desk) -> None:
-    answers = together(desk, 1, 2, 2, 4)
+def test_a_decision_that_the_database_refuses_disturbs_no_other(transactions: Transactions) -> None:
+    answers = together(transactions, 1, 2, 2, 4)
     assert [isinstance(answer, sa.exc.IntegrityError) for answer in answers] == [False, False, True, False]
-    assert kept(desk) == [1, 2, 4]
+    assert kept(transactions) == [1, 2, 4]
 
 
-def test_nobody_is_answered_before_the_commit(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_answered_before_the_commit(transactions: Transactions, monkeypatch: pytest.MonkeyPatch) -> None:
     reached, release = threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -103,11 +103,11 @@ def test_nobody_is_answered_before_the_commit(desk: Desk, monkeypatch: pytest.Mo
     commits(monkeypatch, wait)
 
     async def ask() -> Answers:
-        tasks = [asyncio.ensure_future(desk.write(add, number)) for number in (1, 3, 4)]
+        tasks = [asyncio.ensure_future(transactions.write(add, number)) for number in (1, 3, 4)]
         await asyncio.to_thread(reached.wait, 10)
         await asyncio.sleep(0.05)
         assert not any(task.done() for task in tasks)
-        assert kept(desk) == []
+        assert kept(transactions) == []
         release.set()
         return await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -115,7 +115,9 @@ def test_nobody_is_answered_before_the_commit(desk: Desk, monkeypatch: pytest.Mo
     assert (first, type(refused), last) == (1, Malformed, 4)
 
 
-def test_a_commit_that_fails_is_answered_to_each_and_keeps_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_fails_is_answered_to_each_and_keeps_nothing(
+    transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     on_driver = db._on_driver
 
     def fail(cx: Connection, sql: str, values: Mapping[str, object] | None = None) -> object:
@@ -125,12 +127,14 @@ def test_a_commit_that_fails_is_answered_to_each_and_keeps_nothing(desk: Desk, m
 
     with monkeypatch.context() as patched:
         patched.setattr(db, "_on_driver", fail)
-        assert [type(answer) for answer in together(desk, 1, 2, 3)] == [OSError] * 3
-    assert kept(desk) == []
-    assert together(desk, 1, 2) == [1, 2] == kept(desk)
+        assert [type(answer) for answer in together(transactions, 1, 2, 3)] == [OSError] * 3
+    assert kept(transactions) == []
+    assert together(transactions, 1, 2) == [1, 2] == kept(transactions)
 
 
-def test_where_the_database_gives_up_the_transaction_each_is_told_and_nothing_is_kept(desk: Desk) -> None:
+def test_where_the_database_gives_up_the_transaction_each_is_told_and_nothing_is_kept(
+    transactions: Transactions,
+) -> None:
     def full(cx: Connection, number: int) -> int:
         add(cx, number)
         if number == 2:
@@ -140,41 +144,41 @@ def test_where_the_database_gives_up_the_transaction_each_is_told_and_nothing_is
             raise OSError("no space left")
         return number
 
-    assert [type(answer) for answer in together(desk, 1, 2, 4, decision=full)] == [OSError] * 3
-    assert kept(desk) == []
-    assert together(desk, 1, 2) == [1, 2] == kept(desk)
+    assert [type(answer) for answer in together(transactions, 1, 2, 4, decision=full)] == [OSError] * 3
+    assert kept(transactions) == []
+    assert together(transactions, 1, 2) == [1, 2] == kept(transactions)
 
 
-def test_a_caller_who_leaves_disturbs_no_other(desk: Desk) -> None:
+def test_a_caller_who_leaves_disturbs_no_other(transactions: Transactions) -> None:
     async def ask() -> Answers:
-        tasks = [asyncio.ensure_future(desk.write(add, number)) for number in (1, 2, 4)]
+        tasks = [asyncio.ensure_future(transactions.write(add, number)) for number in (1, 2, 4)]
         await asyncio.sleep(0)
         tasks[1].cancel()
         return await asyncio.gather(*tasks, return_exceptions=True)
 
     first, left, last = asyncio.run(ask())
     assert (first, type(left), last) == (1, asyncio.CancelledError, 4)
-    assert kept(desk) == [1, 2, 4]
+    assert kept(transactions) == [1, 2, 4]
 
 
-def test_while_another_process_writes_it_waits_and_then_says_busy(desk: Desk) -> None:
-    other = Database(str(desk.database.engine.url))
+def test_while_another_process_writes_it_waits_and_then_says_busy(transactions: Transactions) -> None:
+    other = Database(str(transactions.database.engine.url))
     with other.begin() as cx:
         add(cx, 1)
-        assert [type(answer) for answer in together(desk, 2, 4)] == [Busy] * 2
+        assert [type(answer) for answer in together(transactions, 2, 4)] == [Busy] * 2
     other.close()
-    assert together(desk, 2, 4) == [2, 4]
-    assert kept(desk) == [1, 2, 4]
+    assert together(transactions, 2, 4) == [2, 4]
+    assert kept(transactions) == [1, 2, 4]
 
 
 def test_each_waits_for_another_process_as_long_as_a_write_may_and_no_longer(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    transactions: Transactions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who comes while others wait is not told with them, and does not wait a second time."""
     ends, last = list[float](), list[float]()
     writing = Database.writing
 
-    def noted(self: Database, *, until: float | None = None) -> Writing:
+    def noted(self: Database, *, until: float | None = None) -> WriteBatch:
         ends.append(until or 0.0)
         return writing(self, until=until)
 
@@ -185,7 +189,7 @@ def test_each_waits_for_another_process_as_long_as_a_write_may_and_no_longer(
         began = time.monotonic()
         last.append(began)
         try:
-            await desk.write(add, number)
+            await transactions.write(add, number)
         except Busy as busy:
             return type(busy), time.monotonic() - began
         return int, time.monotonic() - began
@@ -193,7 +197,7 @@ def test_each_waits_for_another_process_as_long_as_a_write_may_and_no_longer(
     async def ask() -> list[tuple[type, float]]:
         return await asyncio.gather(*(timed(number, 0.01 * number) for number in (2, 4, 5)))
 
-    other = Database(str(desk.database.engine.url))
+    other = Database(str(transactions.database.engine.url))
     with other.begin() as cx:
         add(cx, 1)
         ends.clear()
@@ -202,25 +206,25 @@ def test_each_waits_for_another_process_as_long_as_a_write_may_and_no_longer(
             assert took >= 0.3
     other.close()
     assert max(ends) < max(last) + 0.45, "nobody waits up to a moment that is later than their own"
-    assert kept(desk) == [1]
+    assert kept(transactions) == [1]
 
 
-def test_a_short_wait_for_another_process_is_no_refusal(desk: Desk) -> None:
-    other = Database(str(desk.database.engine.url))
+def test_a_short_wait_for_another_process_is_no_refusal(transactions: Transactions) -> None:
+    other = Database(str(transactions.database.engine.url))
     writing = other.writing()
     soon = threading.Timer(0.1, writing.commit)
     soon.start()
-    assert together(desk, 2, 4) == [2, 4]
+    assert together(transactions, 2, 4) == [2, 4]
     soon.join()
     other.close()
 
 
 def test_on_postgresql_too_a_refused_decision_undoes_itself_and_no_other(directory_db: Database) -> None:
-    desk = Desk(directory_db)
+    transactions = Transactions(directory_db)
     with directory_db.begin() as cx:
         cx.execute(sa.text("CREATE TABLE numbers (number INTEGER PRIMARY KEY)"))
-    answers = together(desk, 1, 2, 3, 4)
+    answers = together(transactions, 1, 2, 3, 4)
     assert [type(answer) for answer in answers] == [int, int, Malformed, int]
-    assert kept(desk) == [1, 2, 4]
+    assert kept(transactions) == [1, 2, 4]
     with directory_db.begin() as cx:
         cx.execute(sa.text("DROP TABLE numbers"))

@@ -16,9 +16,9 @@ from structlog.testing import capture_logs
 
 from muniment.db import Busy
 from muniment.web import bodies, transport
-from muniment.web.answers import Said
 from muniment.web.options import WebOptions
 from muniment.web.refusals import Malformed, TimedOut
+from muniment.web.responses import ErrorCode
 from muniment.web.transport import Transport
 
 TOKEN = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYm"
@@ -34,7 +34,7 @@ class Answer:
         self.scope = scope
 
 
-def _shape(_request: Request, said: Said, sentence: str) -> Response:
+def _shape(_request: Request, said: ErrorCode, sentence: str) -> Response:
     return Response(json.dumps({"code": said.code, "sentence": sentence}), said.status, media_type="application/json")
 
 

@@ -1,7 +1,6 @@
 """The frame every page is drawn in: templates, the stylesheet, the mark against forged forms, the page of a refusal."""
 
 import base64
-import datetime as dt
 import hashlib
 import hmac
 import re
@@ -17,13 +16,14 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from muniment.db import SECOND, Instant
+from muniment import clock
+from muniment.clock import Instant
 from muniment.directory import system
-from muniment.directory.half import Directory
+from muniment.directory.context import Directory
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import Forged
-from muniment.web.answers import Said, Shape
 from muniment.web.refusals import UnknownAddress
+from muniment.web.responses import ErrorCode, Shape
 
 _POLICY = (
     "default-src 'none'; style-src {style}; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -51,7 +51,7 @@ def _files() -> dict[str, bytes]:
 
 
 def _moment(instant: Instant) -> str:
-    return dt.datetime.fromtimestamp(instant // SECOND, dt.UTC).strftime("%Y-%m-%d %H:%MZ")
+    return clock.to_datetime(instant).strftime("%Y-%m-%d %H:%MZ")
 
 
 def _cookie_name(request: Request, names: DirectoryNames, what: Cookie) -> str:
@@ -99,7 +99,7 @@ def draw(
     return Response(text, status, headers, media_type="text/html")
 
 
-def led_to(request: Request, names: DirectoryNames, path: str) -> Response:
+def redirect(request: Request, names: DirectoryNames, path: str) -> Response:
     """Lead the browser to another page of ours, to be fetched by GET."""
     return RedirectResponse(place(request, names) + path, 303, {"Cache-Control": "no-store"})
 
@@ -107,10 +107,10 @@ def led_to(request: Request, names: DirectoryNames, path: str) -> Response:
 def page_shape(names: DirectoryNames) -> Shape:
     """Make the shape of a refusal that a person reads; who is not signed in is led to the sign-in page."""
 
-    def write(request: Request, said: Said, sentence: str) -> Response:
+    def write(request: Request, said: ErrorCode, sentence: str) -> Response:
         if said.code == "not_signed_in":
             page = page_of_ours(request.scope["path"].removeprefix(f"/{names.prefix}"))
-            return led_to(request, names, f"/login?RFA=&page={page}")
+            return redirect(request, names, f"/login?RFA=&page={page}")
         heading = _HEADINGS.get(said.status, "That did not work")
         # The whole address: over plain HTTP, where TLS is required, a path alone would lead back to this page.
         home = f"{request.scope.get('muniment.base', '')}/{names.prefix}/login"

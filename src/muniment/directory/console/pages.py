@@ -9,23 +9,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.db import Instant
-from muniment.directory import entries, resources, system
+from muniment.clock import Instant
+from muniment.directory import resources, system
 from muniment.directory.console import frame, sign_in
-from muniment.directory.entries import Entry
-from muniment.directory.half import Directory
+from muniment.directory.context import Directory
+from muniment.directory.entries import entries
+from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, Forged, NotSignedIn
 from muniment.directory.resources import Resource
 from muniment.directory.system import SystemAttribute
 from muniment.web import bodies
-from muniment.web.answers import Said, Table
 from muniment.web.refusals import Malformed
+from muniment.web.responses import ErrorCode, Table
 
 CONSOLE: Table = {
-    NotSignedIn: Said(303, "not_signed_in"),
-    Forged: Said(403, "forged"),
-    BadAttribute: Said(400, "bad_attribute"),
+    NotSignedIn: ErrorCode(303, "not_signed_in"),
+    Forged: ErrorCode(403, "forged"),
+    BadAttribute: ErrorCode(400, "bad_attribute"),
 }
 
 _DONE = {"add": "The attribute was added.", "change": "The attribute was changed.", "delete": "The attribute is gone."}
@@ -52,7 +53,7 @@ class SystemAttributes(msgspec.Struct, frozen=True):
 async def overview(request: Request, directory: Directory) -> Response:
     """GET /console: what there is."""
     names = directory.options.names
-    seen = await directory.desk.read(_overview, _ticket(request, directory), directory.clock())
+    seen = await directory.transactions.read(_overview, _ticket(request, directory), directory.clock())
     values = _console_values(names, "overview", seen.user, seen.csrf) | {
         "enforced": seen.enforced,
         "partitions": [
@@ -89,13 +90,13 @@ async def change_system_attribute(request: Request, directory: Directory) -> Res
     ticket = _ticket(request, directory)
     event = events.begin(request.scope, "system attribute", how=action)
     try:
-        event.who, event.on = await directory.desk.write(
+        event.who, event.on = await directory.transactions.write(
             _change, names, request, csrf, ticket, action, name, value, directory.clock()
         )
     except BadAttribute as refusal:
         typed = {"typed_name": name, "typed_value": value} if action == "add" else {}
         return await _system_attributes(request, directory, sentence=refusal.sentence, typed=typed)
-    return frame.led_to(request, names, f"/console/system-attributes?done={action}")
+    return frame.redirect(request, names, f"/console/system-attributes?done={action}")
 
 
 async def _system_attributes(
@@ -107,7 +108,7 @@ async def _system_attributes(
     typed: Mapping[str, str] | None = None,
 ) -> Response:
     names = directory.options.names
-    seen = await directory.desk.read(_attributes, _ticket(request, directory), directory.clock())
+    seen = await directory.transactions.read(_attributes, _ticket(request, directory), directory.clock())
     values = _console_values(names, "system attributes", seen.user, seen.csrf) | {
         "attributes": seen.attributes,
         "done": done,

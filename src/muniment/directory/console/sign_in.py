@@ -9,15 +9,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.db import Instant
-from muniment.directory import entries, grants, resources, sign_ins, tickets
+from muniment.clock import Instant
+from muniment.directory import resources
 from muniment.directory.console import frame
-from muniment.directory.entries import Entry
-from muniment.directory.half import Directory
+from muniment.directory.context import Directory
+from muniment.directory.entries import entries
+from muniment.directory.entries.table import Entry
+from muniment.directory.oauth import grants
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import AccessEnded, InvalidGrant, NotSignedIn
 from muniment.directory.resources import Resource
-from muniment.directory.sign_ins import Origin
+from muniment.directory.sign_in import pauses, tickets
+from muniment.directory.sign_in.pauses import Origin
 from muniment.naming import fold_name
 from muniment.web import bodies
 from muniment.web.transport import caller_address
@@ -64,7 +67,7 @@ def user_of(cx: Connection, ticket: str, now: Instant) -> tuple[Entry, str]:
     """
     held = tickets.read(cx, ticket, now)
     try:
-        return grants.signed_in(cx, held.user_id, held.resource_id), held.resource_id
+        return grants.require_access(cx, held.user_id, held.resource_id), held.resource_id
     except AccessEnded as ended:
         raise NotSignedIn(ended.sentence) from ended
 
@@ -82,9 +85,9 @@ async def _shown(
     ticket = frame.cookie(request, names, "ticket")
     known_mark = frame.cookie(request, names, "form")
     mark = known_mark or frame.new_mark()
-    sight = await directory.desk.read(_look, wanted, ticket, mark, directory.clock())
+    sight = await directory.transactions.read(_look, wanted, ticket, mark, directory.clock())
     if sight.user is not None and sight.resource.built_in == resources.ADMINISTRATION:
-        return frame.led_to(request, names, back or "/console")
+        return frame.redirect(request, names, back or "/console")
     values = {
         "resource_name": resources.shown_name(names, sight.resource),
         "resource_id": sight.resource.id,
@@ -104,31 +107,31 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     options, names = directory.options, directory.options.names
     prefix = names.form_prefix
     mark = frame.cookie(request, names, "form")
-    await directory.desk.read(frame.check_csrf, request, form[f"{prefix}csrf"], mark)
+    await directory.transactions.read(frame.check_csrf, request, form[f"{prefix}csrf"], mark)
     username, password = form.get(f"{prefix}username", ""), form.get(f"{prefix}password", "")
     wanted, back = _resource_id(form.get("RFA")), frame.page_of_ours(form.get("page", ""))
     # The cookie that the browser is to keep is the one its place is known by.
-    browser = sign_ins.browser_cookie(frame.cookie(request, names, "browser"))
+    browser = pauses.browser_cookie(frame.cookie(request, names, "browser"))
     origin = Origin(caller_address(request), browser=browser)
     event = events.begin(request.scope, "sign-in", how="form", account=fold_name(username))
-    attempt = await directory.desk.read(
+    attempt = await directory.transactions.read(
         grants.begin_form_sign_in, options, wanted or None, username, origin, directory.clock()
     )
     check = directory.gate.check(attempt.stored, password, attempt.asker(username), directory.clock())
     password_ok = await asyncio.wrap_future(check)
     event.who = None if attempt.user_id is None else username
-    event.resource = await directory.desk.read(_shown_name, names, attempt.resource_id)
+    event.resource = await directory.transactions.read(_shown_name, names, attempt.resource_id)
     old = frame.cookie(request, names, "ticket")
-    ticket = await directory.desk.write(_decide, options, attempt, password_ok, old, directory.clock())
+    ticket = await directory.transactions.write(_decide, options, attempt, password_ok, old, directory.clock())
     if isinstance(ticket, InvalidGrant):
         event.result = "refused"
         if ticket.pauses:
             events.begin(request.scope, "pause", result="done", who=username, how=directory.pause)
         return await _shown(request, directory, attempt.resource_id, back=back, sentence=REFUSED, username=username)
-    response = frame.led_to(request, names, back or f"/login?RFA={attempt.resource_id}")
+    response = frame.redirect(request, names, back or f"/login?RFA={attempt.resource_id}")
     frame.set_cookie(response, request, names, "ticket", ticket, options.ticket_seconds)
     frame.set_cookie(response, request, names, "form", "", 0)
-    frame.set_cookie(response, request, names, "browser", browser, sign_ins.PLACE_SECONDS)
+    frame.set_cookie(response, request, names, "browser", browser, pauses.PLACE_SECONDS)
     return response
 
 
@@ -136,10 +139,10 @@ async def _sign_out(request: Request, directory: Directory, form: Mapping[str, s
     names = directory.options.names
     ticket = frame.cookie(request, names, "ticket")
     event = events.begin(request.scope, "sign-out", how="form")
-    event.who = await directory.desk.write(
+    event.who = await directory.transactions.write(
         _end, names, request, form[f"{names.form_prefix}csrf"], ticket, directory.clock()
     )
-    response = frame.led_to(request, names, f"/login?RFA={_resource_id(form.get('RFA')) or ''}")
+    response = frame.redirect(request, names, f"/login?RFA={_resource_id(form.get('RFA')) or ''}")
     frame.set_cookie(response, request, names, "ticket", "", 0)
     return response
 
@@ -160,7 +163,7 @@ def _look(cx: Connection, wanted: str | None, ticket: str, mark: str, now: Insta
 def _decide(
     cx: Connection,
     options: DirectoryOptions,
-    attempt: grants.Attempt,
+    attempt: grants.SignInAttempt,
     password_ok: bool,
     old_ticket: str,
     now: Instant,

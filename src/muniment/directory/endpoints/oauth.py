@@ -9,13 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.directory import grants
 from muniment.directory.console import sign_in
+from muniment.directory.context import Directory
 from muniment.directory.endpoints import spelling
-from muniment.directory.grants import Issued
-from muniment.directory.half import Directory
-from muniment.directory.line import Asker
 from muniment.directory.names import resource_name
+from muniment.directory.oauth import grants
+from muniment.directory.oauth.grants import TokenResponse
 from muniment.directory.refusals import (
     AccessEnded,
     DeadToken,
@@ -29,10 +28,10 @@ from muniment.directory.refusals import (
     UnsupportedGrantType,
     WrongResource,
 )
-from muniment.directory.sign_ins import neighbourhood
+from muniment.directory.sign_in.line import Asker
+from muniment.directory.sign_in.pauses import neighbourhood
 from muniment.naming import fold_name
 from muniment.web import bodies
-from muniment.web.answers import Said, Table, json_response
 from muniment.web.refusals import (
     InsecureTransport,
     Malformed,
@@ -43,35 +42,36 @@ from muniment.web.refusals import (
     TooLarge,
     UnsupportedMediaType,
 )
+from muniment.web.responses import ErrorCode, Table, json_response
 from muniment.web.transport import caller_address
 
 LOGIN: Table = {
-    InvalidTokenRequest: Said(400, "invalid_request"),
-    InvalidClient: Said(401, "invalid_client"),
-    InvalidGrant: Said(400, "invalid_grant"),
-    InvalidScope: Said(400, "invalid_scope"),
-    UnsupportedGrantType: Said(400, "unsupported_grant_type"),
-    UnknownResource: Said(400, "invalid_request"),
-    Forged: Said(403, "invalid_request"),
-    Malformed: Said(400, "invalid_request"),
-    UnsupportedMediaType: Said(400, "invalid_request"),
-    MethodNotAllowed: Said(405, "invalid_request"),
-    InsecureTransport: Said(403, "invalid_request"),
-    TimedOut: Said(408, "invalid_request"),
-    TooLarge: Said(413, "invalid_request"),
-    Overloaded: Said(503, "temporarily_unavailable"),
-    NotStored: Said(507, "temporarily_unavailable"),
+    InvalidTokenRequest: ErrorCode(400, "invalid_request"),
+    InvalidClient: ErrorCode(401, "invalid_client"),
+    InvalidGrant: ErrorCode(400, "invalid_grant"),
+    InvalidScope: ErrorCode(400, "invalid_scope"),
+    UnsupportedGrantType: ErrorCode(400, "unsupported_grant_type"),
+    UnknownResource: ErrorCode(400, "invalid_request"),
+    Forged: ErrorCode(403, "invalid_request"),
+    Malformed: ErrorCode(400, "invalid_request"),
+    UnsupportedMediaType: ErrorCode(400, "invalid_request"),
+    MethodNotAllowed: ErrorCode(405, "invalid_request"),
+    InsecureTransport: ErrorCode(403, "invalid_request"),
+    TimedOut: ErrorCode(408, "invalid_request"),
+    TooLarge: ErrorCode(413, "invalid_request"),
+    Overloaded: ErrorCode(503, "temporarily_unavailable"),
+    NotStored: ErrorCode(507, "temporarily_unavailable"),
 }
 
 TOKENINFO: Table = {
-    UnknownResource: Said(400, "invalid_resource_id"),
-    UnparseableToken: Said(401, "unparseable_token"),
-    WrongResource: Said(401, "wrong_resource"),
-    DeadToken: Said(410, "dead_token"),
-    AccessEnded: Said(401, "access_ended"),
+    UnknownResource: ErrorCode(400, "invalid_resource_id"),
+    UnparseableToken: ErrorCode(401, "unparseable_token"),
+    WrongResource: ErrorCode(401, "wrong_resource"),
+    DeadToken: ErrorCode(410, "dead_token"),
+    AccessEnded: ErrorCode(401, "access_ended"),
 }
 
-REVOCATION: Table = {UnparseableToken: Said(401, "unparseable_token")}
+REVOCATION: Table = {UnparseableToken: ErrorCode(401, "unparseable_token")}
 
 _SHARED_WITH_BROWSERS = {
     "Access-Control-Allow-Origin": "*",
@@ -123,7 +123,7 @@ async def tokeninfo(request: Request, directory: Directory) -> Response:
     resource_id = asked.resource_id if asked.resource_id is not None else asked.resource_id_too
     if resource_id is None:
         raise Malformed("The JSON cannot be read: Object missing required field `resource_id`.")
-    found = await directory.desk.read(
+    found = await directory.transactions.read(
         grants.tokeninfo, directory.options, directory.memory, asked.token, resource_id, directory.clock()
     )
     return json_response(found, headers=spelling.NEVER_STORED)
@@ -133,7 +133,7 @@ async def tokeninfo(request: Request, directory: Directory) -> Response:
 async def revoke(request: Request, directory: Directory) -> Response:
     """DELETE /v1/authentication/oauth/<token>: end the whole grant (given 4.4)."""
     event = events.begin(request.scope, "revocation")
-    revoked = await directory.desk.write(
+    revoked = await directory.transactions.write(
         grants.revoke, directory.options.names, request.path_params["token"], directory.clock()
     )
     if revoked is None:
@@ -166,10 +166,10 @@ def client(request: Request, asked: Mapping[str, str]) -> tuple[str, str | None]
 
 async def _password(
     request: Request, directory: Directory, client_id: str, client_secret: str | None, asked: Mapping[str, str]
-) -> Issued:
+) -> TokenResponse:
     username, password, scope = (_needed(asked, name) for name in ("username", "password", "scope"))
     event = events.begin(request.scope, "sign-in", how="password grant", account=fold_name(username))
-    attempt = await directory.desk.read(
+    attempt = await directory.transactions.read(
         grants.begin_password_sign_in,
         directory.options,
         client_id,
@@ -184,7 +184,7 @@ async def _password(
     client_ok = await _client_ok(directory, attempt.client, client_id, client_secret, caller_address(request))
     check = directory.gate.check(attempt.stored, password, attempt.asker(username), directory.clock())
     password_ok = await asyncio.wrap_future(check)
-    decided = await directory.desk.write(
+    decided = await directory.transactions.write(
         grants.finish_password_grant,
         directory.options,
         attempt,
@@ -201,11 +201,11 @@ async def _password(
 
 async def _refresh(
     directory: Directory, client_id: str, client_secret: str | None, asked: Mapping[str, str], address: str
-) -> Issued:
+) -> TokenResponse:
     refresh_token = _needed(asked, "refresh_token")
-    known = await directory.desk.read(grants.begin_refresh, client_id, client_secret)
+    known = await directory.transactions.read(grants.begin_refresh, client_id, client_secret)
     client_ok = await _client_ok(directory, known, client_id, client_secret, address)
-    return await directory.desk.write(
+    return await directory.transactions.write(
         grants.refresh,
         directory.options,
         directory.memory,

@@ -5,10 +5,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.db import Instant
-from muniment.directory import entries, grants, resources
+from muniment.clock import Instant
+from muniment.directory import resources
+from muniment.directory.context import Directory
 from muniment.directory.endpoints import spelling
-from muniment.directory.half import Directory
+from muniment.directory.entries import entries
+from muniment.directory.oauth import grants
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import (
     AlreadyActivated,
@@ -17,13 +19,13 @@ from muniment.directory.refusals import (
     UnknownResource,
 )
 from muniment.events import Event
-from muniment.web.answers import Said, Table, json_response
+from muniment.web.responses import ErrorCode, Table, json_response
 
 ACTIVATION: Table = {
-    NotSignedIn: Said(401, "not_signed_in"),
-    NotAdministrator: Said(403, "not_administrator"),
-    UnknownResource: Said(404, "unknown_resource"),
-    AlreadyActivated: Said(409, "already_activated"),
+    NotSignedIn: ErrorCode(401, "not_signed_in"),
+    NotAdministrator: ErrorCode(403, "not_administrator"),
+    UnknownResource: ErrorCode(404, "unknown_resource"),
+    AlreadyActivated: ErrorCode(409, "already_activated"),
 }
 
 
@@ -32,7 +34,7 @@ async def activate(request: Request, directory: Directory) -> Response:
     """POST /rest/resources/<id>/activate: 200 with the secret, once; the caller is an administrator (bearer token)."""
     event = events.begin(request.scope, "activation")
     token, resource_id = bearer(request), request.path_params["resource_id"]
-    secret = await directory.desk.write(
+    secret = await directory.transactions.write(
         _activate, directory.options.names, token, resource_id, event, directory.clock()
     )
     return json_response({"secret_key": secret, "secretKey": secret}, headers=spelling.NEVER_STORED)

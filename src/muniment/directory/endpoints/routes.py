@@ -5,10 +5,10 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from muniment.directory.console import frame, pages, sign_in
+from muniment.directory.context import Directory
 from muniment.directory.endpoints import oauth, resources, spelling
-from muniment.directory.half import Directory
-from muniment.web.answers import SHARED, Endpoint, refused
 from muniment.web.refusals import UnknownAddress
+from muniment.web.responses import SHARED, Endpoint, refuse
 
 __all__ = ["Directory", "routes"]
 
@@ -63,4 +63,4 @@ class _Unknown:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = UnknownAddress("There is nothing at this address.")
-        await refused(Request(scope), refusal, SHARED, self._shape)(scope, receive, send)
+        await refuse(Request(scope), refusal, SHARED, self._shape)(scope, receive, send)

@@ -5,8 +5,8 @@ from starlette.responses import Response
 
 from muniment.directory.console import frame
 from muniment.directory.options import DirectoryNames
-from muniment.web.answers import SHARED, Said, Shape, json_response
 from muniment.web.refusals import UnknownAddress
+from muniment.web.responses import SHARED, ErrorCode, Shape, json_response
 
 NEVER_STORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 """What every answer with a token in it carries (RFC 6749 5.1)."""
@@ -14,7 +14,7 @@ NEVER_STORED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _OAUTH_CODES = {500: "server_error", 503: "temporarily_unavailable"}
 
 
-def rest(_request: Request, said: Said, sentence: str) -> Response:
+def rest(_request: Request, said: ErrorCode, sentence: str) -> Response:
     """Write ``{"status", "error", "errorDetails"}``; a 401 asks for a bearer token (RFC 6750 3)."""
     headers = dict(NEVER_STORED)
     if said.status == 401:
@@ -22,7 +22,7 @@ def rest(_request: Request, said: Said, sentence: str) -> Response:
     return json_response({"status": said.status, "error": sentence, "errorDetails": None}, said.status, headers)
 
 
-def oauth(_request: Request, said: Said, sentence: str) -> Response:
+def oauth(_request: Request, said: ErrorCode, sentence: str) -> Response:
     """Write ``{"error", "error_description"}``, never to be stored; 401 asks for Basic (RFC 6749 5.2, 9110 11.6.1)."""
     headers = dict(NEVER_STORED)
     if said.status == 401:
@@ -35,7 +35,7 @@ def login(names: DirectoryNames) -> Shape:
     """Make the shape of the token endpoint's address: a page for browsers, OAuth's shape for clients."""
     page = frame.page_shape(names)
 
-    def write(request: Request, said: Said, sentence: str) -> Response:
+    def write(request: Request, said: ErrorCode, sentence: str) -> Response:
         return (page if frame.wants_page(request) else oauth)(request, said, sentence)
 
     return write
@@ -46,10 +46,10 @@ def shape(names: DirectoryNames) -> Shape:
 
     at_login, page = login(names), frame.page_shape(names)
 
-    def write(request: Request, said: Said, sentence: str) -> Response:
+    def write(request: Request, said: ErrorCode, sentence: str) -> Response:
         path = request.scope["path"]
         if path == f"/{names.prefix}/login":
-            return at_login(request, Said(said.status, _OAUTH_CODES.get(said.status, "invalid_request")), sentence)
+            return at_login(request, ErrorCode(said.status, _OAUTH_CODES.get(said.status, "invalid_request")), sentence)
         if path == f"/{names.prefix}/console" or path.startswith(f"/{names.prefix}/console/"):
             return page(request, said, sentence)
         if said == SHARED[UnknownAddress] and frame.wants_page(request):

@@ -6,9 +6,9 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from muniment.db import Instant
-from muniment.repository import properties
+from muniment.clock import Instant
 from muniment.repository.aql.tree import Value
+from muniment.repository.objects import properties
 from muniment.repository.refusals import WrongValue
 
 Kind: TypeAlias = properties.PropertyKind

@@ -11,17 +11,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.repository import acl_entries, acl_names, acls, cursors, objects, removal
-from muniment.repository.acl_names import AclQuota
-from muniment.repository.acls import Acl
+from muniment.repository import cursors, removal
 from muniment.repository.cursors import Listing
-from muniment.repository.endpoints import descriptions, representations, spelling
-from muniment.repository.endpoints.half import BELOW, ENTERING, Address, RepositoryHalf, address, entered
+from muniment.repository.endpoints import object_body, representations, spelling
+from muniment.repository.endpoints.context import BELOW, ENTERING, Address, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import ListPage, Page
 from muniment.repository.endpoints.spelling import Written
-from muniment.repository.objects import StoredObject
+from muniment.repository.objects import objects
+from muniment.repository.objects.objects import StoredObject
 from muniment.repository.options import RepositoryNames
-from muniment.repository.principals import Permission, Principals
+from muniment.repository.permissions import acl_entries, acl_names, acls
+from muniment.repository.permissions.acl_names import AclQuota
+from muniment.repository.permissions.acls import Acl
+from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import (
     InUse,
     NameTaken,
@@ -35,25 +37,25 @@ from muniment.repository.refusals import (
 from muniment.repository.repositories import Repository
 from muniment.web import bodies
 from muniment.web import xml as strangers_xml
-from muniment.web.answers import Said, Table
 from muniment.web.refusals import Malformed, UnsupportedMediaType
+from muniment.web.responses import ErrorCode, Table
 from muniment.web.xml import Element
 
 TABLE: Table = {
     **ENTERING,
-    UnknownAcl: Said(404, "E_UNKNOWN_ACL"),
-    UnknownAccessor: Said(400, "E_UNKNOWN_ACCESSOR"),
-    WrongValue: Said(400, "E_INVALID_ATTR_VALUE"),
-    NameTaken: Said(409, "E_NAME_TAKEN"),
-    InUse: Said(409, "E_IN_USE"),
-    QuotaExceeded: Said(403, "E_QUOTA_EXCEEDED"),
+    UnknownAcl: ErrorCode(404, "E_UNKNOWN_ACL"),
+    UnknownAccessor: ErrorCode(400, "E_UNKNOWN_ACCESSOR"),
+    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
+    NameTaken: ErrorCode(409, "E_NAME_TAKEN"),
+    InUse: ErrorCode(409, "E_IN_USE"),
+    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
 }
 
 ASSIGNING: Table = {
     **TABLE,
-    UnknownObject: Said(404, "E_UNKNOWN_OBJECT"),
-    UnknownAcl: Said(400, "E_UNKNOWN_ACL"),
-    VersionConflict: Said(412, "E_VERSION_CONFLICT"),
+    UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT"),
+    UnknownAcl: ErrorCode(400, "E_UNKNOWN_ACL"),
+    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
 }
 
 _LEVELS = {level.name.lower(): level for level in Permission}
@@ -89,74 +91,74 @@ class _Permissions(msgspec.Struct, frozen=True):
     entries: Mapping[str, Permission]
 
 
-async def listed(request: Request, half: RepositoryHalf) -> Response:
+async def list_all(request: Request, context: RepositoryContext) -> Response:
     """GET acls: a feed of those the caller may see."""
-    caller = await entered(request, half)
+    caller = await enter(request, context)
     repository = caller.repository
-    representations.feed_type(request, half.options.names)
-    wanted = representations.page(request, half.options)
-    own = f"{address(request, half, repository)}/acls"
-    listed = await caller.read_long(lambda cx, principals: _listed(cx, repository, principals, wanted, own))
-    return representations.feed_answer(request, half, "ACLs", own, wanted, listed)
+    representations.feed_type(request, context.options.names)
+    wanted = representations.page(request, context.options)
+    own = f"{address(request, context, repository)}/acls"
+    list_all = await caller.read_long(lambda cx, principals: _listed(cx, repository, principals, wanted, own))
+    return representations.feed_answer(request, context, "ACLs", own, wanted, list_all)
 
 
 @events.tells("acl")
-async def make(request: Request, half: RepositoryHalf) -> Response:
+async def make(request: Request, context: RepositoryContext) -> Response:
     """POST acls: a new ACL, owned by the caller."""
     event = events.begin(request.scope, "acl", how="made")
-    caller = await entered(request, half)
+    caller = await enter(request, context)
     caller.tell(event)
     repository = caller.repository
-    media_type = spelling.chosen(request, spelling.both(half.options.names))
-    body = await _read(request, half)
-    entries, quota = _entries(body, half.options.names), _quota(half)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    body = await _read(request, context)
+    entries, quota = _entries(body, context.options.names), _quota(context)
     made = await caller.write(
         lambda cx, principals: _shown(
-            cx, acls.add(cx, repository.id, body.name, principals, entries, half.clock(), quota), principals
+            cx, acls.add(cx, repository.id, body.name, principals, entries, context.clock(), quota), principals
         )
     )
     event.on = made.acl.name
-    return _answered(request, half, media_type, repository, made, 201)
+    return _answered(request, context, media_type, repository, made, 201)
 
 
-async def read(request: Request, half: RepositoryHalf) -> Response:
+async def read(request: Request, context: RepositoryContext) -> Response:
     """GET acls/{acl}: by its id, or by a name that needs no owner beside it."""
-    caller = await entered(request, half)
+    caller = await enter(request, context)
     repository, name = caller.repository, _called(request)
-    media_type = spelling.chosen(request, spelling.both(half.options.names))
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
     acl = await caller.read(
-        lambda cx, principals: _shown(cx, acls.named(cx, repository.id, name, principals), principals)
+        lambda cx, principals: _shown(cx, acls.find(cx, repository.id, name, principals), principals)
     )
-    return _answered(request, half, media_type, repository, acl, 200)
+    return _answered(request, context, media_type, repository, acl, 200)
 
 
 @events.tells("acl")
-async def change(request: Request, half: RepositoryHalf) -> Response:
+async def change(request: Request, context: RepositoryContext) -> Response:
     """POST acls/{acl}: other entries in place of those there were."""
     event = events.begin(request.scope, "acl", how="changed")
-    caller = await entered(request, half)
+    caller = await enter(request, context)
     caller.tell(event)
     repository = caller.repository
-    media_type = spelling.chosen(request, spelling.both(half.options.names))
-    body = await _read(request, half)
-    entries, name, quota = _entries(body, half.options.names), _called(request), _quota(half)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    body = await _read(request, context)
+    entries, name, quota = _entries(body, context.options.names), _called(request), _quota(context)
 
     def decided(cx: Connection, principals: Principals) -> _Shown:
-        acl = acls.named(cx, repository.id, name, principals)
+        acl = acls.find(cx, repository.id, name, principals)
         if body.name and body.name != acl.name:
             raise WrongValue("An ACL keeps its name.")
-        return _shown(cx, acls.change(cx, acl, principals, entries, half.clock(), quota), principals)
+        return _shown(cx, acls.change(cx, acl, principals, entries, context.clock(), quota), principals)
 
     changed = await caller.write(decided)
     event.on = changed.acl.name
-    return _answered(request, half, media_type, repository, changed, 200)
+    return _answered(request, context, media_type, repository, changed, 200)
 
 
 @events.tells("acl")
-async def remove(request: Request, half: RepositoryHalf) -> Response:
+async def remove(request: Request, context: RepositoryContext) -> Response:
     """DELETE acls/{acl}: an ACL that no object carries."""
     event = events.begin(request.scope, "acl", how="removed")
-    caller = await entered(request, half)
+    caller = await enter(request, context)
     caller.tell(event)
     representations.parameters(request, ("force",))
     name = _called(request)
@@ -165,32 +167,32 @@ async def remove(request: Request, half: RepositoryHalf) -> Response:
     return Response(status_code=204)
 
 
-async def permission_set(request: Request, half: RepositoryHalf) -> Response:
+async def permission_set(request: Request, context: RepositoryContext) -> Response:
     """GET permission-set: the object's ACL, what it permits as far as it concerns the caller, and to himself."""
-    caller = await entered(request, half)
+    caller = await enter(request, context)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = spelling.chosen(request, spelling.both(half.options.names))
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
     permissions = await caller.read(lambda cx, principals: _permissions(cx, repository, principals, object_id))
-    return _permission_answer(request, half, media_type, repository, permissions)
+    return _permission_answer(request, context, media_type, repository, permissions)
 
 
 @events.tells("acl")
-async def assign(request: Request, half: RepositoryHalf) -> Response:
+async def assign(request: Request, context: RepositoryContext) -> Response:
     """PUT permission-set: another ACL for the object, by name, by owner and name, or by id."""
     event = events.begin(request.scope, "acl", how="assigned")
-    caller = await entered(request, half)
+    caller = await enter(request, context)
     caller.tell(event)
     repository, object_id = caller.repository, representations.identifier(request)
-    media_type = spelling.chosen(request, spelling.both(half.options.names))
-    body = await _read(request, half)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    body = await _read(request, context)
     if not body.acl_name:
         raise WrongValue("Name the ACL to assign in 'acl-name'.")
     permissions, place = await caller.change(
-        lambda cx, principals: _assigned(cx, repository, principals, object_id, body.acl_name, half.clock()),
+        lambda cx, principals: _assigned(cx, repository, principals, object_id, body.acl_name, context.clock()),
         lambda permissions: permissions.stored.position,
     )
     event.on = f"{permissions.stored.id}: {permissions.acl_name}"
-    answered = _permission_answer(request, half, media_type, repository, permissions)
+    answered = _permission_answer(request, context, media_type, repository, permissions)
     answered.headers.update(place)
     return answered
 
@@ -202,8 +204,8 @@ def _called(request: Request) -> str:
     return without if acl_names.is_id(without) else text
 
 
-def _quota(half: RepositoryHalf) -> AclQuota:
-    return AclQuota(half.options.max_acls, half.options.max_acl_entries)
+def _quota(context: RepositoryContext) -> AclQuota:
+    return AclQuota(context.options.max_acls, context.options.max_acl_entries)
 
 
 def _listed(cx: Connection, repository: Repository, principals: Principals, wanted: Page, own: str) -> ListPage:
@@ -225,7 +227,7 @@ def _summary(entries: int) -> str:
 
 
 def _removed(cx: Connection, repository: Repository, name: str, principals: Principals) -> None:
-    removal.remove_acl(cx, acls.named(cx, repository.id, name, principals), principals)
+    removal.remove_acl(cx, acls.find(cx, repository.id, name, principals), principals)
 
 
 def _shown(cx: Connection, acl: Acl, principals: Principals) -> _Shown:
@@ -252,15 +254,15 @@ def _permitted_by(cx: Connection, stored: StoredObject, permission: Permission, 
     return _Permissions(stored, permission, acls.shown_name(cx, acl.id, principals), shown)
 
 
-async def _read(request: Request, half: RepositoryHalf) -> _Body:
+async def _read(request: Request, context: RepositoryContext) -> _Body:
     kind = bodies.media_type(request)
-    if not descriptions.is_one(kind):
+    if not object_body.is_one(kind):
         raise UnsupportedMediaType("The body must be application/json or application/xml.")
     bodies.check_encoding(request)
-    body = await bodies.raw(request, half.options.max_metadata_bytes)
+    body = await bodies.raw(request, context.options.max_metadata_bytes)
     if kind.endswith("json"):
         return bodies.decoded_json(body, _body)
-    return _from_xml(strangers_xml.parse(body), half.options.names)
+    return _from_xml(strangers_xml.parse(body), context.options.names)
 
 
 def _from_xml(root: Element, names: RepositoryNames) -> _Body:
@@ -295,7 +297,7 @@ def _entries(body: _Body, names: RepositoryNames) -> dict[str, Permission]:
         if level is None:
             known = ", ".join(name.capitalize() for name in _LEVELS)
             raise WrongValue(f"There is no permission {line.basic_permission[:40]!r}: it is one of {known}.")
-        accessor = spelling.accessor_read(line.accessor, names)
+        accessor = spelling.read_accessor(line.accessor, names)
         if accessor in entries:
             raise WrongValue(f"The ACL names {line.accessor[:100]!r} twice.")
         entries[accessor] = level
@@ -304,15 +306,15 @@ def _entries(body: _Body, names: RepositoryNames) -> dict[str, Permission]:
 
 def _answered(
     request: Request,
-    half: RepositoryHalf,
+    context: RepositoryContext,
     media_type: str,
     repository: Repository,
     answer: _Shown,
     status: int,
 ) -> Response:
-    here, acl = address(request, half, repository), answer.acl
-    document = representations.acl_document(here, acl, answer.entries, half.options.names)
-    body = spelling.answer(media_type, "acl", document, half.options.names)
+    here, acl = address(request, context, repository), answer.acl
+    document = representations.acl_document(here, acl, answer.entries, context.options.names)
+    body = spelling.answer(media_type, "acl", document, context.options.names)
     headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
     if status == 201:
         headers["Location"] = f"{here}/acls/{answer.acl.shown_id}"
@@ -321,13 +323,13 @@ def _answered(
 
 def _permission_answer(
     request: Request,
-    half: RepositoryHalf,
+    context: RepositoryContext,
     media_type: str,
     repository: Repository,
     permissions: _Permissions,
 ) -> Response:
-    names, stored = half.options.names, permissions.stored
-    own = f"{address(request, half, repository)}/objects/{stored.id}"
+    names, stored = context.options.names, permissions.stored
+    own = f"{address(request, context, repository)}/objects/{stored.id}"
     document: dict[str, Written] = {
         "acl-name": permissions.acl_name,
         "owner": stored.owner,
@@ -340,7 +342,7 @@ def _permission_answer(
 
 
 ADDRESSES: tuple[Address, ...] = (
-    Address(f"{BELOW}/acls", {"GET": listed, "POST": make}, TABLE),
+    Address(f"{BELOW}/acls", {"GET": list_all, "POST": make}, TABLE),
     Address(f"{BELOW}/acls/{{acl}}", {"GET": read, "POST": change, "DELETE": remove}, TABLE),
     Address(f"{BELOW}/objects/{{id}}/permission-set", {"GET": permission_set, "PUT": assign}, ASSIGNING),
 )

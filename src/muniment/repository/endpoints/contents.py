@@ -16,21 +16,17 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.db import Busy
-from muniment.repository import batches, objects, text, usage
 from muniment.repository.content import StoredContent
 from muniment.repository.endpoints import representations, spelling, uploads
-from muniment.repository.endpoints.half import (
-    BELOW,
-    ENTERING,
-    Address,
-    Caller,
-    RepositoryHalf,
-    address,
-    entered,
-)
+from muniment.repository.endpoints.context import BELOW, ENTERING, Address, Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import ListPage
-from muniment.repository.objects import StoredObject
-from muniment.repository.principals import Permission, Principals
+from muniment.repository.extraction import queue
+from muniment.repository.extraction.queue import IndexStatus
+from muniment.repository.index_agent import indexing
+from muniment.repository.objects import objects, usage
+from muniment.repository.objects.objects import StoredObject
+from muniment.repository.objects.usage import Amount, StorageQuota
+from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import (
     ContentDamaged,
     NoContent,
@@ -43,30 +39,28 @@ from muniment.repository.refusals import (
     WrongValue,
 )
 from muniment.repository.repositories import Repository
-from muniment.repository.text import IndexStatus
-from muniment.repository.usage import Amount, StorageQuota
-from muniment.web.answers import Said, Table
-from muniment.web.places import HoldingResponse
 from muniment.web.refusals import Refusal
+from muniment.web.responses import ErrorCode, Table
+from muniment.web.slots import HoldingResponse
 
 TABLE: Table = {
     **ENTERING,
-    UnknownObject: Said(404, "E_UNKNOWN_OBJECT"),
-    WrongValue: Said(400, "E_INVALID_ATTR_VALUE"),
-    VersionConflict: Said(412, "E_VERSION_CONFLICT"),
-    NoContent: Said(404, "E_NO_CONTENT"),
-    ContentDamaged: Said(500, "E_CONTENT_DAMAGED"),
-    RangeNotSatisfiable: Said(416, "E_RANGE_NOT_SATISFIABLE"),
-    QuotaExceeded: Said(403, "E_QUOTA_EXCEEDED"),
+    UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT"),
+    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
+    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
+    NoContent: ErrorCode(404, "E_NO_CONTENT"),
+    ContentDamaged: ErrorCode(500, "E_CONTENT_DAMAGED"),
+    RangeNotSatisfiable: ErrorCode(416, "E_RANGE_NOT_SATISFIABLE"),
+    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
 }
 
 _RANGE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")
 _UNPRINTABLE = re.compile(r'[^ -~]|["\\%/]')
 
 
-async def media(request: Request, half: RepositoryHalf) -> Response:
+async def media(request: Request, context: RepositoryContext) -> Response:
     """GET content-media: the bytes, whole or one range of them."""
-    caller = await entered(request, half)
+    caller = await enter(request, context)
     representations.parameters(request, ("format", "page", "modifier", "media-url-policy"))
     with ExitStack() as held:
         held.enter_context(caller.downloading())
@@ -74,48 +68,48 @@ async def media(request: Request, half: RepositoryHalf) -> Response:
             stored = await _readable(request, caller)
             content = _content(stored)
             try:
-                return HoldingResponse(await _media(request, half, caller, stored), held.pop_all())
+                return HoldingResponse(await _media(request, context, caller, stored), held.pop_all())
             except ContentDamaged:
                 # Replaced between the two reads? Then the former content is gone rightly.
                 if (await _readable(request, caller)).content == content:
                     raise
 
 
-async def described(request: Request, half: RepositoryHalf) -> Response:
+async def describe(request: Request, context: RepositoryContext) -> Response:
     """GET contents/content: the content object."""
-    caller = await entered(request, half)
-    names = half.options.names
-    media_type = spelling.chosen(request, spelling.both(names))
+    caller = await enter(request, context)
+    names = context.options.names
+    media_type = spelling.negotiate(request, spelling.both(names))
     representations.parameters(request, ("format", "page", "modifier", "media-url-policy", "network-location"))
     stored = await _readable(request, caller)
     _content(stored)
-    document = representations.content_document(address(request, half, caller.repository), stored, names)
-    return _answered(media_type, "content", document, half)
+    document = representations.content_document(address(request, context, caller.repository), stored, names)
+    return _answered(media_type, "content", document, context)
 
 
-async def listed(request: Request, half: RepositoryHalf) -> Response:
+async def list_all(request: Request, context: RepositoryContext) -> Response:
     """GET contents: a feed of the one content an object has, or of none."""
-    caller = await entered(request, half)
-    representations.feed_type(request, half.options.names)
-    wanted = representations.page(request, half.options)
+    caller = await enter(request, context)
+    representations.feed_type(request, context.options.names)
+    wanted = representations.page(request, context.options)
     stored = await _readable(request, caller)
-    thing = f"{address(request, half, caller.repository)}/objects/{stored.id}"
+    thing = f"{address(request, context, caller.repository)}/objects/{stored.id}"
     entries = [
         representations.plain_entry(
             f"{thing}/contents/content", stored.name, stored.owner, stored.media_type, stored.modified
         )
     ]
     shown = entries if stored.content is not None and wanted.part.number == 1 else []
-    listed = ListPage(shown, None, len(shown) if wanted.include_total else None)
-    return representations.feed_answer(request, half, "Contents", f"{thing}/contents", wanted, listed)
+    list_all = ListPage(shown, None, len(shown) if wanted.include_total else None)
+    return representations.feed_answer(request, context, "Contents", f"{thing}/contents", wanted, list_all)
 
 
 @events.tells()
-async def replace(request: Request, half: RepositoryHalf) -> Response:
+async def replace(request: Request, context: RepositoryContext) -> Response:
     """POST contents: the body, whatever it is, becomes the object's content."""
-    caller = await entered(request, half)
-    repository, names = caller.repository, half.options.names
-    media_type = spelling.chosen(request, spelling.both(names))
+    caller = await enter(request, context)
+    repository, names = caller.repository, context.options.names
+    media_type = spelling.negotiate(request, spelling.both(names))
     given = representations.parameters(
         request, ("format", "page", "primary", "overwrite", "content-length", "content-charset"), later=("modifier",)
     )
@@ -123,13 +117,13 @@ async def replace(request: Request, half: RepositoryHalf) -> Response:
         raise NotOfferedYet("Renditions and further pages of content are not offered yet.")
     expected = representations.expected_version(request)
     object_id = representations.identifier(request)
-    quota = uploads.upload_quota(half)
+    quota = uploads.upload_quota(context)
     name, room = await caller.read(lambda cx, principals: _may_replace(cx, repository, principals, object_id, quota))
     stated = given["format"] if "/" in given.get("format", "") else request.headers.get("content-type", "")
     with caller.uploading():
-        received = await uploads.raw_content(request, half, room)
+        received = await uploads.raw_content(request, context, room)
     kind = uploads.media_type_of(stated, name)
-    content, found = received.stored, await uploads.found_in(received, name, kind, half)
+    content, found = received.stored, await uploads.read_plain_text(received, name, kind, context)
     try:
         (stored, former), place = await caller.change(
             lambda cx, principals: objects.replace_content(
@@ -139,7 +133,7 @@ async def replace(request: Request, half: RepositoryHalf) -> Response:
                 object_id,
                 content,
                 kind,
-                half.clock(),
+                context.clock(),
                 expected=expected,
                 found=found,
                 quota=quota,
@@ -147,36 +141,36 @@ async def replace(request: Request, half: RepositoryHalf) -> Response:
             lambda replaced: replaced[0].position,
         )
     except (Refusal, Busy):
-        await half.desk.off_loop(half.store.remove, content.key)
+        await context.transactions.off_loop(context.store.remove, content.key)
         raise
     if former is not None:
-        await half.desk.off_loop(half.store.remove, former.key)
-    here = address(request, half, repository)
-    answered = _answered(media_type, "content", representations.content_document(here, stored, names), half, 201)
+        await context.transactions.off_loop(context.store.remove, former.key)
+    here = address(request, context, repository)
+    answered = _answered(media_type, "content", representations.content_document(here, stored, names), context, 201)
     answered.headers["Location"] = f"{here}/objects/{stored.id}/contents/content"
     answered.headers.update(place)
     return answered
 
 
-async def index_status(request: Request, half: RepositoryHalf) -> Response:
+async def index_status(request: Request, context: RepositoryContext) -> Response:
     """GET index-status: how far the text of an object is, and why there is none."""
-    caller = await entered(request, half)
-    media_type = spelling.chosen(request, spelling.both(half.options.names))
+    caller = await enter(request, context)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
     object_id = representations.identifier(request)
     stored, status = await caller.read(
         lambda cx, principals: _index_status(cx, caller.repository, principals, object_id)
     )
-    own = f"{address(request, half, caller.repository)}/objects/{stored.id}"
+    own = f"{address(request, context, caller.repository)}/objects/{stored.id}"
     document: dict[str, spelling.Written] = {
         "state": status.state,
         "reason": status.reason,
         "attempts": status.attempts,
         "links": [{"rel": "self", "href": f"{own}/index-status"}, {"rel": "parent", "href": own}],
     }
-    return _answered(media_type, "index-status", document, half)
+    return _answered(media_type, "index-status", document, context)
 
 
-async def _media(request: Request, half: RepositoryHalf, caller: Caller, stored: StoredObject) -> Response:
+async def _media(request: Request, context: RepositoryContext, caller: Caller, stored: StoredObject) -> Response:
     content = _content(stored)
     headers = _headers(stored, content)
     if representations.matches(request, "if-none-match", headers["ETag"]):
@@ -184,7 +178,7 @@ async def _media(request: Request, half: RepositoryHalf, caller: Caller, stored:
     try:
         start, length = _wanted(request, content, headers["ETag"])
     except RangeNotSatisfiable as refusal:
-        shape = spelling.error_shape(half.options.names)
+        shape = spelling.error_shape(context.options.names)
         answered = shape(request, TABLE[RangeNotSatisfiable], refusal.sentence)
         answered.headers["Content-Range"] = f"bytes */{refusal.size}"
         return answered
@@ -195,13 +189,13 @@ async def _media(request: Request, half: RepositoryHalf, caller: Caller, stored:
     headers["Content-Length"] = str(content.size if length is None else length)
     if request.method == "HEAD":
         return Response(status_code=status, headers=headers)
-    pieces = half.store.read(content, start, length)
+    pieces = context.store.read(content, start, length)
     # Damage that shows at once is answered; what shows later cuts the transfer short.
-    first = await half.desk.off_loop(next, pieces, b"")
+    first = await context.transactions.off_loop(next, pieces, b"")
     if len(first) == int(headers["Content-Length"]):
         return Response(first, status, headers)
     return caller.stream(
-        _pieces(half, first, pieces),
+        _pieces(context, first, pieces),
         status,
         headers,
         lambda cx, principals: _check_still_there(cx, caller.repository, principals, stored),
@@ -238,14 +232,14 @@ def _index_status(
     cx: Connection, repository: Repository, principals: Principals, object_id: str
 ) -> tuple[StoredObject, IndexStatus]:
     stored = objects.readable(cx, repository, object_id, principals)
-    status, unindexed = text.status(cx, stored.id), batches.reason(cx, stored.id)
+    status, unindexed = queue.status(cx, stored.id), indexing.reason(cx, stored.id)
     return stored, IndexStatus("failed", unindexed, status.attempts) if unindexed else status
 
 
 def _answered(
-    media_type: str, root: str, document: dict[str, spelling.Written], half: RepositoryHalf, status: int = 200
+    media_type: str, root: str, document: dict[str, spelling.Written], context: RepositoryContext, status: int = 200
 ) -> Response:
-    body = spelling.answer(media_type, root, document, half.options.names)
+    body = spelling.answer(media_type, root, document, context.options.names)
     headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
     return Response(body, status, headers)
 
@@ -286,11 +280,11 @@ def _wanted(request: Request, content: StoredContent, etag: str) -> tuple[int, i
     return start, end - start + 1
 
 
-async def _pieces(half: RepositoryHalf, first: bytes, rest: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
+async def _pieces(context: RepositoryContext, first: bytes, rest: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
     """Give out pieces; the next one is read, and its digest taken, while one is on its way to the caller."""
     piece = first
     while piece:
-        following = asyncio.create_task(half.desk.off_loop(next, rest, b""))
+        following = asyncio.create_task(context.transactions.off_loop(next, rest, b""))
         following.add_done_callback(_heeded)
         try:
             yield piece
@@ -306,8 +300,8 @@ def _heeded(following: "asyncio.Task[bytes]") -> None:
 
 
 ADDRESSES: tuple[Address, ...] = (
-    Address(f"{BELOW}/objects/{{id}}/contents", {"GET": listed, "POST": replace}, TABLE),
-    Address(f"{BELOW}/objects/{{id}}/contents/content", {"GET": described}, TABLE),
+    Address(f"{BELOW}/objects/{{id}}/contents", {"GET": list_all, "POST": replace}, TABLE),
+    Address(f"{BELOW}/objects/{{id}}/contents/content", {"GET": describe}, TABLE),
     Address(f"{BELOW}/objects/{{id}}/content-media", {"GET": media}, TABLE),
     Address(f"{BELOW}/objects/{{id}}/index-status", {"GET": index_status}, TABLE),
 )

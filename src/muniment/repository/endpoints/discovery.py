@@ -12,7 +12,7 @@ from starlette.responses import Response
 from muniment.repository import cursors, repositories
 from muniment.repository.cursors import Listing
 from muniment.repository.endpoints import representations, spelling
-from muniment.repository.endpoints.half import RepositoryHalf, address, base_address, entered
+from muniment.repository.endpoints.context import RepositoryContext, address, base_address, enter
 from muniment.repository.endpoints.representations import ListPage, Page
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.repositories import Repository
@@ -28,21 +28,23 @@ _STRANGERS = ""
 _RELATIONS = ("cabinets", "types", "acls")
 
 
-async def listing(request: Request, half: RepositoryHalf) -> Response:
+async def listing(request: Request, context: RepositoryContext) -> Response:
     """GET: every repository's name and address, as a feed, a page of them at a time."""
-    representations.feed_type(request, half.options.names)
-    wanted = representations.page(request, half.options)
-    here = f"{base_address(request, half)}/repositories"
-    listed = await half.desk.read_long(_STRANGERS, _listed, wanted, lambda one: address(request, half, one))
-    return representations.feed_answer(request, half, "Repositories", here, wanted, listed)
+    representations.feed_type(request, context.options.names)
+    wanted = representations.page(request, context.options)
+    here = f"{base_address(request, context)}/repositories"
+    listed = await context.transactions.read_long(
+        _STRANGERS, _listed, wanted, lambda one: address(request, context, one)
+    )
+    return representations.feed_answer(request, context, "Repositories", here, wanted, listed)
 
 
-async def repository_resource(request: Request, half: RepositoryHalf) -> Response:
+async def repository_resource(request: Request, context: RepositoryContext) -> Response:
     """GET: one repository and where its services are (given 2.10)."""
-    caller = await entered(request, half)
-    repository = await caller.read(lambda cx, _: repositories.named(cx, caller.repository.name))
-    media_type = spelling.chosen(request, spelling.both(half.options.names))
-    here, base = address(request, half, repository), half.options.names.linkrel_base
+    caller = await enter(request, context)
+    repository = await caller.read(lambda cx, _: repositories.find(cx, caller.repository.name))
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    here, base = address(request, context, repository), context.options.names.linkrel_base
     links: list[Written] = [
         {"rel": "self", "href": here},
         *({"rel": f"{base}/{relation}", "href": f"{here}/{relation}"} for relation in _RELATIONS),
@@ -54,7 +56,7 @@ async def repository_resource(request: Request, half: RepositoryHalf) -> Respons
         "description": repository.description,
         "links": links,
     }
-    body = spelling.answer(media_type, "repository", said, half.options.names)
+    body = spelling.answer(media_type, "repository", said, context.options.names)
     return Response(body, headers={"Content-Type": media_type})
 
 

@@ -9,27 +9,31 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.db import Busy
-from muniment.repository import acls, creation, cursors, object_types, objects, text, usage
-from muniment.repository.creation import New
+from muniment.repository import cursors
 from muniment.repository.cursors import Listing
-from muniment.repository.endpoints import descriptions, representations, spelling, uploads
-from muniment.repository.endpoints.descriptions import Metadata
-from muniment.repository.endpoints.half import (
+from muniment.repository.endpoints import object_body, representations, spelling, uploads
+from muniment.repository.endpoints.context import (
     BELOW,
     ENTERING,
     Address,
     Answering,
     Caller,
-    RepositoryHalf,
+    RepositoryContext,
     address,
-    entered,
+    enter,
 )
-from muniment.repository.endpoints.representations import ListPage, Page, Shown
+from muniment.repository.endpoints.object_body import Metadata
+from muniment.repository.endpoints.representations import ListPage, ObjectBody, Page
 from muniment.repository.endpoints.uploads import Upload
-from muniment.repository.objects import StoredObject
+from muniment.repository.extraction import queue
+from muniment.repository.objects import creation, object_types, objects, usage
+from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects.objects import StoredObject
+from muniment.repository.objects.properties import Given
+from muniment.repository.objects.usage import Amount, StorageQuota
 from muniment.repository.options import RepositoryNames
-from muniment.repository.principals import Principals
-from muniment.repository.properties import Given
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import (
     InUse,
     NotOfferedYet,
@@ -44,23 +48,22 @@ from muniment.repository.refusals import (
     WrongValue,
 )
 from muniment.repository.repositories import Repository
-from muniment.repository.usage import Amount, StorageQuota
 from muniment.web import bodies
-from muniment.web.answers import Said, Table
 from muniment.web.refusals import Refusal, UnsupportedMediaType
+from muniment.web.responses import ErrorCode, Table
 
 TABLE: Table = {
     **ENTERING,
-    UnknownObject: Said(404, "E_UNKNOWN_OBJECT"),
-    NotPermitted: Said(403, "E_NOT_PERMITTED"),
-    UnknownType: Said(400, "E_UNKNOWN_TYPE"),
-    UnknownProperty: Said(400, "E_INVALID_ATTR_NAME"),
-    UnknownAcl: Said(400, "E_UNKNOWN_ACL"),
-    WrongValue: Said(400, "E_INVALID_ATTR_VALUE"),
-    NotWritable: Said(400, "E_NOT_WRITABLE"),
-    InUse: Said(409, "E_IN_USE"),
-    VersionConflict: Said(412, "E_VERSION_CONFLICT"),
-    QuotaExceeded: Said(403, "E_QUOTA_EXCEEDED"),
+    UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT"),
+    NotPermitted: ErrorCode(403, "E_NOT_PERMITTED"),
+    UnknownType: ErrorCode(400, "E_UNKNOWN_TYPE"),
+    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
+    UnknownAcl: ErrorCode(400, "E_UNKNOWN_ACL"),
+    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
+    NotWritable: ErrorCode(400, "E_NOT_WRITABLE"),
+    InUse: ErrorCode(409, "E_IN_USE"),
+    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
+    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
 }
 
 _RIGHTS = {"acl_name", "owner_name"}
@@ -77,38 +80,38 @@ def creating(root: str, *, filed: bool) -> Answering:
     """
 
     @events.tells()
-    async def create(request: Request, half: RepositoryHalf) -> Response:
-        caller = await entered(request, half)
+    async def create(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
         repository = caller.repository
-        answered = spelling.chosen(request, spelling.both(half.options.names))
+        answered = spelling.negotiate(request, spelling.both(context.options.names))
         given = representations.parameters(request, _CREATE_PARAMETERS)
         folder_id = representations.identifier(request) if filed else None
         named = given.get("object-type")
-        type_name = spelling.type_read(named, half.options.names) if named else ""
+        type_name = spelling.read_type(named, context.options.names) if named else ""
         # Whoever may not put anything here is told so before they send gigabytes.
-        quota = uploads.upload_quota(half)
+        quota = uploads.upload_quota(context)
         room = await caller.read(
             lambda cx, principals: _may_create(cx, repository, principals, type_name or root, root, folder_id, quota)
         )
-        upload = await _received(request, half, caller, given.get("object-name"), room)
+        upload = await _received(request, context, caller, given.get("object-name"), room)
         said = _spoken(upload, type_name or ("document" if root == "sysobject" else root))
         content, found = None, None
         if upload.content is not None:
             content = upload.content.stored
             name, media_type = (str(said.properties.get(one, "")) for one in ("object_name", "a_content_type"))
-            found = await uploads.found_in(upload.content, name, media_type, half)
-        new = New(said.type, said.properties, folder_id, content, found)
+            found = await uploads.read_plain_text(upload.content, name, media_type, context)
+        new = NewObject(said.type, said.properties, folder_id, content, found)
         try:
             shown, place = await caller.change(
-                lambda cx, principals: _created(cx, repository, principals, new, root, half.clock(), quota),
+                lambda cx, principals: _created(cx, repository, principals, new, root, context.clock(), quota),
                 lambda shown: shown.stored.position,
             )
         except (Refusal, Busy):
             if content is not None:
-                await half.desk.off_loop(half.store.remove, content.key)
+                await context.transactions.off_loop(context.store.remove, content.key)
             raise
-        here = address(request, half, repository)
-        answer = representations.object_answer(request, half, answered, here, shown, 201)
+        here = address(request, context, repository)
+        answer = representations.object_answer(request, context, answered, here, shown, 201)
         answer.headers.update(place)
         return answer
 
@@ -118,13 +121,13 @@ def creating(root: str, *, filed: bool) -> Answering:
 def reading(kind: str) -> Answering:
     """Make the GET of an object of this kind."""
 
-    async def read(request: Request, half: RepositoryHalf) -> Response:
-        caller = await entered(request, half)
+    async def read(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
         repository, object_id = caller.repository, representations.identifier(request)
-        media_type = spelling.chosen(request, spelling.both(half.options.names))
+        media_type = spelling.negotiate(request, spelling.both(context.options.names))
         representations.parameters(request, (), later=("view", "links", "inline"))
         shown = await caller.read(lambda cx, principals: _read(cx, repository, principals, object_id, kind))
-        return representations.object_answer(request, half, media_type, address(request, half, repository), shown)
+        return representations.object_answer(request, context, media_type, address(request, context, repository), shown)
 
     return read
 
@@ -133,12 +136,12 @@ def changing(kind: str) -> Answering:
     """Make the POST that changes the properties given."""
 
     @events.tells("object rights")
-    async def change(request: Request, half: RepositoryHalf) -> Response:
-        caller = await entered(request, half)
+    async def change(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
         repository, object_id = caller.repository, representations.identifier(request)
-        media_type = spelling.chosen(request, spelling.both(half.options.names))
+        media_type = spelling.negotiate(request, spelling.both(context.options.names))
         expected = representations.expected_version(request)
-        said = await descriptions.received(request, half)
+        said = await object_body.received(request, context)
         given: dict[str, Given] = dict(said.properties)
         rights = sorted(_RIGHTS & given.keys())
         event = events.begin(request.scope, "object rights", how=" and ".join(rights)) if rights else None
@@ -147,13 +150,15 @@ def changing(kind: str) -> Answering:
         if said.type:
             given.setdefault("r_object_type", said.type)
         shown, place = await caller.change(
-            lambda cx, principals: _changed(cx, repository, principals, object_id, given, half.clock(), expected, kind),
+            lambda cx, principals: _changed(
+                cx, repository, principals, object_id, given, context.clock(), expected, kind
+            ),
             lambda shown: shown.stored.position,
         )
         if event is not None:
             event.on = shown.stored.id
-        here = address(request, half, repository)
-        answer = representations.object_answer(request, half, media_type, here, shown)
+        here = address(request, context, repository)
+        answer = representations.object_answer(request, context, media_type, here, shown)
         answer.headers.update(place)
         return answer
 
@@ -164,20 +169,20 @@ def deleting(kind: str) -> Answering:
     """Make the DELETE."""
 
     @events.tells()
-    async def delete(request: Request, half: RepositoryHalf) -> Response:
-        caller = await entered(request, half)
+    async def delete(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
         object_id, expected = representations.identifier(request), representations.expected_version(request)
         given = representations.parameters(request, _DELETE_PARAMETERS)
         if given.get("del-non-empty", "false").lower() != "false":
             raise NotOfferedYet("Deleting a folder with what is in it is not offered yet.")
         gone, place = await caller.change(
             lambda cx, principals: objects.delete(
-                cx, caller.repository, principals, object_id, half.clock(), expected=expected, kind=kind
+                cx, caller.repository, principals, object_id, context.clock(), expected=expected, kind=kind
             ),
             lambda gone: gone.position,
         )
         if gone.content is not None:
-            await half.desk.off_loop(half.store.remove, gone.content.key)
+            await context.transactions.off_loop(context.store.remove, gone.content.key)
         return Response(status_code=204, headers=place)
 
     return delete
@@ -186,41 +191,41 @@ def deleting(kind: str) -> Answering:
 def listing(root: str, name: str, title: str, *, filed: bool) -> Answering:
     """Make the GET that lists objects of this type and below it, in the folder the address names when filed."""
 
-    async def list_objects(request: Request, half: RepositoryHalf) -> Response:
-        caller = await entered(request, half)
+    async def list_objects(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
         repository = caller.repository
-        representations.feed_type(request, half.options.names)
-        wanted = representations.page(request, half.options, typed=True)
+        representations.feed_type(request, context.options.names)
+        wanted = representations.page(request, context.options, typed=True)
         folder_id = representations.identifier(request) if filed else None
-        here = address(request, half, repository)
-        names = half.options.names
+        here = address(request, context, repository)
+        names = context.options.names
         listed = await caller.read_long(
             lambda cx, principals: _listed(cx, repository, principals, folder_id, root, wanted, here, names)
         )
         own = f"{here}/folders/{folder_id}/{name}" if filed else f"{here}/{name}"
         shown_title = f"{title} {folder_id}" if filed else title
-        return representations.feed_answer(request, half, shown_title, own, wanted, listed)
+        return representations.feed_answer(request, context, shown_title, own, wanted, listed)
 
     return list_objects
 
 
 async def _received(
-    request: Request, half: RepositoryHalf, caller: Caller, object_name: str | None, room: int | None
+    request: Request, context: RepositoryContext, caller: Caller, object_name: str | None, room: int | None
 ) -> Upload:
     """Take the body: metadata, both in parts, or (with a name in the address) content alone."""
     stated = request.headers.get("content-type", "")
     if bodies.media_type(request) in uploads.MULTIPART:
         with caller.uploading():
-            return await uploads.multipart(request, half, room)
+            return await uploads.multipart(request, context, room)
     if object_name is None:
-        if not descriptions.is_one(bodies.media_type(request)):
+        if not object_body.is_one(bodies.media_type(request)):
             raise UnsupportedMediaType(
                 "Metadata must be application/json or application/xml; content alone needs a name in the address: "
                 "?object-name=..."
             )
-        return Upload(await descriptions.received(request, half), None, "")
+        return Upload(await object_body.received(request, context), None, "")
     with caller.uploading():
-        return Upload(Metadata({"object_name": object_name}), await uploads.raw_content(request, half, room), stated)
+        return Upload(Metadata({"object_name": object_name}), await uploads.raw_content(request, context, room), stated)
 
 
 def _spoken(upload: Upload, type_name: str) -> Metadata:
@@ -251,11 +256,11 @@ def _created(
     cx: Connection,
     repository: Repository,
     principals: Principals,
-    new: New,
+    new: NewObject,
     root: str,
     now: int,
     quota: StorageQuota,
-) -> Shown:
+) -> ObjectBody:
     catalogue = object_types.catalogue(cx, repository.id)
     _check_root(catalogue, new.type, root)
     if new.content is not None and catalogue.is_a(new.type, "folder"):
@@ -264,7 +269,7 @@ def _created(
     return _shown(cx, stored, catalogue, principals)
 
 
-def _read(cx: Connection, repository: Repository, principals: Principals, object_id: str, kind: str) -> Shown:
+def _read(cx: Connection, repository: Repository, principals: Principals, object_id: str, kind: str) -> ObjectBody:
     stored, _ = objects.read(cx, repository, object_id, principals, kind)
     return _shown(cx, stored, object_types.catalogue(cx, repository.id), principals)
 
@@ -278,7 +283,7 @@ def _changed(
     now: int,
     expected: int | None,
     kind: str,
-) -> Shown:
+) -> ObjectBody:
     catalogue = object_types.catalogue(cx, repository.id)
     stored = objects.change(cx, repository, catalogue, principals, object_id, given, now, expected=expected, kind=kind)
     return _shown(cx, stored, catalogue, principals)
@@ -316,9 +321,11 @@ def _check_root(catalogue: object_types.Catalogue, type_name: str, root: str) ->
         raise WrongValue(f"This address is for the object type {root!r} and those below it, not {type_name!r}.")
 
 
-def _shown(cx: Connection, stored: StoredObject, catalogue: object_types.Catalogue, principals: Principals) -> Shown:
+def _shown(
+    cx: Connection, stored: StoredObject, catalogue: object_types.Catalogue, principals: Principals
+) -> ObjectBody:
     acl_name = acls.shown_name(cx, stored.acl_id, principals)
-    return Shown(stored, catalogue, acl_name, text.status(cx, stored.id).state)
+    return ObjectBody(stored, catalogue, acl_name, queue.status(cx, stored.id).state)
 
 
 def _single(kind: str) -> Address:

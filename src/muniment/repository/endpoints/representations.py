@@ -11,27 +11,27 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.db import Instant
-from muniment.repository import atom, properties
-from muniment.repository.acls import Acl
+from muniment.clock import Instant, timestamp
 from muniment.repository.cursors import Part
 from muniment.repository.endpoints import spelling
-from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.spelling import Written
-from muniment.repository.object_ids import kind_of
-from muniment.repository.object_types import Catalogue, ObjectType
-from muniment.repository.objects import StoredObject, values
+from muniment.repository.objects.object_ids import kind_of
+from muniment.repository.objects.object_types import Catalogue, ObjectType
+from muniment.repository.objects.objects import StoredObject, values
+from muniment.repository.objects.properties import PropertyDefinition, Value
 from muniment.repository.options import RepositoryNames, RepositoryOptions
-from muniment.repository.principals import Permission
-from muniment.repository.properties import PropertyDefinition, Value
+from muniment.repository.permissions.acls import Acl
+from muniment.repository.permissions.principals import Permission
 from muniment.repository.refusals import NotOfferedYet, VersionConflict
+from muniment.repository.search import atom
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
 
 _LATER = ("view", "filter", "sort", "inline", "links", "locations", "facet")
 
 
-class Shown(msgspec.Struct, frozen=True):
+class ObjectBody(msgspec.Struct, frozen=True):
     """An object with what else its representation needs."""
 
     stored: StoredObject
@@ -58,13 +58,13 @@ class ListPage(msgspec.Struct, frozen=True):
 
 
 def object_answer(
-    request: Request, half: RepositoryHalf, media_type: str, here: str, shown: Shown, status: int = 200
+    request: Request, context: RepositoryContext, media_type: str, here: str, shown: ObjectBody, status: int = 200
 ) -> Response:
     """Answer with an object: 200, 201 with its address, or 304 when the caller has it already."""
-    names, stored = half.options.names, shown.stored
+    names, stored = context.options.names, shown.stored
     kind = kind_of(stored.id)
     own = f"{here}/{kind}s/{stored.id}"
-    type_name = spelling.type_written(stored.type, names)
+    type_name = spelling.write_type(stored.type, names)
     definition = f"{here}/types/{quote(type_name)}"
     document: dict[str, Written] = {
         "name": kind,
@@ -117,7 +117,7 @@ def content_document(here: str, stored: StoredObject, names: RepositoryNames) ->
         "name": "content",
         "properties": {
             "object_name": stored.name,
-            spelling.property_written("r_object_id", names): "06" + stored.id[2:],
+            spelling.write_property("r_object_id", names): "06" + stored.id[2:],
             "format_name": stored.media_type,
             "full_content_size": stored.content.size if stored.content else 0,
             "sha256": stored.content.sha256.hex() if stored.content else None,
@@ -146,25 +146,25 @@ def acl_document(here: str, acl: Acl, entries: Mapping[str, Permission], names: 
 def permitted(entries: Mapping[str, Permission], names: RepositoryNames) -> list[Written]:
     """List ACL entries as permission sets show them (repository.md 8.7)."""
     return [
-        {"accessor": spelling.accessor_written(accessor, names), "basic-permission": level.name.capitalize()}
+        {"accessor": spelling.write_accessor(accessor, names), "basic-permission": level.name.capitalize()}
         for accessor, level in entries.items()
     ]
 
 
 def type_document(here: str, kind: ObjectType, catalogue: Catalogue, names: RepositoryNames) -> dict[str, Written]:
     """Describe an object type with all its properties, inherited ones first."""
-    own = f"{here}/types/{quote(spelling.type_written(kind.name, names))}"
+    own = f"{here}/types/{quote(spelling.write_type(kind.name, names))}"
     links: list[Written] = [{"rel": "self", "href": own}]
     if kind.parent is not None:
-        parent = spelling.type_written(kind.parent, names)
+        parent = spelling.write_type(kind.parent, names)
         links.append({"rel": "parent", "href": f"{here}/types/{quote(parent)}"})
     return {
-        "name": spelling.type_written(kind.name, names),
+        "name": spelling.write_type(kind.name, names),
         "label": kind.name,
-        "parent": spelling.type_written(kind.parent, names) if kind.parent else None,
+        "parent": spelling.write_type(kind.parent, names) if kind.parent else None,
         "properties": [
             {
-                "name": spelling.property_written(definition.name, names),
+                "name": spelling.write_property(definition.name, names),
                 "type": definition.kind,
                 "repeating": definition.repeating,
                 "writable": definition.writable,
@@ -221,7 +221,7 @@ def page(request: Request, options: RepositoryOptions, *, typed: bool = False) -
         raise Malformed(f"The parameter 'include-total' is true or false, not {total[:40]!r}.")
     named = given.get("object-type")
     return Page(
-        Part(number, size, cursor), total == "true", spelling.type_read(named, options.names) if named else None
+        Part(number, size, cursor), total == "true", spelling.read_type(named, options.names) if named else None
     )
 
 
@@ -237,19 +237,19 @@ def parameters(request: Request, known: Sequence[str], later: Sequence[str] = ()
 
 
 def feed_answer(
-    request: Request, half: RepositoryHalf, title: str, own: str, wanted: Page, listed: ListPage
+    request: Request, context: RepositoryContext, title: str, own: str, wanted: Page, listed: ListPage
 ) -> Response:
     """Answer with one page of a list (repository.md 4.2)."""
-    names = half.options.names
+    names = context.options.names
     media_type = feed_type(request, names)
     feed = atom.Feed(
         id=own,
         title=title,
         author="Muniment",
-        updated=half.clock(),
+        updated=context.clock(),
         page=wanted.part.number,
         items_per_page=wanted.part.size,
-        links=tuple(_page_links(own, wanted, listed, half.options)),
+        links=tuple(_page_links(own, wanted, listed, context.options)),
         entries=tuple(listed.entries),
         total=listed.total,
     )
@@ -269,7 +269,7 @@ def _page_links(own: str, wanted: Page, listed: ListPage, options: RepositoryOpt
         if wanted.include_total:
             asked["include-total"] = "true"
         if wanted.object_type:
-            asked["object-type"] = spelling.type_written(wanted.object_type, options.names)
+            asked["object-type"] = spelling.write_type(wanted.object_type, options.names)
         if cursor is not None:
             asked["cursor"] = cursor
         return atom.Link(rel, f"{own}?{urlencode(asked)}")
@@ -288,13 +288,13 @@ def _page_links(own: str, wanted: Page, listed: ListPage, options: RepositoryOpt
 
 def feed_type(request: Request, names: RepositoryNames) -> str:
     """Choose the media type of a list. Raises NotAcceptable."""
-    return spelling.chosen(request, (*spelling.both(names), "application/atom+xml"))
+    return spelling.negotiate(request, (*spelling.both(names), "application/atom+xml"))
 
 
 def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> atom.Entry:
     """Make an object's entry in a list."""
     own = f"{here}/{kind_of(stored.id)}s/{stored.id}"
-    summary = f"{spelling.type_written(stored.type, names)} {stored.id}"
+    summary = f"{spelling.write_type(stored.type, names)} {stored.id}"
     return atom.Entry(own, stored.name, stored.owner, summary, stored.modified, own)
 
 
@@ -303,21 +303,20 @@ def plain_entry(own: str, title: str, author: str, summary: str, updated: Instan
     return atom.Entry(own, title, author, summary, updated, own)
 
 
-def _properties(shown: Shown, names: RepositoryNames) -> dict[str, Written]:
+def _properties(shown: ObjectBody, names: RepositoryNames) -> dict[str, Written]:
     known = shown.catalogue.properties_of(shown.stored.type)
     found = values(shown.stored, shown.catalogue, shown.acl_name)
     found["r_index_status"] = [shown.index_status]
-    found["r_object_type"] = [spelling.type_written(shown.stored.type, names)]
+    found["r_object_type"] = [spelling.write_type(shown.stored.type, names)]
     first = {name: found[name] for name in ("r_object_id", "r_object_type", "object_name")}
     return {
-        spelling.property_written(name, names): _property(known[name], some)
-        for name, some in {**first, **found}.items()
+        spelling.write_property(name, names): _property(known[name], some) for name, some in {**first, **found}.items()
     }
 
 
 def _property(definition: PropertyDefinition, found: list[Value]) -> Written:
     shown: list[Written] = [
-        properties.timestamp(value) if definition.kind == "date" and isinstance(value, int) else value
+        timestamp(value, utc="+00:00") if definition.kind == "date" and isinstance(value, int) else value
         for value in found
     ]
     return shown if definition.repeating else shown[0]

@@ -3,7 +3,7 @@
 from starlette.routing import Route
 
 from muniment.repository.endpoints import acls, contents, discovery, objects, search, spelling, types
-from muniment.repository.endpoints.half import ENTERING, Address, RepositoryHalf
+from muniment.repository.endpoints.context import ENTERING, Address, RepositoryContext
 from muniment.repository.refusals import (
     BadQuery,
     IndexBehind,
@@ -13,17 +13,17 @@ from muniment.repository.refusals import (
     UnknownType,
     WrongValue,
 )
-from muniment.web.answers import Endpoint, Said, Table
+from muniment.web.responses import Endpoint, ErrorCode, Table
 
 SEARCH: Table = {
     **ENTERING,
-    BadQuery: Said(400, "E_BAD_QUERY"),
-    UnknownType: Said(400, "E_INVALID_TYPE_NAME"),
-    UnknownProperty: Said(400, "E_INVALID_ATTR_NAME"),
-    WrongValue: Said(400, "E_INVALID_ATTR_VALUE"),
-    UnknownLink: Said(404, "E_UNKNOWN_SEARCH"),
-    IndexBehind: Said(503, "E_INDEX_BEHIND"),
-    IndexUnavailable: Said(503, "E_INDEX_UNAVAILABLE"),
+    BadQuery: ErrorCode(400, "E_BAD_QUERY"),
+    UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
+    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
+    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
+    UnknownLink: ErrorCode(404, "E_UNKNOWN_SEARCH"),
+    IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
+    IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
 }
 
 ADDRESSES = (
@@ -33,11 +33,11 @@ ADDRESSES = (
 )
 
 
-def routes(half: RepositoryHalf) -> list[Route]:
+def routes(context: RepositoryContext) -> list[Route]:
     """Every route of the repository, under its prefix."""
-    prefix, shape = f"/{half.options.names.prefix}", spelling.error_shape(half.options.names)
+    prefix, shape = f"/{context.options.names.prefix}", spelling.error_shape(context.options.names)
     return [
-        Route(prefix + path, Endpoint(half, methods, table, shape))
+        Route(prefix + path, Endpoint(context, methods, table, shape))
         for path, methods, table in (
             *ADDRESSES,
             *objects.ADDRESSES,

@@ -12,19 +12,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.db import SECOND
-from muniment.repository import atom, feed, links, positions
+from muniment.clock import SECOND
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Limits, Query
-from muniment.repository.changes import Position
-from muniment.repository.endpoints import spelling
-from muniment.repository.endpoints.half import Caller, RepositoryHalf, address, entered
-from muniment.repository.feed import FeedPage, Question
-from muniment.repository.fulltext.index import Index
+from muniment.repository.change_log.changes import Position
+from muniment.repository.endpoints import positions, spelling
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
+from muniment.repository.index.contract import Index
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.principals import Principals
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind, NotOfferedYet
 from muniment.repository.repositories import Repository
+from muniment.repository.search import atom, kept_searches, results
+from muniment.repository.search.results import HitPage, Question
 from muniment.web import bodies
 from muniment.web.refusals import Malformed, UnsupportedMediaType
 
@@ -59,35 +59,35 @@ class _Asked(msgspec.Struct, frozen=True):
     document: bytes | None = None
 
 
-async def by_keywords(request: Request, half: RepositoryHalf) -> Response:
+async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
-    caller = await entered(request, half)
-    asked = _asked(request, half.options, ("q", "object-type", "link"))
-    return await _answer(request, half, caller, asked)
+    caller = await enter(request, context)
+    asked = _asked(request, context.options, ("q", "object-type", "link"))
+    return await _answer(request, context, caller, asked)
 
 
 @events.tells()
-async def by_document(request: Request, half: RepositoryHalf) -> Response:
+async def by_document(request: Request, context: RepositoryContext) -> Response:
     """POST: a query document in XML (given 2.8)."""
-    caller = await entered(request, half)
-    asked = _asked(request, half.options, ())
-    names = half.options.names
+    caller = await enter(request, context)
+    asked = _asked(request, context.options, ())
+    names = context.options.names
     if bodies.media_type(request) not in ("application/xml", "text/xml", f"{names.media_type}+xml"):
         raise UnsupportedMediaType("The query document must be application/xml.")
     bodies.check_encoding(request)
-    document = await bodies.raw(request, half.options.max_metadata_bytes)
-    return await _answer(request, half, caller, msgspec.structs.replace(asked, document=document))
+    document = await bodies.raw(request, context.options.max_metadata_bytes)
+    return await _answer(request, context, caller, msgspec.structs.replace(asked, document=document))
 
 
-async def _answer(request: Request, half: RepositoryHalf, caller: Caller, asked: _Asked) -> Response:
+async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: _Asked) -> Response:
     repository = caller.repository
-    index = half.indexes(repository)
+    index = context.indexes(repository)
     if asked.wait_for:
-        await _reached(half, index, await caller.position(asked.wait_for))
-    here = address(request, half, repository)
+        await _reached(context, index, await caller.position(asked.wait_for))
+    here = address(request, context, repository)
 
     def answered(principals: Principals) -> tuple[bytes, str]:
-        body, position = _page(half, index, repository, principals, asked, here)
+        body, position = _page(context, index, repository, principals, asked, here)
         return body, caller.spell(principals, position)
 
     body, position = await caller.search(answered)
@@ -95,66 +95,68 @@ async def _answer(request: Request, half: RepositoryHalf, caller: Caller, asked:
 
 
 def _page(
-    half: RepositoryHalf, index: Index, repository: Repository, principals: Principals, asked: _Asked, here: str
+    context: RepositoryContext, index: Index, repository: Repository, principals: Principals, asked: _Asked, here: str
 ) -> tuple[bytes, Position]:
     """Answer one page, from the query's reading to the feed's bytes; runs off the loop as one piece of work."""
-    query, kept = _query(half, repository, principals, asked)
-    page = feed.search(
-        half.desk.database,
+    query, kept = _query(context, repository, principals, asked)
+    page = results.search(
+        context.transactions.database,
         index.snapshot(),
         repository,
         principals,
         Question(query, asked.page, asked.items_per_page, asked.include_total),
-        half.options.max_page_offset,
-        half.options.max_pending_changes,
+        context.options.max_page_offset,
+        context.options.max_pending_changes,
     )
     repeated, others = asked.repeated, page.more or page.page > 1
     if kept is not None:
         # A page that was asked for and does not exist is no reason to keep anything.
         others = page.more or (page.page > 1 and bool(page.found))
-        repeated = {"link": _keep(half, repository, principals, kept), **repeated} if others else repeated
-    written = _feed(page, repeated, here, half, others=others)
-    names = half.options.names
+        repeated = {"link": _keep(context, repository, principals, kept), **repeated} if others else repeated
+    written = _feed(page, repeated, here, context, others=others)
+    names = context.options.names
     if asked.media_type.endswith("json"):
         return atom.as_json(written, f"{names.media_type}+json"), page.position
     return atom.as_xml(written, names.vocab_namespace, names.relevance_namespace), page.position
 
 
 def _query(
-    half: RepositoryHalf, repository: Repository, principals: Principals, asked: _Asked
+    context: RepositoryContext, repository: Repository, principals: Principals, asked: _Asked
 ) -> tuple[Query, bytes | None]:
     """Read the query, and say what of it is kept for `next`: a query that came as a document."""
-    limits = Limits(half.options.max_query_depth, half.options.max_query_clauses)
-    names = half.options.names
+    limits = Limits(context.options.max_query_depth, context.options.max_query_clauses)
+    names = context.options.names
     if asked.document is not None:
         query = as_xml.read(asked.document, names, limits)
         return query, _query_encoder.encode(query)
     link = asked.repeated.get("link")
     if link is not None:
         caller = principals.key
-        with half.desk.database.read() as cx:
-            return _query_decoder.decode(links.follow(cx, repository.id, link, caller, half.clock())), None
+        with context.transactions.database.read() as cx:
+            return _query_decoder.decode(kept_searches.follow(cx, repository.id, link, caller, context.clock())), None
     text = asked.repeated.get("q", "")
     named = asked.repeated.get("object-type")
     return Query(
-        types=(spelling.type_read(named, names),) if named else (),
+        types=(spelling.read_type(named, names),) if named else (),
         condition=Fulltext(keywords.read(text, limits)) if text.strip() else None,
     ), None
 
 
-def _keep(half: RepositoryHalf, repository: Repository, principals: Principals, document: bytes) -> str:
-    caller, now, seconds = principals.key, half.clock(), half.options.link_seconds
-    link = links.name(repository.id, caller, document)
-    with half.desk.database.read() as cx:
-        kept = links.kept_until(cx, link)
+def _keep(context: RepositoryContext, repository: Repository, principals: Principals, document: bytes) -> str:
+    caller, now, seconds = principals.key, context.clock(), context.options.link_seconds
+    link = kept_searches.name(repository.id, caller, document)
+    with context.transactions.database.read() as cx:
+        kept = kept_searches.kept_until(cx, link)
     if kept < now + seconds * SECOND // 2:
-        quota = links.SearchQuota(half.options.kept_queries, half.options.kept_query_bytes)
-        with half.desk.database.begin() as cx:
-            links.keep(cx, repository.id, caller, document, seconds, quota, now)
+        quota = kept_searches.SearchQuota(context.options.kept_queries, context.options.kept_query_bytes)
+        with context.transactions.database.begin() as cx:
+            kept_searches.keep(cx, repository.id, caller, document, seconds, quota, now)
     return link
 
 
-def _feed(page: FeedPage, repeated: Mapping[str, str], here: str, half: RepositoryHalf, *, others: bool) -> atom.Feed:
+def _feed(
+    page: HitPage, repeated: Mapping[str, str], here: str, context: RepositoryContext, *, others: bool
+) -> atom.Feed:
     service = f"{here}/search"
 
     def link(rel: str, number: int) -> atom.Link:
@@ -174,7 +176,7 @@ def _feed(page: FeedPage, repeated: Mapping[str, str], here: str, half: Reposito
         id=service,
         title="Search results",
         author="Muniment",
-        updated=half.clock(),
+        updated=context.clock(),
         page=page.page,
         items_per_page=page.items_per_page,
         links=tuple(shown),
@@ -219,7 +221,7 @@ def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -
 def _feed_type(request: Request, options: RepositoryOptions) -> str:
     vendor = options.names.media_type
     offered = ("application/atom+xml", "application/xml", f"{vendor}+xml", f"{vendor}+json", "application/json")
-    return spelling.chosen(request, offered)
+    return spelling.negotiate(request, offered)
 
 
 def _number(parameters: Mapping[str, str], name: str, default: int, most: int | None) -> int:
@@ -241,12 +243,12 @@ def _true(parameters: Mapping[str, str], name: str) -> bool:
     return written == "true"
 
 
-async def _reached(half: RepositoryHalf, index: Index, wanted: Position) -> None:
+async def _reached(context: RepositoryContext, index: Index, wanted: Position) -> None:
     """Wait until the index is true to the position. Raises IndexBehind after 5 seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _WAIT_SECONDS
     while True:
-        if await half.desk.off_loop(lambda: index.snapshot().position) >= wanted:
+        if await context.transactions.off_loop(lambda: index.snapshot().position) >= wanted:
             return
         if loop.time() > deadline:
             raise IndexBehind("The index has not reached the position yet: try again in a moment.")

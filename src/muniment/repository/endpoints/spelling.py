@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.repository.aql import as_xml
-from muniment.repository.object_types import BUILT_IN_NAMES, SYSTEM_PROPERTIES
+from muniment.repository.objects.object_types import BUILT_IN_NAMES, SYSTEM_PROPERTIES
 from muniment.repository.options import RepositoryNames
-from muniment.repository.principals import OWNER, WORLD
-from muniment.web.answers import Said, Shape
+from muniment.repository.permissions.principals import OWNER, WORLD
 from muniment.web.refusals import NotAcceptable
+from muniment.web.responses import ErrorCode, Shape
 
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 
@@ -41,38 +41,38 @@ _LONGEST_ACCEPT = 4000
 _QUALITY = re.compile(r"(0(\.[0-9]{0,3})?|1(\.0{0,3})?)")
 
 
-def type_read(name: str, names: RepositoryNames) -> str:
+def read_type(name: str, names: RepositoryNames) -> str:
     """Translate a type's name on the wire. Raises UnknownType for a built-in one without its prefix."""
     return as_xml.neutral_type(name, names)
 
 
-def type_written(name: str, names: RepositoryNames) -> str:
+def write_type(name: str, names: RepositoryNames) -> str:
     """Spell a type's name for the wire."""
     return names.type_prefix + name if name in BUILT_IN_NAMES else name
 
 
-def property_read(name: str, names: RepositoryNames) -> str:
+def read_property(name: str, names: RepositoryNames) -> str:
     """Translate a property's name on the wire."""
     return as_xml.neutral_property(name, names)
 
 
-def property_written(name: str, names: RepositoryNames) -> str:
+def write_property(name: str, names: RepositoryNames) -> str:
     """Spell a property's name for the wire."""
     return names.system_property_prefix + name[2:] if name in SYSTEM_PROPERTIES else name
 
 
-def accessor_read(accessor: str, names: RepositoryNames) -> str:
+def read_accessor(accessor: str, names: RepositoryNames) -> str:
     """Translate an accessor on the wire: the owner and the world bear the prefix of the built-in types."""
     bare = accessor.removeprefix(names.type_prefix)
     return bare if bare in (OWNER, WORLD) else accessor
 
 
-def accessor_written(accessor: str, names: RepositoryNames) -> str:
+def write_accessor(accessor: str, names: RepositoryNames) -> str:
     """Spell an accessor for the wire."""
     return names.type_prefix + accessor if accessor in (OWNER, WORLD) else accessor
 
 
-def chosen(request: Request, offered: Sequence[str]) -> str:
+def negotiate(request: Request, offered: Sequence[str]) -> str:
     """Choose the media type of the answer: the one the caller likes best, of equals the one offered first.
 
     A path that ends in an id and ``.json`` or ``.xml`` has chosen already. Raises NotAcceptable.
@@ -124,7 +124,7 @@ def xml(
 def error_shape(names: RepositoryNames) -> Shape:
     """Make the shape of the repository's errors: JSON, or XML where the caller prefers it (repository.md 8.10)."""
 
-    def shape(request: Request, said: Said, sentence: str) -> Response:
+    def shape(request: Request, said: ErrorCode, sentence: str) -> Response:
         code = said.code if said.code.startswith("E_") else f"E_{said.code.upper()}"
         document: dict[str, Written] = {
             "status": said.status,
@@ -134,7 +134,7 @@ def error_shape(names: RepositoryNames) -> Shape:
             "id": request.scope.get("muniment.request_id", ""),
         }
         try:
-            media_type = chosen(request, (*both(names), "application/atom+xml"))
+            media_type = negotiate(request, (*both(names), "application/atom+xml"))
         except NotAcceptable:
             media_type = both(names)[0]
         if media_type == "application/atom+xml":

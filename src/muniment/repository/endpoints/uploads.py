@@ -14,15 +14,15 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
-from muniment.repository import usage
 from muniment.repository.content import PIECE, StoredContent
-from muniment.repository.endpoints import descriptions
-from muniment.repository.endpoints.descriptions import Metadata
-from muniment.repository.endpoints.half import RepositoryHalf
+from muniment.repository.endpoints import object_body
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.object_body import Metadata
 from muniment.repository.extraction import plain
+from muniment.repository.extraction.queue import ExtractedText
+from muniment.repository.objects import usage
+from muniment.repository.objects.usage import StorageQuota
 from muniment.repository.refusals import NotOfferedYet
-from muniment.repository.text import Found
-from muniment.repository.usage import StorageQuota
 from muniment.web import bodies
 from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
 
@@ -37,7 +37,7 @@ _PLAIN = ("", "text/plain", "application/octet-stream")
 _types = mimetypes.MimeTypes(filenames=())
 
 
-class Received(msgspec.Struct, frozen=True):
+class ReceivedBody(msgspec.Struct, frozen=True):
     """Content in the store; ``whole`` has its bytes where they came in one piece and are at hand, else nothing."""
 
     stored: StoredContent
@@ -48,20 +48,20 @@ class Upload(msgspec.Struct, frozen=True):
     """A body received whole: its metadata, its content in the store, and the media type the body says it has."""
 
     metadata: Metadata
-    content: Received | None
+    content: ReceivedBody | None
     media_type: str
 
 
-async def raw_content(request: Request, half: RepositoryHalf, room: int | None) -> Received:
+async def raw_content(request: Request, context: RepositoryContext, room: int | None) -> ReceivedBody:
     """Keep a body as it comes. ``room`` is how many bytes may still be kept, None where that does not count.
 
     Raises UnsupportedMediaType, TooLarge, QuotaExceeded; then, as when it ends early, nothing is kept.
     """
     bodies.check_encoding(request)
-    _check_declared(request, half, room, 0)
-    keeping = _Keeping(half, room)
+    _check_declared(request, context, room, 0)
+    keeping = _Keeping(context, room)
     try:
-        async for piece in bodies.pieces(request, half.options.max_content_bytes):
+        async for piece in bodies.pieces(request, context.options.max_content_bytes):
             await keeping.take(piece)
         return await keeping.finish()
     except BaseException:
@@ -69,15 +69,15 @@ async def raw_content(request: Request, half: RepositoryHalf, room: int | None) 
         raise
 
 
-async def multipart(request: Request, half: RepositoryHalf, room: int | None) -> Upload:
+async def multipart(request: Request, context: RepositoryContext, room: int | None) -> Upload:
     """Receive metadata and content in parts, in this order unless their types say otherwise. ``room`` is as above.
 
     Raises Malformed, TooLarge, UnsupportedMediaType, NotOfferedYet (more than one content), QuotaExceeded; then nothing
     is kept.
     """
     bodies.check_encoding(request)
-    _check_declared(request, half, room, half.options.max_metadata_bytes + _AROUND)
-    receiving = _Receiving(half, room)
+    _check_declared(request, context, room, context.options.max_metadata_bytes + _AROUND)
+    receiving = _Receiving(context, room)
     try:
         return await receiving.upload(request)
     except BaseException:
@@ -85,12 +85,16 @@ async def multipart(request: Request, half: RepositoryHalf, room: int | None) ->
         raise
 
 
-async def found_in(content: Received, name: str, media_type: str, half: RepositoryHalf) -> Found | None:
+async def read_plain_text(
+    content: ReceivedBody, name: str, media_type: str, context: RepositoryContext
+) -> ExtractedText | None:
     """Say what a small plain text says, so that it is kept with its object; None for what the extractor is to read."""
     if not content.whole:
         return None
-    read = await half.desk.off_loop(plain.read, content.whole, name, media_type, half.options.extraction_characters)
-    return Found(read.text, read.note) if read else None
+    read = await context.transactions.off_loop(
+        plain.read, content.whole, name, media_type, context.options.extraction_characters
+    )
+    return ExtractedText(read.text, read.note) if read else None
 
 
 def media_type_of(stated: str, name: str) -> str:
@@ -105,26 +109,26 @@ def servable(media_type: str) -> str:
     return media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
 
 
-def upload_quota(half: RepositoryHalf) -> StorageQuota:
+def upload_quota(context: RepositoryContext) -> StorageQuota:
     """Say how much one user may own, as it is set."""
-    return StorageQuota(half.options.max_objects, half.options.max_stored_bytes)
+    return StorageQuota(context.options.max_objects, context.options.max_stored_bytes)
 
 
-def _check_declared(request: Request, half: RepositoryHalf, room: int | None, around: int) -> None:
+def _check_declared(request: Request, context: RepositoryContext, room: int | None, around: int) -> None:
     """Raise QuotaExceeded before anything is read, where the body says that it is too large for the room there is."""
     declared = request.headers.get("content-length", "")
     number = declared.isascii() and declared.isdecimal() and len(declared) <= 18
     if room is not None and number and int(declared) - around > room:
-        raise usage.too_much(upload_quota(half))
+        raise usage.too_much(upload_quota(context))
 
 
 class _Keeping:
     """Content on its way into the store: what has arrived is written, and its digest taken, while more arrives."""
 
-    def __init__(self, half: RepositoryHalf, room: int | None) -> None:
-        self._half = half
+    def __init__(self, context: RepositoryContext, room: int | None) -> None:
+        self._context = context
         self._room = room
-        self._writer = half.store.writer()
+        self._writer = context.store.writer()
         self._arrived: list[bytes] = []
         self._size = 0
         self._in_pieces = False
@@ -135,21 +139,21 @@ class _Keeping:
         if self._room is not None:
             self._room -= len(data)
             if self._room < 0:
-                raise usage.too_much(upload_quota(self._half))
+                raise usage.too_much(upload_quota(self._context))
         self._arrived.append(data)
         self._size += len(data)
         if self._size >= PIECE:
             await self._written()
-            write = self._half.desk.off_loop(self._writer.write, *self._arrived)
+            write = self._context.transactions.off_loop(self._writer.write, *self._arrived)
             self._writing = asyncio.create_task(write)
             self._writing.add_done_callback(_heeded)
             self._in_pieces = True
             self._arrived, self._size = [], 0
 
-    async def finish(self) -> Received:
+    async def finish(self) -> ReceivedBody:
         """Keep all that was taken."""
         await self._written()
-        return await self._half.desk.off_loop(self._last)
+        return await self._context.transactions.off_loop(self._last)
 
     def abort(self) -> None:
         """Forget what was taken."""
@@ -157,10 +161,10 @@ class _Keeping:
             self._writing.cancel()
         self._writer.abort()
 
-    def _last(self) -> Received:
+    def _last(self) -> ReceivedBody:
         whole = b"" if self._in_pieces else b"".join(self._arrived)
         self._writer.write(*([whole] if whole else self._arrived))
-        return Received(self._writer.finish(), whole)
+        return ReceivedBody(self._writer.finish(), whole)
 
     async def _written(self) -> None:
         writing, self._writing = self._writing, None
@@ -177,8 +181,8 @@ def _heeded(writing: "asyncio.Task[None]") -> None:
 class _Receiving:
     """A multipart body on its way in."""
 
-    def __init__(self, half: RepositoryHalf, room: int | None) -> None:
-        self._half = half
+    def __init__(self, context: RepositoryContext, room: int | None) -> None:
+        self._context = context
         self._room = room
         self._content: _Keeping | None = None
         self._size = 0
@@ -188,7 +192,7 @@ class _Receiving:
         self._into: str = ""
 
     async def upload(self, request: Request) -> Upload:
-        options = self._half.options
+        options = self._context.options
         _, parameters = parse_options_header(request.headers.get("content-type", ""))
         boundary = parameters.get(b"boundary", b"")
         if not 1 <= len(boundary) <= 70:
@@ -205,7 +209,7 @@ class _Receiving:
             raise Malformed("The multipart body ends before its last boundary.")
         if self._metadata is None:
             raise Malformed("The multipart body has no part with the object's metadata.")
-        said = descriptions.read(b"".join(self._metadata), self._metadata_type, options.names)
+        said = object_body.read(b"".join(self._metadata), self._metadata_type, options.names)
         content = await self._content.finish() if self._content is not None else None
         return Upload(said, content, self._media_type)
 
@@ -219,10 +223,10 @@ class _Receiving:
         stated = headers.get("content-type", "").strip()
         kind = stated.partition(";")[0].strip().lower()
         first = self._metadata is None and self._content is None
-        if self._metadata is None and (descriptions.is_one(kind) or (first and kind in _PLAIN)):
+        if self._metadata is None and (object_body.is_one(kind) or (first and kind in _PLAIN)):
             self._metadata, self._metadata_type, self._into = [], kind, "metadata"
         elif self._content is None:
-            self._content, self._media_type, self._into = _Keeping(self._half, self._room), stated, "content"
+            self._content, self._media_type, self._into = _Keeping(self._context, self._room), stated, "content"
         else:
             raise NotOfferedYet("More than one content of an object is not offered yet.")
         self._size = 0
@@ -230,12 +234,12 @@ class _Receiving:
     async def _take(self, data: bytes) -> None:
         self._size += len(data)
         if self._into == "metadata" and self._metadata is not None:
-            if self._size > self._half.options.max_metadata_bytes:
-                raise TooLarge(f"The metadata is larger than {self._half.options.max_metadata_bytes} bytes.")
+            if self._size > self._context.options.max_metadata_bytes:
+                raise TooLarge(f"The metadata is larger than {self._context.options.max_metadata_bytes} bytes.")
             self._metadata.append(data)
         elif self._content is not None:
-            if self._size > self._half.options.max_content_bytes:
-                raise TooLarge(f"The content is larger than {self._half.options.max_content_bytes} bytes.")
+            if self._size > self._context.options.max_content_bytes:
+                raise TooLarge(f"The content is larger than {self._context.options.max_content_bytes} bytes.")
             await self._content.take(data)
 
 

@@ -1,0 +1,270 @@
+"""A certificate of our own on first start: a local CA, and the leaf it signs for the listener (RFC 5280)."""
+
+import datetime as dt
+import ipaddress
+import math
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from muniment import clock, locks
+from muniment.clock import Instant
+
+_CA_DAYS = 3650
+_LEAF_DAYS = 397
+RENEW_DAYS = 30
+"""A certificate of fewer days is renewed at the next start, or its operator is told."""
+
+_ALWAYS = ("localhost", "127.0.0.1", "::1")
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - addresses nobody can ask for, so no name for a certificate
+
+
+class CertificateProblem(Exception):
+    """No certificate can be made; the message says why and what to do."""
+
+
+class Certificates(NamedTuple):
+    """The CA that callers trust, and the certificate and key that the listener shows."""
+
+    ca_file: Path
+    cert_file: Path
+    key_file: Path
+
+
+def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
+    """Make what is missing in ``folder`` (itself made, mode 0700), renew what is due, and say where everything is.
+
+    The CA lasts 10 years. The leaf lasts 397 days and is renewed when it has less than 30 left, when ``names`` ask for
+    others than it holds, or when the CA is another. It always holds localhost, 127.0.0.1 and ::1. Keys are mode 0600.
+    Safe to call from several processes at once. Raises CertificateProblem.
+    """
+    at = _at(now)
+    wanted = _wanted(names)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server-key.pem")
+    with _alone(folder):
+        authority = _read_certificate(files.ca_file)
+        if authority is None or _days_left(authority, at) < RENEW_DAYS:
+            authority = _make_authority(folder, files, at)
+        if _leaf_is_due(files, authority, wanted, at):
+            _make_leaf(folder, files, authority, wanted, at)
+    return files
+
+
+def check_pair(cert_file: Path, key_file: Path) -> None:
+    """See that an operator's own certificate and key can be shown. Raises CertificateProblem."""
+    try:
+        # An encrypted key would ask a terminal for its password, in every process.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert_file, key_file, password=b"")
+    except ssl.SSLError as error:
+        raise CertificateProblem(
+            f"{cert_file} and {key_file} cannot be used ({error.reason or error}): name a certificate chain and "
+            "its own unencrypted key, both PEM."
+        ) from error
+
+
+def days_left(cert_file: Path, now: Instant) -> int | None:
+    """Say for how many whole days a certificate (the first of a chain) holds, fewer than 0 when it is over.
+
+    None when there is no such file, or no certificate in it.
+    """
+    try:
+        certificate = _read_certificate(cert_file)
+    except CertificateProblem:
+        return None
+    return None if certificate is None else math.floor(_days_left(certificate, _at(now)))
+
+
+def _at(now: Instant) -> dt.datetime:
+    return clock.to_datetime(now).replace(microsecond=0)
+
+
+def _wanted(names: Sequence[str]) -> list[x509.GeneralName]:
+    spelled: dict[str, x509.GeneralName] = {}
+    for name in (*_ALWAYS, *names):
+        text = name.strip().strip("[]").rstrip(".").lower()
+        if not text or text in _EVERYWHERE:
+            continue
+        try:
+            spelled[text] = x509.IPAddress(ipaddress.ip_address(text))
+        except ValueError:
+            spelled[text] = x509.DNSName(_ascii(text))
+    return list(spelled.values())
+
+
+def _ascii(name: str) -> str:
+    try:
+        ascii_name = name.encode("idna").decode("ascii")
+    except UnicodeError as error:
+        raise CertificateProblem(f"{name!r} is no host name or address a certificate can hold.") from error
+    if not all(character.isalnum() or character in "-._*" for character in ascii_name):
+        raise CertificateProblem(f"{name!r} is no host name or address a certificate can hold.")
+    return ascii_name
+
+
+def _make_authority(folder: Path, files: Certificates, at: dt.datetime) -> x509.Certificate:
+    key = ec.generate_private_key(ec.SECP256R1())
+    # Two data folders on one machine must not make CAs of one name: a caller may trust both.
+    number = x509.random_serial_number()
+    name = x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Muniment"),
+            x509.NameAttribute(NameOID.COMMON_NAME, f"Muniment local CA {number & 0xFFFFFFFF:08x}"),
+        ]
+    )
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    certificate = (
+        _begun(name, name, key.public_key(), number, at, at + dt.timedelta(days=_CA_DAYS))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(identifier, critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    _write(folder / "ca-key.pem", _key_text(key), 0o600)
+    _write(files.ca_file, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+    return certificate
+
+
+def _make_leaf(
+    folder: Path,
+    files: Certificates,
+    authority: x509.Certificate,
+    wanted: list[x509.GeneralName],
+    at: dt.datetime,
+) -> None:
+    authority_key = _read_key(folder / "ca-key.pem")
+    if authority_key is None or authority_key.public_key() != authority.public_key():
+        raise CertificateProblem(
+            f"{folder / 'ca-key.pem'} is not the key of {files.ca_file}: put the right key back, "
+            "or remove both so that a new CA is made (callers must then trust the new one)."
+        )
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Muniment"),
+            x509.NameAttribute(NameOID.COMMON_NAME, "Muniment server"),
+        ]
+    )
+    until = min(at + dt.timedelta(days=_LEAF_DAYS), authority.not_valid_after_utc)
+    issuer = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    certificate = (
+        _begun(name, authority.subject, key.public_key(), x509.random_serial_number(), at, until)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(wanted), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    _write(files.key_file, _key_text(key), 0o600)
+    _write(files.cert_file, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+
+
+def _begun(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    number: int,
+    at: dt.datetime,
+    until: dt.datetime,
+) -> x509.CertificateBuilder:
+    # Valid an hour back, for callers whose clock is behind ours.
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(number)
+        .not_valid_before(at - dt.timedelta(hours=1))
+        .not_valid_after(until)
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _leaf_is_due(
+    files: Certificates, authority: x509.Certificate, wanted: list[x509.GeneralName], at: dt.datetime
+) -> bool:
+    leaf, key = _read_certificate(files.cert_file), _read_key(files.key_file)
+    if leaf is None or key is None or key.public_key() != leaf.public_key():
+        return True
+    try:
+        leaf.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return True
+    held = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    until_the_authority_ends = leaf.not_valid_after_utc == authority.not_valid_after_utc
+    return set(held) != set(wanted) or (_days_left(leaf, at) < RENEW_DAYS and not until_the_authority_ends)
+
+
+def _days_left(certificate: x509.Certificate, at: dt.datetime) -> float:
+    return (certificate.not_valid_after_utc - at).total_seconds() / 86_400
+
+
+def _read_certificate(file: Path) -> x509.Certificate | None:
+    if not file.exists():
+        return None
+    try:
+        return x509.load_pem_x509_certificate(file.read_bytes())
+    except ValueError as error:
+        raise CertificateProblem(f"{file} is no certificate: remove it so that a new one is made.") from error
+
+
+def _read_key(file: Path) -> ec.EllipticCurvePrivateKey | None:
+    if not file.exists():
+        return None
+    try:
+        key = serialization.load_pem_private_key(file.read_bytes(), password=None)
+    except ValueError as error:
+        raise CertificateProblem(f"{file} is no private key: remove it so that a new one is made.") from error
+    return key if isinstance(key, ec.EllipticCurvePrivateKey) else None
+
+
+def _key_text(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _write(file: Path, text: bytes, mode: int) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fchmod(stream.fileno(), mode)
+            os.fsync(stream.fileno())
+        os.replace(temporary, file)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    with locks.hold(folder / ".lock"):
+        yield

@@ -1,0 +1,60 @@
+"""Has the index come near enough for the next lot of changes? A command that writes many keeps pace with the agent."""
+
+import time
+from collections.abc import Callable
+
+from sqlalchemy.engine import Connection
+
+from muniment import app
+from muniment.db import Database
+from muniment.installation import Installation
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import Position
+from muniment.repository.refusals import IndexUnavailable
+from muniment.repository.repositories import Repository
+
+IsFar = Callable[[Connection, int, Position], bool]
+"""Says of a repository's id and the position of its index whether the next changes have to wait."""
+
+_POLL_SECONDS = 0.02
+
+
+class IndexPace:
+    """Waits while the index of one repository is far behind, as long as it moves; not for one that stands."""
+
+    def __init__(
+        self, installation: Installation, database: Database, repository: Repository, is_far: IsFar, patience: float
+    ) -> None:
+        self._database = database
+        self._repository = repository
+        self._is_far = is_far
+        self._patience = patience
+        self._index = app.reader(installation, repository)
+        self._reached, self._reached_at = changes.START, time.monotonic()
+
+    def keep(self, meanwhile: Callable[[], None] = lambda: None) -> bool:
+        """Wait until the index is near; False at once where there is none, and after ``patience`` where it stands.
+
+        ``meanwhile`` is called while it waits.
+        """
+        while True:
+            try:
+                position, there = self._index.snapshot().position, True
+            except IndexUnavailable:
+                position, there = changes.START, False
+            now = time.monotonic()
+            if position != self._reached:
+                self._reached, self._reached_at = position, now
+            with self._database.read() as cx:
+                far = self._is_far(cx, self._repository.id, position)
+            if not far:
+                self._reached_at = now
+                return True
+            if not there or now - self._reached_at > self._patience:
+                return False
+            meanwhile()
+            time.sleep(_POLL_SECONDS)
+
+    def close(self) -> None:
+        """Let the index go."""
+        self._index.close()

@@ -1,0 +1,1 @@
+"""Partitions, organizational units, groups and users."""

@@ -1,0 +1,78 @@
+"""What a sign-in is decided by: a user's password hash, and how earlier sign-ins went."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.db import PreparedStatement
+from muniment.directory.entries.table import (
+    CLIENTS,
+    ENTRY_FIELDS,
+    ENTRY_ID,
+    NAMED_IN_PARTITION,
+    Entry,
+    entry_table,
+    partition_key,
+    rows,
+    select_entries,
+    to_entry,
+)
+from muniment.directory.options import DirectoryNames
+from muniment.naming import fold_name
+
+
+class Credentials(msgspec.Struct, frozen=True):
+    """A user with what a sign-in is decided by; ``tries`` and ``places`` are as ``pauses`` writes them."""
+
+    user: Entry
+    stored: str | None
+    tries: str
+    places: str
+
+
+def find(cx: Connection, names: DirectoryNames, user_id: str) -> Credentials | None:
+    """Look up a user for a sign-in: one statement, whether there is such a user or not."""
+    name, at, partition = user_id.rpartition("@")
+    partition = partition_key(names, partition) if at else ""
+    return _credentials(cx.execute(_CREDENTIALS_BY_NAME, {"name": fold_name(name), "partition": partition}).first())
+
+
+def find_of_client(cx: Connection, name: str) -> Credentials | None:
+    """Look up an OAuth client by its name: one statement."""
+    return _credentials(_CLIENT.first(cx, name=fold_name(name), partition=f"@{CLIENTS}"))
+
+
+def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Credentials | None:
+    """Look up a user to decide a sign-in, keeping other decisions about them waiting until this one is committed.
+
+    It reads one row whoever tries. ``shared`` lets those wait only that would change it: for a client, with which many
+    sign in at one time.
+    """
+    found = _credentials(cx.execute(_CREDENTIALS.with_for_update(of=rows, read=shared), {"entry": user_id}).first())
+    return None if user_id is None else found
+
+
+def note_sign_in(cx: Connection, user_id: int | None, tries: str, places: str, now: Instant) -> None:
+    """Keep how sign-ins of a user went, as ``sign_ins`` writes it: one row is written whoever tried.
+
+    For a user that does not exist it is that of the first entry, where it means nothing: time tells nobody who exists.
+    """
+    cx.execute(_NOTE_SIGN_IN, {"entry": user_id, "new_tries": tries, "new_places": places, "now": now})
+
+
+def _credentials(row: Sequence[Any] | None) -> Credentials | None:
+    return None if row is None else Credentials(to_entry(row), *row[len(ENTRY_FIELDS) :])
+
+
+_SIGN_IN = (rows.c.password_hash, rows.c.tries, rows.c.places)
+_CREDENTIALS_BY_NAME = select_entries(*_SIGN_IN).where(NAMED_IN_PARTITION, rows.c.kind == "user")
+_CLIENT = PreparedStatement(_CREDENTIALS_BY_NAME)
+_ENTRY_OR_FIRST = sa.func.coalesce(ENTRY_ID, sa.select(sa.func.min(entry_table.alias().c.id)).scalar_subquery())
+_CREDENTIALS = select_entries(*_SIGN_IN).where(rows.c.id == _ENTRY_OR_FIRST)
+_NOW = sa.bindparam("now", type_=sa.BigInteger)
+_NOTE = {"tries": sa.bindparam("new_tries"), "places": sa.bindparam("new_places"), "attempted": _NOW}
+_NOTE_SIGN_IN = entry_table.update().where(entry_table.c.id == _ENTRY_OR_FIRST).values(_NOTE)

@@ -1,0 +1,152 @@
+"""One row an entry: a partition, an organizational unit, a group or a user (given 2.1, 2.7).
+
+A user's or group's name is unique in its partition, in any case. Only the modules of this room name the table.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.db import BigId, directory_tables
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import UnknownPartition
+from muniment.naming import fold_name
+
+Kind = Literal["partition", "unit", "group", "user"]
+
+ADMINISTRATION = "administration"
+CLIENTS = "clients"
+ADMINISTRATORS = "administrators"
+ROOT = "root"
+
+FLAGS = ("disabled", "locked", "password_never_expires", "must_change_password", "cannot_change_password")
+
+entry_table = sa.Table(
+    "entries",
+    directory_tables,
+    sa.Column("id", BigId, primary_key=True),
+    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
+    sa.Column("kind", sa.String(10), nullable=False),
+    sa.Column("partition_id", sa.ForeignKey("entries.id")),
+    sa.Column("parent_id", sa.ForeignKey("entries.id"), index=True),
+    sa.Column("built_in", sa.String(20)),
+    sa.Column("space", sa.String(30), nullable=False),
+    sa.Column("name", sa.String(120), nullable=False),
+    sa.Column("name_key", sa.String(400), nullable=False),
+    sa.Column("units", sa.Text, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("password_hash", sa.String(255)),
+    *(sa.Column(flag, sa.Boolean, nullable=False) for flag in FLAGS),
+    sa.Column("tries", sa.Text, nullable=False),
+    sa.Column("places", sa.Text, nullable=False),
+    sa.Column("attempted", sa.BigInteger, nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("modified", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("space", "name_key"),
+    sa.Index("ix_entries_listing", "partition_id", "kind", "name_key"),
+    # A deleted user's number is never given again: the grants that name it stay dead.
+    sqlite_autoincrement=True,
+)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A partition, unit, group or user.
+
+    ``name`` is as stored: use ``shown_name``. ``units`` are the names of the units it lies in, below the root unit,
+    innermost first. ``partition`` and ``partition_built_in`` name its partition (a partition names itself).
+    """
+
+    id: int
+    uuid: str
+    kind: Kind
+    partition_id: int | None
+    parent_id: int | None
+    built_in: str | None
+    name: str
+    units: tuple[str, ...]
+    description: str
+    has_password: bool
+    disabled: bool
+    locked: bool
+    password_never_expires: bool
+    must_change_password: bool
+    cannot_change_password: bool
+    created: Instant
+    modified: Instant
+    partition: str
+    partition_built_in: str | None
+
+    @property
+    def live(self) -> bool:
+        """Whether this user may act: neither disabled nor locked."""
+        return not (self.disabled or self.locked)
+
+
+def partition_key(names: DirectoryNames, name: str) -> str:
+    """Spell a partition's name as it is compared, whatever the built-in ones are called."""
+    built_in = {names.clients_partition: CLIENTS, names.administration_partition: ADMINISTRATION}
+    keys = {fold_name(shown): f"@{stored}" for shown, stored in built_in.items()}
+    # A stored name of a built-in partition holds an '@', which no partition's name on the wire does.
+    return keys.get(fold_name(name), fold_name(name.replace("@", "\ufffd")))
+
+
+def select_entries(*more: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """Make a query for entries, each with more columns; ``to_entry`` reads its rows."""
+    computed: dict[str, sa.ColumnElement[Any]] = {
+        "has_password": rows.c.password_hash.is_not(None),
+        "partition": sa.func.coalesce(_p.c.name, rows.c.name),
+        "partition_built_in": sa.case((rows.c.kind == "partition", rows.c.built_in), else_=_p.c.built_in),
+    }
+    columns = (computed[name] if name in computed else rows.c[name] for name in ENTRY_FIELDS)
+    return sa.select(*columns, *more).select_from(rows.outerjoin(_p, _p.c.id == rows.c.partition_id))
+
+
+def to_entry(row: Sequence[Any]) -> Entry:
+    """Read a row of ``select_entries``."""
+    values = list(row[: len(ENTRY_FIELDS)])
+    values[_UNITS] = tuple(msgspec.json.decode(values[_UNITS]))
+    return Entry(*values)
+
+
+def find_first(cx: Connection, wanted: sa.Select[Any], parameters: dict[str, Any] | None = None) -> Entry | None:
+    """Give the first entry that a query finds, or None."""
+    row = cx.execute(wanted, parameters).first()
+    return None if row is None else to_entry(row)
+
+
+def name_space(what: Literal["members", "units"], of: Entry) -> str:
+    """Where names are unique: those of a partition's users and groups, its members, and those of a unit's units."""
+    return f"{what} {of.id}"
+
+
+def select_named(space: str, name: str) -> sa.Select[Any]:
+    """Make a query for the entry of a name, in any case, where names are unique (``name_space``)."""
+    return select_entries().where(rows.c.space == space, rows.c.name_key == fold_name(name))
+
+
+def find_built_in(cx: Connection, built_in: str) -> Entry:
+    """Give a built-in partition. Raises UnknownPartition before initialisation."""
+    found = find_first(cx, select_named("", f"@{built_in}"))
+    if found is None:
+        raise UnknownPartition("The directory has not been initialised.")
+    return found
+
+
+def root_unit(cx: Connection, partition: Entry) -> Entry:
+    """Give the root unit of a partition."""
+    wanted = select_entries().where(rows.c.parent_id == partition.id, rows.c.built_in == ROOT)
+    return to_entry(cx.execute(wanted).one())
+
+
+rows = entry_table.alias("e")
+_p = entry_table.alias("p")
+ENTRY_FIELDS = Entry.__struct_fields__
+_UNITS = ENTRY_FIELDS.index("units")
+ENTRY_ID = sa.bindparam("entry", type_=sa.BigInteger)
+IN_NAMED_PARTITION = sa.and_(_p.c.space == "", _p.c.name_key == sa.bindparam("partition"))
+NAMED_IN_PARTITION = sa.and_(IN_NAMED_PARTITION, rows.c.name_key == sa.bindparam("name"))
+SELECT_BY_ID = select_entries().where(rows.c.id == ENTRY_ID)

@@ -1,0 +1,108 @@
+"""Who is signed in with this browser? A ticket proves it: a random value in a cookie, kept here as a digest only.
+
+A ticket speaks for one user and one resource until it is ended or runs out. Whether that user may still sign in is
+another question, and asked of ``grants`` each time.
+"""
+
+import hashlib
+import secrets
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.clock import SECOND, Instant
+from muniment.db import directory_tables
+from muniment.directory.refusals import NotSignedIn
+
+tickets = sa.Table(
+    "tickets",
+    directory_tables,
+    sa.Column("digest", sa.LargeBinary, primary_key=True),
+    sa.Column("user_id", sa.ForeignKey("entries.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("resource_id", sa.String(36), nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.Column("expires", sa.BigInteger, nullable=False, index=True),
+)
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """A ticket that has not run out: the user it speaks for, and the resource he signed in for."""
+
+    user_id: int
+    resource_id: str
+    expires: Instant
+
+
+class TicketSummary(msgspec.Struct, frozen=True):
+    """A ticket that has not run out, as a list of sessions shows it."""
+
+    digest: bytes
+    resource_id: str
+    created: Instant
+    expires: Instant
+
+
+def issue(cx: Connection, user_id: int, resource_id: str, seconds: int, now: Instant) -> str:
+    """Make a ticket that lasts ``seconds``. Its value is told here once and kept nowhere."""
+    value = secrets.token_urlsafe(32)
+    cx.execute(
+        tickets.insert().values(
+            digest=_digest(value),
+            user_id=user_id,
+            resource_id=resource_id,
+            created=now,
+            expires=now + seconds * SECOND,
+        )
+    )
+    return value
+
+
+def read(cx: Connection, value: str, now: Instant) -> Ticket:
+    """Find a ticket by its value. Raises NotSignedIn when there is none, or it has run out."""
+    found = cx.execute(
+        sa.select(tickets.c.user_id, tickets.c.resource_id, tickets.c.expires).where(
+            tickets.c.digest == _digest(value), tickets.c.expires > now
+        )
+    ).one_or_none()
+    if found is None:
+        raise NotSignedIn("Nobody is signed in with this browser.")
+    return Ticket(found.user_id, found.resource_id, found.expires)
+
+
+def end(cx: Connection, value: str) -> None:
+    """End a ticket; one that does not exist is as good as ended."""
+    cx.execute(tickets.delete().where(tickets.c.digest == _digest(value)))
+
+
+def end_of(cx: Connection, user_id: int) -> int:
+    """End every ticket of a user, and say how many there were."""
+    return cx.execute(tickets.delete().where(tickets.c.user_id == user_id)).rowcount
+
+
+def end_every(cx: Connection) -> int:
+    """End every ticket there is, and say how many there were."""
+    return cx.execute(tickets.delete()).rowcount
+
+
+def end_one(cx: Connection, digests: tuple[bytes, bytes]) -> int:
+    """End the ticket whose digest lies between the two, both included; say how many there were."""
+    return cx.execute(tickets.delete().where(tickets.c.digest.between(*digests))).rowcount
+
+
+def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> list[TicketSummary]:
+    """List at most ``limit`` tickets of a user that have not run out, the newest first."""
+    columns = (tickets.c.digest, tickets.c.resource_id, tickets.c.created, tickets.c.expires)
+    wanted = sa.select(*columns).where(tickets.c.user_id == user_id, tickets.c.expires > now)
+    newest = wanted.order_by(tickets.c.created.desc(), tickets.c.digest).limit(limit)
+    return [TicketSummary(*row) for row in cx.execute(newest)]
+
+
+def purge(cx: Connection, before: Instant, limit: int) -> int:
+    """Remove at most ``limit`` tickets that ran out before that instant, and say how many."""
+    over = sa.select(tickets.c.digest).where(tickets.c.expires < before).limit(limit)
+    return cx.execute(tickets.delete().where(tickets.c.digest.in_(over))).rowcount
+
+
+def _digest(value: str) -> bytes:
+    return hashlib.sha256(value.encode("utf-8", "surrogateescape")).digest()

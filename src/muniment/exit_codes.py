@@ -1,0 +1,111 @@
+"""How a command ends: its exit codes, and errors as one sentence that says what to do next."""
+
+import errno
+from collections.abc import Mapping
+from enum import IntEnum
+
+import sqlalchemy.exc
+
+from muniment import guards
+from muniment.certificates import CertificateProblem
+from muniment.db import Busy, Unwritable
+from muniment.directory.refusals import (
+    NobodyAdministers,
+    UnknownEntry,
+    UnknownPartition,
+    UnknownResource,
+    UnknownSession,
+)
+from muniment.repository.refusals import IndexUnavailable, UnknownAcl, UnknownRepository, UnknownType
+from muniment.schema import SchemaMismatch
+from muniment.web.refusals import Refusal
+
+_LISTED: Mapping[type[Refusal], str] = {
+    UnknownPartition: "partition list",
+    UnknownEntry: "user list PARTITION",
+    UnknownResource: "resource list",
+    UnknownSession: "user sessions NAME@PARTITION",
+    UnknownRepository: "repository list",
+    UnknownType: "type list",
+    UnknownAcl: "acl list",
+}
+_NEXT: Mapping[type[Refusal], str] = {
+    NobodyAdministers: "'muniment group admit' does that.",
+    guards.StillGuards: "Let another guard it first, with 'muniment repository guard'.",
+    guards.CannotKnow: "Where none does, give --force.",
+}
+_TO_DO: Mapping[int, str] = {
+    errno.EACCES: " Let this user write there, or name another place.",
+    errno.EPERM: " It belongs to another user: name another place.",
+    errno.EROFS: " That disk is mounted read-only: name another place.",
+    errno.ENOSPC: " Make room on that disk, then try again.",
+    errno.EDQUOT: " Make room there, then try again.",
+}
+
+_OF_UNWRITABLE: Mapping[str, str] = {
+    "is full": " Make room on that disk, then try again.",
+    "read-only": " Let this user write to the data folder and the files in it.",
+    "reports an error": " See to that disk, then try again.",
+}
+
+
+class Exit(IntEnum):
+    """The exit codes of ``muniment``, as README.md explains them."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    REFUSED = 3
+    IN_USE = 4
+    NOT_READY = 5
+
+
+class Failure(Exception):
+    """The command cannot go on; the sentence says why and what to do next."""
+
+    def __init__(self, sentence: str, code: Exit = Exit.FAILED) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.code = code
+
+
+def as_failure(error: BaseException) -> Failure | None:
+    """Say an exception in one sentence with its exit code; None when it is a bug that deserves its trace."""
+    failure: Failure | None = None
+    match error:
+        case Failure():
+            failure = error
+        case IndexUnavailable():
+            failure = Failure(f"{error.sentence} Start 'muniment serve' or 'muniment agent'.", Exit.NOT_READY)
+        case Refusal():
+            listed, next_step = _LISTED.get(type(error)), _NEXT.get(type(error))
+            failure = Failure(
+                error.sentence
+                + (f" 'muniment {listed}' shows those there are." if listed else "")
+                + (f" {next_step}" if next_step else ""),
+                Exit.REFUSED,
+            )
+        case CertificateProblem():
+            failure = Failure(str(error), Exit.REFUSED)
+        case SchemaMismatch():
+            failure = Failure(str(error), Exit.NOT_READY)
+        case Unwritable():
+            to_do = next((to_do for reason, to_do in _OF_UNWRITABLE.items() if reason in str(error)), "")
+            failure = Failure(f"{error}{to_do}")
+        case Busy():
+            failure = Failure(f"{error} Try again in a moment.")
+        case sqlalchemy.exc.OperationalError() | sqlalchemy.exc.InterfaceError():
+            # SQLAlchemy's own message carries the statement; the driver's first line is what a person can use.
+            failure = Failure(_of_database(str(error.orig).strip().partition("\n")[0]))
+        case OSError():
+            named = f"{error.filename}: " if error.filename else ""
+            failure = Failure(f"{named}{error.strerror or error}.{_TO_DO.get(error.errno or 0, '')}")
+    return failure
+
+
+def _of_database(reason: str) -> str:
+    if "disk is full" in reason:
+        return f"The database cannot grow: {reason}. Make room on that disk, then try again."
+    if "readonly database" in reason or "unable to open database file" in reason:
+        return f"The database cannot be written: {reason}. Let this user write to the data folder and the files in it."
+    return f"The database cannot be reached: {reason}. Check the address in the settings."

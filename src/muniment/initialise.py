@@ -1,0 +1,142 @@
+"""The first start: a data folder with its databases, an administrator, and a repository to begin with."""
+
+import secrets
+from typing import NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.data_folder import DataFolder
+from muniment.db import Database
+from muniment.directory import memberships, names, resources
+from muniment.directory.administration import FIRST_ADMINISTRATOR
+from muniment.directory.entries import editing, entries
+from muniment.directory.oauth import grants
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import UnknownEntry, UnknownResource
+from muniment.directory.resources import Resource
+from muniment.directory.sign_in import passwords
+from muniment.exit_codes import Exit, Failure
+from muniment.repository import repositories
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.repositories import Repository
+
+REPOSITORY = "main"
+CLIENT = "muniment-cli"
+"""The public client that ``muniment search`` signs in with."""
+
+
+class Initialisation(NamedTuple):
+    """What there is now; the password only when it was made just now."""
+
+    made_folder: bool
+    administrator: str = ""
+    password: str = ""
+    repository: str = ""
+    resource: str = ""
+    resource_id: str = ""
+
+
+def run(data: DataFolder, password: str = "") -> Initialisation:
+    """Initialise a data folder; what exists stays as it is. The administrator's password is made up unless given.
+
+    Raises Failure when the folder is being served.
+    """
+    made = not data.path.exists()
+    settings = data.settings
+    data.make_folder()
+    with data.held():
+        data.migrate()
+        if "directory" not in settings.halves:
+            return Initialisation(made)
+        with data.database("directory") as database:
+            administrator, password = _administrator(data, database, password)
+            if "repository" not in settings.halves:
+                return Initialisation(made, administrator, password)
+            name = resource_name(REPOSITORY)
+            resource = ensure_resource(data, database, name)
+        repository = ensure_repository(data, REPOSITORY, resource.id)
+    return Initialisation(made, administrator, password, repository.name, name, resource.id)
+
+
+def administrator(data: DataFolder) -> Principals:
+    """Name who acts from the command line: the administrator, who holds every permission."""
+    partition = data.settings.directory.names.administration_partition
+    return data.acting_as(names.user_id(FIRST_ADMINISTRATOR, partition))
+
+
+def require_initialised(data: DataFolder) -> None:
+    """Raise Failure unless the data folder was initialised: nobody serves a directory without an administrator."""
+    data.must_exist()
+    database_file = data.path / "directory.db"
+    if "directory" in data.settings.halves and not data.settings.directory_database and not database_file.exists():
+        raise Failure(
+            f"{data.path} has not been initialised: run 'muniment --data {data.path} init' first.",
+            Exit.NOT_READY,
+        )
+
+
+def resource_name(repository: str) -> str:
+    """Name the resource that guards a repository unless another is chosen."""
+    return f"Documents of {repository}"
+
+
+def hash_password(data: DataFolder, password: str) -> str:
+    """Hash a new password as the settings say."""
+    options = data.settings.directory
+    return passwords.hash_password(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
+
+
+def ensure_resource(data: DataFolder, database: Database, name: str) -> Resource:
+    """Give the resource of that name, made and activated if it is not there; its access role admits administrators."""
+    with database.begin() as cx:
+        try:
+            return resources.find(cx, data.settings.directory.names, name)
+        except UnknownResource:
+            made = resources.add(cx, data.settings.directory.names, name, data.now)
+            # The repository in this process verifies tokens without the secret: nobody needs to know it.
+            resources.activate(cx, made.id, data.now)
+            resources.add_to_role(cx, made, entries.administrators(cx))
+            return resources.by_id(cx, made.id)
+
+
+def ensure_repository(data: DataFolder, name: str, resource_id: str) -> Repository:
+    """Give the repository of that name, made if it is not there."""
+    with data.database("repository") as database, database.begin() as cx:
+        for repository in repositories.every(cx):
+            if repository.name == name:
+                return repository
+        made = repositories.add(cx, name, resource_id, "", data.now)
+        acls.initialise(cx, made.id, data.now)
+        return made
+
+
+def _administrator(data: DataFolder, database: Database, password: str) -> tuple[str, str]:
+    named = data.settings.directory.names
+    administrator = names.user_id(FIRST_ADMINISTRATOR, named.administration_partition)
+    password = password or secrets.token_urlsafe(12)
+    password_hash = hash_password(data, password)
+    with database.begin() as cx:
+        grants.initialise(cx, data.now)
+        if _has(cx, named, administrator):
+            return administrator, ""
+        _add(cx, password_hash, data.now)
+    return administrator, password
+
+
+def _has(cx: Connection, named: DirectoryNames, administrator: str) -> bool:
+    try:
+        entries.find_user(cx, named, administrator)
+    except UnknownEntry:
+        return False
+    return True
+
+
+def _add(cx: Connection, password_hash: str, now: Instant) -> None:
+    partition = entries.administration(cx)
+    user = editing.add_user(
+        cx, partition, FIRST_ADMINISTRATOR, now, password_hash=password_hash, description="The first administrator."
+    )
+    memberships.add_member(cx, entries.administrators(cx), user)
+    editing.add_client(cx, CLIENT, now, description="The command line's own client.")

@@ -1,0 +1,70 @@
+"""Who still reads the change log, and which of its lines may go?
+
+Each index agent notes how far it has come, and each rebuild where it began: no line that one of them has still to read
+is cut off. Whoever was not heard of for as long as a line is kept is forgotten; if they come back, they find that lines
+are gone (``changes.LinesGone``) and make their index anew.
+"""
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.clock import SECOND, Instant
+from muniment.db import repository_tables
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import Position
+
+followers = sa.Table(
+    "followers",
+    repository_tables,
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    sa.Column("name", sa.String(32), primary_key=True),
+    sa.Column("transaction", sa.BigInteger, nullable=False),
+    sa.Column("sequence", sa.BigInteger, nullable=False),
+    sa.Column("seen", sa.BigInteger, nullable=False),
+)
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """How long lines of the log are kept, in seconds, and how many of one repository at most."""
+
+    seconds: int = 604_800
+    lines: int = 1_000_000
+
+
+def note(cx: Connection, repository_id: int, name: str, position: Position, now: Instant) -> None:
+    """Note that the follower of this name has read the log up to the position."""
+    place = {"transaction": position.transaction, "sequence": position.sequence, "seen": now}
+    cx.execute(_NOTE[cx.dialect.name], {"repository_id": repository_id, "name": name, **place})
+
+
+def leave(cx: Connection, repository_id: int, name: str) -> None:
+    """Forget a follower that has read to its end."""
+    cx.execute(followers.delete().where(followers.c.repository_id == repository_id, followers.c.name == name))
+
+
+def forget(cx: Connection) -> None:
+    """Forget every follower, as after a restore: their indexes are not there."""
+    cx.execute(followers.delete())
+
+
+def cut(cx: Connection, repository_id: int, retention: Retention, now: Instant, limit: int = 1000) -> int:
+    """Cut off lines that nobody has to read and that are older, or more, than are kept; says how many, at most so many.
+
+    Nothing is cut off while no follower is known.
+    """
+    before = now - retention.seconds * SECOND
+    here = followers.c.repository_id == repository_id
+    cx.execute(followers.delete().where(here, followers.c.seen < before))
+    place = sa.select(followers.c.transaction, followers.c.sequence).where(here)
+    row = cx.execute(place.order_by(followers.c.transaction, followers.c.sequence).limit(1)).first()
+    return changes.cut(cx, repository_id, Position(*row), before, retention.lines, limit) if row else 0
+
+
+def _note(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
+    fresh = {name: insert.excluded[name] for name in ("transaction", "sequence", "seen")}
+    return insert.on_conflict_do_update(index_elements=["repository_id", "name"], set_=fresh)
+
+
+_NOTE = {"postgresql": _note(postgresql.insert(followers)), "sqlite": _note(sqlite.insert(followers))}

@@ -1,0 +1,322 @@
+"""What every endpoint of the repository has at hand, and how each begins: who calls which repository."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias, TypeVar
+from urllib.parse import quote
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.clock import Instant
+from muniment.db import Busy
+from muniment.events import Event
+from muniment.repository import keys, repositories
+from muniment.repository.callers import Bearer, Callers, StaleAnswer
+from muniment.repository.change_log.changes import Position
+from muniment.repository.content import ContentStore
+from muniment.repository.endpoints import positions
+from muniment.repository.index.contract import Index
+from muniment.repository.keys import Seal
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.permissions import bearers
+from muniment.repository.permissions.bearers import KeyMemory
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import (
+    DirectoryUnavailable,
+    NotOfferedYet,
+    NotPermitted,
+    NotSignedIn,
+    UnknownRepository,
+)
+from muniment.repository.repositories import Repository
+from muniment.web.refusals import Overloaded
+from muniment.web.responses import ErrorCode, Table
+from muniment.web.slots import Slots
+from muniment.web.streams import Stream
+from muniment.web.transactions import Transactions
+
+T = TypeVar("T")
+
+BELOW = "/repositories/{repository}"
+"""What the path template of every address below a repository begins with, after the prefix."""
+
+SEARCHES = 2
+"""Searches of one process under way at one time; more would only wait for each other, and let nobody else work."""
+
+_LONG_DECISION = 0.05
+"""Seconds after which a decision has waited for other writes' locks, as on PostgreSQL: the caller is asked again."""
+
+_TRIES = 3
+"""How often a directory elsewhere is asked for one use of a right, where that use must wait too long for its turn."""
+
+_UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
+"""How long a stream stands still while nobody can say whether its caller may have it, and how often that is asked."""
+
+
+@dataclass(frozen=True)
+class RepositoryContext:
+    """The repository as its endpoints see it; ``indexes`` opens a repository's index, ``clock`` says the time.
+
+    ``searching`` is held by each search while it works off the loop. ``repositories`` are those asked for so far, by
+    name, each with the half's seal; whether its guard is still the same is asked when a right is used. ``bearers``
+    remembers under which keys callers' names are kept.
+    ``downloads`` and ``uploads`` say how many each caller has under way.
+    """
+
+    transactions: Transactions
+    options: RepositoryOptions
+    callers: Callers
+    store: ContentStore
+    indexes: Callable[[Repository], Index]
+    clock: Callable[[], Instant]
+    searching: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SEARCHES))
+    repositories: dict[str, tuple[Repository, Seal]] = field(default_factory=dict)
+    bearers: KeyMemory = field(default_factory=KeyMemory)
+    downloads: Slots = field(default_factory=Slots)
+    uploads: Slots = field(default_factory=Slots)
+
+
+Answering: TypeAlias = Callable[[Request, RepositoryContext], Awaitable[Response]]
+
+
+class Address(NamedTuple):
+    """One address: its path template after the prefix, its methods, and how it says no."""
+
+    path: str
+    methods: Mapping[str, Answering]
+    table: Table
+
+
+ENTERING: Table = {
+    NotSignedIn: ErrorCode(401, "E_NOT_SIGNED_IN"),
+    DirectoryUnavailable: ErrorCode(503, "E_DIRECTORY_UNAVAILABLE"),
+    UnknownRepository: ErrorCode(404, "E_UNKNOWN_REPOSITORY"),
+    NotPermitted: ErrorCode(403, "E_NOT_PERMITTED"),
+    NotOfferedYet: ErrorCode(400, "E_NOT_OFFERED_YET"),
+}
+"""How every address below a repository says what ``entered`` refuses, and what is not to be had."""
+
+
+class Caller:
+    """Who calls which repository. Every decision for them is taken here, and is told only then who they are.
+
+    So a right that ended while a body arrived, while the index was waited for or while others' work came first is not
+    used any more (decision 0018). What a decision is told of the caller never leaves it: there is no other way to it.
+    """
+
+    def __init__(
+        self, context: RepositoryContext, repository: Repository, seal: Seal, bearer: Bearer, *, plain_positions: bool
+    ) -> None:
+        self.repository = repository
+        self._context = context
+        self._seal = seal
+        self._bearer = bearer
+        self._plain_positions = plain_positions
+        self._event: Event | None = None
+
+    def tell(self, event: Event) -> None:
+        """Let an event say what the next decisions are told of the caller, and which repository it is."""
+        self._event, event.resource = event, self.repository.name
+
+    def downloading(self) -> AbstractContextManager[None]:
+        """Hold the place of a download. Raises Overloaded when the caller has no more of them."""
+        return self._context.downloads.place(self._bearer.turn, self._context.options.max_downloads, "downloads")
+
+    def uploading(self) -> AbstractContextManager[None]:
+        """Hold the place of an upload. Raises Overloaded when the caller has no more of them."""
+        return self._context.uploads.place(self._bearer.turn, self._context.options.max_uploads, "uploads")
+
+    async def read(self, question: Callable[[Connection, Principals], T]) -> T:
+        """Ask a question of one snapshot. Raises NotSignedIn, DirectoryUnavailable, and what the question raises."""
+        return await self._used(lambda: self._context.transactions.read(lambda cx: question(cx, self._principals(cx))))
+
+    async def read_long(self, question: Callable[[Connection, Principals], T]) -> T:
+        """Ask a question that may take long, off the loop; callers have turns. Raises as ``read``, and Overloaded."""
+        turn = self._bearer.turn
+        return await self._used(
+            lambda: self._context.transactions.read_long(turn, lambda cx: question(cx, self._principals(cx)))
+        )
+
+    async def write(self, decision: Callable[[Connection, Principals], T]) -> T:
+        """Take a decision in a write transaction; the caller is asked about once it has begun. Raises as ``read``."""
+
+        def decided(cx: Connection) -> T:
+            self._check_guard(cx)
+            caller, began = self._bearer.principals(), time.monotonic()
+            if self._event is not None:
+                self._event.who = caller.id
+            try:
+                done = decision(cx, self._proven(cx, caller))
+            finally:
+                if time.monotonic() - began > _LONG_DECISION and self._bearer.principals() != caller:
+                    raise StaleAnswer
+            if time.monotonic() - began > _LONG_DECISION:
+                self._check_guard(cx)
+            return done
+
+        return await self._used(lambda: self._context.transactions.write(decided))
+
+    async def change(
+        self, decision: Callable[[Connection, Principals], T], position: Callable[[T], Position | None]
+    ) -> tuple[T, dict[str, str]]:
+        """Take a decision that changes an object; the headers that tell the ``position`` of the change go with it.
+
+        Raises as ``write``, and NotPermitted.
+        """
+
+        def changed(cx: Connection, principals: Principals) -> tuple[T, dict[str, str]]:
+            done = decision(cx, principals)
+            at = position(done)
+            return done, {} if at is None else {positions.HEADER: self.spell(principals, at)}
+
+        return await self.write(changed)
+
+    def spell(self, principals: Principals, position: Position) -> str:
+        """Spell a position of the repository as the caller asks for it. Raises NotPermitted."""
+        return positions.spell(self._seal, self.repository.id, principals, position, plain=self._plain_positions)
+
+    async def position(self, written: str) -> Position:
+        """Read a position that the caller sends. Raises Malformed, NotPermitted, and as ``read``."""
+        return await self.read(
+            lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, written)
+        )
+
+    async def search(self, work: Callable[[Principals], T]) -> T:
+        """Do work off the loop that opens its own transactions, when its turn among the searches has come.
+
+        Raises as ``read``.
+        """
+
+        def asked() -> Principals:
+            with self._context.transactions.database.read() as cx:
+                return self._principals(cx)
+
+        async def in_turn() -> T:
+            async with self._context.searching:
+                return await self._context.transactions.off_loop(lambda: work(asked()))
+
+        return await self._used(in_turn)
+
+    def stream(
+        self,
+        pieces: AsyncGenerator[bytes, None],
+        status: int,
+        headers: Mapping[str, str],
+        permitted: Callable[[Connection, Principals], object],
+    ) -> Response:
+        """Send pieces for as long as ``permitted`` raises nothing; it is asked anew while they go out.
+
+        A directory or a database that does not answer holds the pieces up; after 30 seconds the answer is cut off.
+        """
+        options = self._context.options
+
+        async def check() -> None:
+            loop = asyncio.get_running_loop()
+            until = loop.time() + _UNANSWERED_SECONDS
+            while True:
+                try:
+                    await self.read(permitted)
+                except (DirectoryUnavailable, Busy, Overloaded):
+                    if loop.time() > until:
+                        raise
+                    await asyncio.sleep(_RETRY_SECONDS)
+                else:
+                    return
+
+        return Stream(
+            pieces,
+            status,
+            headers,
+            check,
+            check_bytes=options.stream_check_bytes,
+            check_seconds=options.stream_check_seconds,
+        )
+
+    async def prove(self) -> None:
+        """Keep for good under which keys the caller's names are kept, before anything is asked for them.
+
+        That takes a statement the first time this process meets them, and a write the first time any does. Raises as
+        ``write``.
+        """
+        lacking = self._context.bearers.lacks(self._bearer.principals().names())
+        if not lacking:
+            return
+        known = await self._context.transactions.read(bearers.bound_keys, lacking.values())
+        if unbound := {name: identity for name, identity in lacking.items() if identity not in known}:
+            made = await self._context.transactions.write(bearers.bind, unbound, self._context.clock())
+            known |= {identity: made[name] for name, identity in unbound.items()}
+        self._context.bearers.keep(known)
+
+    def _principals(self, cx: Connection) -> Principals:
+        self._check_guard(cx)
+        caller = self._bearer.principals()
+        names = caller.names()
+        keys = self._context.bearers.of(names)
+        return caller.kept_under(bearers.keys(cx, names) if keys is None else keys)
+
+    def _check_guard(self, cx: Connection) -> None:
+        """Raise NotSignedIn when another resource guards the repository by now, UnknownRepository when it is gone."""
+        if not repositories.still_guards(cx, self.repository):
+            self._context.repositories.pop(self.repository.name, None)
+            repositories.find(cx, self.repository.name)
+            raise NotSignedIn("The token does not give access to this repository any more.")
+
+    def _proven(self, cx: Connection, caller: Principals) -> Principals:
+        names = caller.names()
+        keys = self._context.bearers.of(names)
+        return caller.kept_under(bearers.bind(cx, names, self._context.clock()) if keys is None else keys)
+
+    async def _used(self, use: Callable[[], Awaitable[T]]) -> T:
+        for _ in range(_TRIES):
+            await self._bearer.prepare()
+            try:
+                return await use()
+            except StaleAnswer:
+                continue
+        raise Overloaded("Too much other work comes first.")
+
+
+async def enter(request: Request, context: RepositoryContext) -> Caller:
+    """Say who calls which repository: step 1 of every request below a repository. A stranger gets no further.
+
+    Raises UnknownRepository, NotSignedIn, DirectoryUnavailable, Malformed.
+    """
+    name, authorization = request.path_params["repository"], request.headers.get("authorization")
+    known = context.repositories.get(name)
+    repository, seal = known or await _look_up(context, name)
+    try:
+        bearer = await context.callers.identify(authorization, repository)
+    except NotSignedIn:
+        if known is None or authorization is None:
+            raise
+        # Another resource may guard it by now.
+        repository, seal = await _look_up(context, name)
+        if repository == known[0]:
+            raise
+        bearer = await context.callers.identify(authorization, repository)
+    plain = positions.plain_wanted(request.headers.get(positions.HEADER))
+    caller = Caller(context, repository, seal, bearer, plain_positions=plain)
+    await caller.prove()
+    return caller
+
+
+async def _look_up(context: RepositoryContext, name: str) -> tuple[Repository, Seal]:
+    found = await context.transactions.read(lambda cx: (repositories.find(cx, name), keys.seal(cx)))
+    context.repositories[name] = found
+    return found
+
+
+def base_address(request: Request, context: RepositoryContext) -> str:
+    """Spell what every address of the repository half begins with, without a slash at the end."""
+    base = str(request.scope.get("muniment.base") or request.base_url).rstrip("/")
+    return f"{base}/{context.options.names.prefix}"
+
+
+def address(request: Request, context: RepositoryContext, repository: Repository) -> str:
+    """Spell the repository's own address."""
+    return f"{base_address(request, context)}/repositories/{quote(repository.name, safe='')}"

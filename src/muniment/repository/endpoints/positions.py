@@ -1,0 +1,54 @@
+"""How is a place in the change log told to a caller, and read when they send it back?
+
+A position counts every change, those of objects that the caller may not see too. So it goes out sealed: nobody can
+compare or order two of them, not even two of one place. Administrators may ask for the plain one, and may send it.
+"""
+
+import re
+import struct
+
+from muniment.repository.change_log.changes import Position
+from muniment.repository.keys import BadSeal, Seal
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import NotPermitted
+from muniment.web.refusals import Malformed
+
+HEADER = "Muniment-Position"
+"""Header of an answer: the position of a write's change, or the one that a page of hits is true to.
+
+As a header of a request it says in which form the caller wants that: ``plain``.
+"""
+
+_PURPOSE = "position"
+_PLAIN = re.compile(r"[0-9]{1,19}\.[0-9]{1,19}")
+_PACKED = struct.Struct(">QQ")
+
+
+def plain_wanted(header: str | None) -> bool:
+    """Read the request's header, None where there is none. Raises Malformed for anything but ``plain``."""
+    if header not in (None, "plain"):
+        raise Malformed(f"As a header of a request {HEADER} can only be 'plain'.")
+    return header is not None
+
+
+def spell(seal: Seal, repository_id: int, principals: Principals, position: Position, *, plain: bool) -> str:
+    """Spell a position for the caller: sealed, or plain where they ask for that. Raises NotPermitted."""
+    if not plain:
+        return seal.seal(_PACKED.pack(*position), _PURPOSE, str(repository_id))
+    if not principals.administrator:
+        raise NotPermitted("Only an administrator may ask for a plain position.")
+    return str(position)
+
+
+def read(seal: Seal, repository_id: int, principals: Principals, written: str) -> Position:
+    """Read what ``spell`` wrote for anybody, in any process of this half. Raises Malformed, NotPermitted."""
+    if _PLAIN.fullmatch(written):
+        if not principals.administrator:
+            raise NotPermitted("Only an administrator may send a plain position in 'wait-for'.")
+        return Position.parse(written)
+    try:
+        return Position(*_PACKED.unpack(seal.open(written, _PURPOSE, str(repository_id))))
+    except (BadSeal, struct.error) as error:
+        raise Malformed(
+            f"The parameter 'wait-for' must be a position of this repository, as {HEADER} states it."
+        ) from error

@@ -1,0 +1,171 @@
+"""The extractor: takes files from the queue, has each read in the sandbox, and keeps what comes of it.
+
+A small plain text is read on the spot: nothing is parsed there, and nobody waits for a process.
+"""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import BinaryIO, Literal, Protocol
+
+import structlog
+
+from muniment.clock import Instant, now
+from muniment.db import Busy, Database
+from muniment.repository.extraction import plain, queue
+from muniment.repository.extraction.findings import Extracted, Poisoned, Unreadable, Unsupported
+from muniment.repository.extraction.process import Reader, Stopped, Unstarted, limits
+from muniment.repository.extraction.queue import Job
+from muniment.repository.options import RepositoryOptions
+from muniment.web.refusals import Refusal
+
+_POLL_SECONDS, _IDLE_POLL_SECONDS = 0.05, 0.2
+_LOOK_SECONDS = 1.0
+_TROUBLE_SECONDS = 2.0
+_RENEWED: Instant = queue.LEASE // 3
+
+_log = structlog.get_logger(__name__)
+
+
+class Contents(Protocol):
+    """Where the files are: what the extractor asks of the content store."""
+
+    def open(self, key: str) -> BinaryIO:
+        """Open the content for reading; the caller closes it."""
+
+
+def run(
+    database: Database,
+    store: Contents,
+    options: RepositoryOptions,
+    stop: threading.Event,
+    clock: Callable[[], Instant] = now,
+) -> None:
+    """Read files from the queue of all repositories until told to stop; a file under way then goes back to it.
+
+    Whatever becomes of one file, the next is read.
+    """
+    threads = [
+        threading.Thread(target=_work, args=(database, store, options, stop, clock), name=f"extract-{number}")
+        for number in range(options.extraction_processes)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def drain(
+    database: Database, store: Contents, options: RepositoryOptions, clock: Callable[[], Instant] | None = None
+) -> int:
+    """Read every file that is due, and say how many: for tests and for work by hand."""
+    read_clock = clock or now
+    count = 0
+    with Reader(limits(options)) as reader:
+        while job := _next_job(database, read_clock()):
+            _handle(database, store, reader, job, threading.Event(), read_clock)
+            count += 1
+    return count
+
+
+def _work(
+    database: Database,
+    store: Contents,
+    options: RepositoryOptions,
+    stop: threading.Event,
+    clock: Callable[[], Instant],
+) -> None:
+    with Reader(limits(options)) as reader, contextlib.closing(database.watch()) as watch:
+        job, look = None, 0.0
+        while not stop.is_set():
+            try:
+                # Now and then also without a commit: a job falls due, or its lease ends, by the clock alone.
+                if not watch.moved() and job is None and time.monotonic() < look:
+                    watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
+                    continue
+                look = time.monotonic() + _LOOK_SECONDS
+                job = _next_job(database, clock())
+                if job is not None:
+                    _handle(database, store, reader, job, stop, clock)
+            except Busy:
+                stop.wait(_POLL_SECONDS)
+            except Exception:  # noqa: BLE001 - what nobody foresaw must not end the queue: the file comes again
+                _log.exception("extraction.trouble")
+                reader.close()
+                stop.wait(_TROUBLE_SECONDS)
+
+
+def _next_job(database: Database, now: Instant) -> Job | None:
+    with database.read() as cx:
+        if not queue.waits(cx, now):
+            return None
+    with database.begin() as cx:
+        return queue.take(cx, now)
+
+
+def _handle(
+    database: Database,
+    store: Contents,
+    reader: Reader,
+    job: Job,
+    stop: threading.Event,
+    clock: Callable[[], Instant],
+) -> None:
+    held = _Held(database, job, stop, clock)
+    try:
+        with store.open(job.content_key) as content:
+            found = _plain(content.fileno(), job, reader.characters) or reader.read(
+                content.fileno(), job.file_name, job.media_type, held
+            )
+    except (Refusal, OSError) as error:
+        _failed(database, job, f"Its content could not be opened: {error}", "retry", clock())
+    except (Stopped, Unstarted) as error:
+        with database.begin() as cx:
+            queue.release(cx, job, clock())
+        if isinstance(error, Unstarted):
+            raise
+    except Unreadable as refusal:
+        _failed(database, job, str(refusal), "failed", clock())
+    except Unsupported as refusal:
+        _failed(database, job, str(refusal), "unsupported", clock())
+    except Poisoned as refusal:
+        _failed(database, job, str(refusal), "retry", clock())
+    else:
+        with database.begin() as cx:
+            queue.finish(cx, job, found.text, clock(), found.note)
+
+
+def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
+    if os.fstat(descriptor).st_size > plain.LARGEST:
+        return None
+    # At a place of its own: whoever reads the file next begins at its beginning.
+    return plain.read(os.pread(descriptor, plain.LARGEST + 1, 0), job.file_name, job.media_type, characters)
+
+
+def _failed(
+    database: Database, job: Job, reason: str, state: Literal["failed", "unsupported", "retry"], now: Instant
+) -> None:
+    _log.info("extraction.failed", object=job.object_id, outcome=state, reason=reason, attempt=job.attempts + 1)
+    with database.begin() as cx:
+        queue.fail(cx, job, reason, now, state)
+
+
+class _Held:
+    """Asked whether to go on reading: yes, while the job is ours; its lease is renewed in time."""
+
+    def __init__(self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant]) -> None:
+        self._database, self._job, self._stop, self._clock = database, job, stop, clock
+        self._renewed = clock()
+
+    def __call__(self) -> bool:
+        now = self._clock()
+        if self._stop.is_set():
+            return False
+        if now - self._renewed < _RENEWED:
+            return True
+        self._renewed = now
+        with contextlib.suppress(Busy), self._database.begin() as cx:
+            return queue.renew(cx, self._job, now)
+        return True

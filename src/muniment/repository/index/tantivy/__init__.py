@@ -1,0 +1,1 @@
+"""The built-in index engine, on Tantivy."""

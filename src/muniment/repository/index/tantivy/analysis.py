@@ -1,0 +1,99 @@
+"""How text becomes words: split at what is neither letter nor digit, folded, and where asked reduced to stems.
+
+Folding takes away case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC).
+Where a script sets no blanks between words (Chinese, Japanese, Thai), each character is a word, so that any piece of a
+sentence can be found.
+"""
+
+import re
+from typing import NamedTuple
+
+import tantivy
+
+from muniment.repository.index.text import normal
+
+LONGEST_WORD = 512
+"""Bytes of UTF-8 in a word; a longer one is not indexed."""
+
+_ODD = re.compile("[^\x00-\x7f]")
+
+_FEW = 100
+_REMEMBERED = 20_000
+
+LANGUAGES = frozenset(
+    {"Arabic", "Danish", "Dutch", "English", "Finnish", "French", "German", "Greek", "Hungarian", "Italian"}
+    | {"Norwegian", "Portuguese", "Romanian", "Russian", "Spanish", "Swedish", "Tamil", "Turkish"}
+)
+"""Languages whose words can be reduced to stems."""
+
+
+class Span(NamedTuple):
+    """A word in a text: its place among the words, what it is folded to, and the characters it covers."""
+
+    place: int
+    word: str
+    start: int
+    end: int
+
+
+class Analyser:
+    """One language's way to turn text into words; index, oracle and excerpts use the same.
+
+    ``language`` is one of ``LANGUAGES``; raises ValueError for another.
+    """
+
+    def __init__(self, language: str = "English") -> None:
+        if language not in LANGUAGES:
+            raise ValueError(f"There is no stemming for {language!r}; choose one of {', '.join(sorted(LANGUAGES))}.")
+        self.language = language
+        self.exact_words: tantivy.TextAnalyzer = _folding().build()
+        self.stems: tantivy.TextAnalyzer = _folding().filter(tantivy.Filter.stemmer(language)).build()
+        self._folded: dict[str, str] = {}
+
+    def exact(self, text: str) -> list[tuple[int, str]]:
+        """Split text into (place, word), as written but for case and accents."""
+        return [(each.position, each.text) for each in self.exact_words.pre_tokenize(normal(text)).tokens]
+
+    def stemmed(self, text: str) -> list[tuple[int, str]]:
+        """Split text into (place, stem)."""
+        return [(each.position, each.text) for each in self.stems.pre_tokenize(normal(text)).tokens]
+
+    def flattened(self, text: str) -> str:
+        """Fold text character by character, so that places stay what they are."""
+        if text.isascii():
+            return text.lower()
+        odd = set(_ODD.findall(text))
+        if len(odd) > _FEW:
+            folded_to = {character: self._fold(character) for character in set(text)}
+            return "".join(map(folded_to.__getitem__, text))
+        for character in sorted(odd):
+            folded = self._fold(character)
+            if folded != character:
+                text = text.replace(character, folded)
+        return text.lower()
+
+    def _fold(self, character: str) -> str:
+        folded = self._folded.get(character)
+        if folded is None:
+            if len(self._folded) > _REMEMBERED:
+                self._folded.clear()
+            words = self.exact(character)
+            folded = self._folded[character] = words[0][1][0] if words else character
+        return folded
+
+    def spans(self, text: str, stemmed: bool) -> list[Span]:
+        """Split text that is ``normal`` already, with the characters each word covers."""
+        words = self.stems if stemmed else self.exact_words
+        return [
+            Span(each.position, each.text, each.char_offset_from, each.char_offset_to)
+            for each in words.pre_tokenize(text).tokens
+        ]
+
+
+def _folding() -> tantivy.TextAnalyzerBuilder:
+    return (
+        tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+        .filter(tantivy.Filter.remove_long(LONGEST_WORD))
+        .filter(tantivy.Filter.ascii_fold())
+        .filter(tantivy.Filter.lowercase())
+    )

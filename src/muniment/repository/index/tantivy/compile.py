@@ -1,0 +1,342 @@
+"""From the query tree to a query of the embedded index.
+
+Never used here, because silently incomplete or wrong: phrase-prefix queries, and the query parser for strings. A
+prefix is the zero-distance fuzzy prefix query; behind other words it is the last part of a phrase of regular
+expressions, which the engine refuses when more than 16,384 words begin so, instead of leaving some out. A range of
+strings is a regular expression over the term dictionary, which reads only the terms within it; a range of numbers goes
+through the parser, with integers alone.
+"""
+
+import math
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+import tantivy
+from tantivy import Occur, Query
+
+from muniment.repository.aql.tree import (
+    Both,
+    Carries,
+    Either,
+    Expression,
+    ExpressionSet,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Property,
+    PropertyList,
+    PropertyRange,
+    Term,
+    Value,
+    Without,
+)
+from muniment.repository.aql.values import fold
+from muniment.repository.index.contract import Statistics, Visible
+from muniment.repository.index.tantivy import fields
+from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.refusals import BadQuery
+
+_SEVERAL = 100
+"""Up to so many terms an OR of them is faster than a set."""
+
+MARKS = 24
+"""Most queries of one ``marking``: what a score, a single-precision number, tells apart."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LAST_CHARACTER = 0x10FFFF
+_LONGEST_EXPRESSION = 1000
+
+Leaf = Term | Phrase
+"""A part of the keywords that words are looked up for."""
+
+
+class Compiler:
+    """Compiles for one searcher; ``statistics`` stand in for the index's own in the scores."""
+
+    def __init__(
+        self,
+        index: tantivy.Index,
+        searcher: tantivy.Searcher,
+        schema: tantivy.Schema,
+        analyser: Analyser,
+        statistics: Statistics | None = None,
+    ) -> None:
+        self._index = index
+        self._searcher = searcher
+        self._schema = schema
+        self._analyser = analyser
+        self._statistics = statistics
+
+    def search(self, types: Collection[str], condition: Expression | None, visible: Visible) -> Query:
+        """Ask for the visible objects of these types that meet the condition. Only keywords give a score.
+
+        Matches in the text need permission to read: what may be read is asked for matches anywhere, what may only be
+        browsed for matches in the metadata.
+        """
+        whole = _alike(visible) or condition is None or not _has_keywords(condition)
+        may = self.browsable(visible) if whole else self.readable(visible)
+        narrowed = [(Occur.Must, _silent(self._terms(fields.TYPE, types)))] if types else []
+        anywhere = [] if condition is None else [(Occur.Must, self._condition(condition, content=True))]
+        found = Query.boolean_query([(Occur.Must, _silent(may)), *narrowed, *anywhere])
+        if whole or condition is None:
+            return found
+        metadata = (Occur.Must, self._condition(condition, content=False))
+        rest = Query.boolean_query([(Occur.Must, _silent(self._only_browsable(visible))), *narrowed, metadata])
+        return _any_of([found, rest])
+
+    def browsable(self, visible: Visible) -> Query:
+        """Ask for everything that the caller may browse."""
+        return self._seen(visible, visible.browse_acls, visible.browse)
+
+    def readable(self, visible: Visible) -> Query:
+        """Ask for everything that the caller may read."""
+        return self._seen(visible, visible.read_acls, visible.read)
+
+    def marking(self, keys: Collection[str], marks: Sequence[Query]) -> Query:
+        """Ask for a few objects, each scored by the sum of 2**n for every n of the marks' queries that finds it.
+
+        A score holds such a sum exactly for up to ``MARKS`` marks.
+        """
+        few = (Occur.Must, _silent(self._terms(fields.KEY, keys)))
+        marked = [(Occur.Should, Query.const_score_query(mark, float(1 << n))) for n, mark in enumerate(marks)]
+        return Query.boolean_query([few, *marked])
+
+    def leaf(self, leaf: Leaf, content: bool) -> Query:
+        """Ask where a leaf matches: in the content, or in the metadata."""
+        stems, words = (fields.CONTENT, fields.CONTENT_EXACT) if content else (fields.METADATA, fields.METADATA_EXACT)
+        if isinstance(leaf, Phrase):
+            return self._words(words, self._analyser.exact(leaf.text))
+        if not leaf.prefix:
+            return self._words(stems, self._analyser.stemmed(leaf.text))
+        return self._beginning(words, self._analyser.exact(leaf.text))
+
+    def _only_browsable(self, visible: Visible) -> Query:
+        granted = self._acls(visible.browse_acls - visible.read_acls)
+        not_owned = [(Occur.MustNot, owner) for owner in self._owner(visible)]
+        seen = Query.boolean_query([(Occur.Must, granted), *not_owned]) if not_owned else granted
+        return self._as_decided(visible, seen, visible.browse - visible.read)
+
+    def _seen(self, visible: Visible, acls: frozenset[int], decided: frozenset[str]) -> Query:
+        if visible.everything:
+            hidden = self._terms(fields.KEY, {fields.POSITION, *visible.hidden})
+            return Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, hidden)])
+        return self._as_decided(visible, _any_of([self._acls(acls), *self._owner(visible)]), decided)
+
+    def _acls(self, acls: frozenset[int]) -> Query:
+        return self._terms(fields.ACL, [str(acl) for acl in acls])
+
+    def _owner(self, visible: Visible) -> list[Query]:
+        return [self._term(fields.OWNER, visible.owner)] if visible.owner else []
+
+    def _as_decided(self, visible: Visible, seen: Query, decided: frozenset[str]) -> Query:
+        """Put what the database knows over what the index says; the position's own document is nobody's to see."""
+        if visible.decided:
+            stands = [(Occur.Must, seen), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
+            moved = self._terms(fields.KEY, decided & visible.decided)
+            seen = _any_of([Query.boolean_query(stands), moved])
+        if visible.hidden:
+            hidden = (Occur.MustNot, self._terms(fields.KEY, visible.hidden))
+            seen = Query.boolean_query([(Occur.Must, seen), hidden])
+        return seen
+
+    def _condition(self, expression: Expression, content: bool) -> Query:
+        if isinstance(expression, ExpressionSet):
+            parts = [self._condition(part, content) for part in expression.expressions]
+            return _all_of(parts) if expression.operator == "AND" else _any_of(parts)
+        if isinstance(expression, Fulltext):
+            return Query.empty_query() if expression.keywords is None else self._keywords(expression.keywords, content)
+        if isinstance(expression, Carries):
+            return _silent(self._acls(frozenset(expression.acls)))
+        return _silent(self._property(expression))
+
+    def _keywords(self, keywords: Keywords, content: bool) -> Query:
+        if isinstance(keywords, Both):
+            wanted = [self._keywords(part, content) for part in keywords.parts if not isinstance(part, Without)]
+            unwanted = [self._keywords(part.part, content) for part in keywords.parts if isinstance(part, Without)]
+            return _all_of(wanted, unwanted)
+        if isinstance(keywords, Either):
+            return _any_of([self._keywords(part, content) for part in keywords.parts])
+        if isinstance(keywords, Without):
+            return _all_of([], [self._keywords(keywords.part, content)])
+        parts = [self.leaf(keywords, content=False)]
+        if content:
+            parts.append(self.leaf(keywords, content=True))
+        return _any_of(parts)
+
+    def _words(self, field: str, words: list[tuple[int, str]]) -> Query:
+        if not words:
+            return Query.empty_query()
+        if len(words) == 1:
+            return self._word(field, words[0][1])
+        first = words[0][0]
+        return Query.phrase_query(self._schema, field, [(place - first, word) for place, word in words])
+
+    def _beginning(self, field: str, words: list[tuple[int, str]]) -> Query:
+        """Ask for words one after the other, the last one as a beginning."""
+        if not words:
+            return Query.empty_query()
+        parts = [(Occur.Must, self._word(field, word)) for _, word in words[:-1]]
+        parts.append((Occur.Must, Query.fuzzy_term_query(self._schema, field, words[-1][1], 0, True, True)))
+        if len(words) > 1:
+            first = words[0][0]
+            joined: list[str | tuple[int, str]] = [(place - first, _exactly(word)) for place, word in words[:-1]]
+            joined.append((words[-1][0] - first, _exactly(words[-1][1]) + ".*"))
+            parts.append((Occur.Must, _silent(Query.regex_phrase_query(self._schema, field, joined))))
+        return Query.boolean_query(parts)
+
+    def _word(self, field: str, word: str) -> Query:
+        query = Query.term_query(self._schema, field, word, "freq")
+        if self._statistics is None or (field, word) not in self._statistics.document_frequency:
+            return query
+        visible = _idf(self._statistics.document_frequency[field, word], self._statistics.documents)
+        own = _idf(self._searcher.doc_freq(field, word), self._searcher.num_docs)
+        return Query.boost_query(query, visible / own)
+
+    def _property(self, expression: Property | PropertyList | PropertyRange) -> Query:
+        if not _NAME.fullmatch(expression.name):
+            raise BadQuery(f"There is no property {expression.name[:100]!r}.")
+        if isinstance(expression, Property):
+            beginning = fields.MARKER + fold(str(expression.value))
+            return Query.fuzzy_term_query(self._schema, _path("s", expression.name), beginning, 0, True, True)
+        if isinstance(expression, PropertyRange):
+            return self._range(expression.name, expression.low, expression.high)
+        return _any_of([self._equal(expression.name, kind, values) for kind, values in _by_kind(expression.values)])
+
+    def _equal(self, name: str, kind: str, values: Sequence[str | int]) -> Query:
+        path = _path(kind, name)
+        if len(values) <= _SEVERAL:
+            return _any_of([Query.term_query(self._schema, path, value, "basic") for value in values])
+        return Query.term_set_query(self._schema, path, values)
+
+    def _range(self, name: str, low: Value, high: Value) -> Query:
+        if isinstance(low, str) or isinstance(high, str):
+            path = f"s\x01{name}\x00s{fields.MARKER}"
+            within = string_range(fold(str(low)), fold(str(high)))
+            return _any_of([Query.regex_query(self._schema, fields.PROPERTIES, f"{path}(?:{each})") for each in within])
+        if low > high:
+            return Query.empty_query()
+        if isinstance(low, float) or isinstance(high, float):
+            return self._between("f", name, fields.sortable(low), fields.sortable(high))
+        return self._between("i", name, fields.whole_number(low), fields.whole_number(high))
+
+    def _between(self, kind: str, name: str, low: int, high: int) -> Query:
+        return self._index.parse_query(f"{_path(kind, name)}:[{low} TO {high}]", [])
+
+    def _term(self, field: str, value: str) -> Query:
+        return Query.term_query(self._schema, field, value, "basic")
+
+    def _terms(self, field: str, values: Collection[str]) -> Query:
+        if len(values) <= _SEVERAL:
+            return _any_of([self._term(field, value) for value in sorted(values)])
+        return Query.term_set_query(self._schema, field, sorted(values))
+
+
+def leaves(expression: Expression | Keywords | None) -> Iterator[Leaf]:
+    """List the words and phrases that a hit may have been found by: all but those behind a NOT."""
+    if isinstance(expression, ExpressionSet):
+        for part in expression.expressions:
+            yield from leaves(part)
+    elif isinstance(expression, Fulltext):
+        yield from leaves(expression.keywords)
+    elif isinstance(expression, Both | Either):
+        for keywords in expression.parts:
+            yield from leaves(keywords)
+    elif isinstance(expression, Term | Phrase):
+        yield expression
+
+
+def _alike(visible: Visible) -> bool:
+    return visible.everything or (visible.browse_acls, visible.browse) == (visible.read_acls, visible.read)
+
+
+def _has_keywords(expression: Expression) -> bool:
+    if isinstance(expression, ExpressionSet):
+        return any(map(_has_keywords, expression.expressions))
+    return isinstance(expression, Fulltext)
+
+
+def string_range(low: str, high: str) -> list[str]:
+    """Write regular expressions for every string from ``low`` to ``high`` in the order of their characters.
+
+    There are several, as the engine takes no expression of more than a thousand states.
+    """
+    common = next((at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
+    if common == len(high) and low != high:
+        return []
+    if common < len(low) and low[common] > high[common]:
+        return []
+    found: list[str | None] = [_exactly(high)]
+    found += [_exactly(high[:at]) for at in range(common + 1, len(high))]
+    found += [_beyond(high[:at], 0x20, ord(high[at]) - 1) for at in range(common + 1, len(high))]
+    if common == len(low):
+        found.append(_exactly(low))
+        if common < len(high):
+            found.append(_beyond(low, 0x20, ord(high[common]) - 1))
+    else:
+        found.append(_exactly(low) + ".*")
+        found.append(_beyond(low[:common], ord(low[common]) + 1, ord(high[common]) - 1))
+        found += [_beyond(low[:at], ord(low[at]) + 1, _LAST_CHARACTER) for at in range(common + 1, len(low))]
+    together = [""]
+    for part in found:
+        if part is None:
+            continue
+        if together[-1] and len(together[-1]) + len(part) > _LONGEST_EXPRESSION:
+            together.append("")
+        together[-1] += f"|{part}" if together[-1] else part
+    return together
+
+
+def _exactly(text: str) -> str:
+    return "".join(_character(ord(character)) for character in text)
+
+
+def _beyond(beginning: str, first: int, last: int) -> str | None:
+    """Match what begins so and goes on with one of these characters. Half characters are no characters."""
+    first = 0xE000 if 0xD800 <= first <= 0xDFFF else first
+    last = 0xD7FF if 0xD800 <= last <= 0xDFFF else last
+    if first > last:
+        return None
+    return f"{_exactly(beginning)}[{_character(first)}-{_character(last)}].*"
+
+
+def _character(code: int) -> str:
+    return f"\\x{{{code:X}}}"
+
+
+def _by_kind(values: Sequence[Value]) -> list[tuple[str, list[str | int]]]:
+    strings: list[str | int] = [fields.MARKER + fold(value) for value in values if isinstance(value, str)]
+    truths: list[str | int] = [int(value) for value in values if isinstance(value, bool)]
+    doubles: list[str | int] = [fields.sortable(value) for value in values if isinstance(value, float)]
+    whole: list[str | int] = [
+        value
+        for value in values
+        if isinstance(value, int) and not isinstance(value, bool) and fields.whole_number(value) == value
+    ]
+    kinds = {"s": strings, "b": truths, "f": doubles, "i": whole}
+    return [(kind, of_kind) for kind, of_kind in kinds.items() if of_kind]
+
+
+def _path(kind: str, name: str) -> str:
+    return f"{fields.PROPERTIES}.{kind}.{name}"
+
+
+def _silent(query: Query) -> Query:
+    return Query.const_score_query(query, 0.0)
+
+
+def _all_of(wanted: Sequence[Query], unwanted: Sequence[Query] = ()) -> Query:
+    if len(wanted) == 1 and not unwanted:
+        return wanted[0]
+    parts = [(Occur.Must, query) for query in wanted] or [(Occur.Must, _silent(Query.all_query()))]
+    return Query.boolean_query([*parts, *((Occur.MustNot, query) for query in unwanted)])
+
+
+def _any_of(parts: Sequence[Query]) -> Query:
+    if len(parts) == 1:
+        return parts[0]
+    return Query.boolean_query([(Occur.Should, query) for query in parts])
+
+
+def _idf(documents_with: int, documents: int) -> float:
+    documents = max(documents, documents_with)
+    return math.log(1 + (documents - documents_with + 0.5) / (documents_with + 0.5))

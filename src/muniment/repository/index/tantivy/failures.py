@@ -1,0 +1,45 @@
+"""What to do when the index engine fails: log it, and say no in our own words."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+
+from muniment.repository.refusals import BadQuery, IndexUnavailable
+
+_ROOM = 64 << 20
+_TOO_MANY = "exceeded max expansions"
+
+log = structlog.get_logger("muniment.repository.index")
+
+
+@contextmanager
+def refused(what: str) -> Iterator[None]:
+    """Turn the engine's failures into IndexUnavailable, its panics too, which are no Exceptions.
+
+    Raises BadQuery for the one failure that the query is to blame for.
+    """
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        if _TOO_MANY in str(error):
+            raise BadQuery("Too many words begin with the last part of a joined word: write more of it.") from error
+        log.exception("index engine failed", what=what)
+        raise IndexUnavailable(f"The search index is not available: {what}.") from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        log.exception("index engine panicked", what=what)
+        raise IndexUnavailable(f"The search index is not available: {what}.") from error
+
+
+def check_room(folder: Path) -> None:
+    """Raise OSError unless the folder's disk takes what a commit may need: else no document is to blame for a failure.
+
+    The engine itself does not say why its thread died.
+    """
+    with tempfile.TemporaryFile(dir=folder) as probe:
+        os.posix_fallocate(probe.fileno(), 0, _ROOM)

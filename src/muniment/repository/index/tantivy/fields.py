@@ -1,0 +1,201 @@
+"""The fields of the embedded index, and how a document fills them.
+
+Properties live in one JSON field with a sub-object a kind, so that a property added to a type needs no new schema:
+``s`` strings as they are compared, behind a marker (else a string that looks like a time becomes one), ``v`` strings
+as they were written, ``i`` whole numbers and instants, ``f`` doubles as integers of the same order, ``b`` truth as 0
+and 1.
+"""
+
+import struct
+
+import msgspec
+import tantivy
+
+from muniment.clock import Instant
+from muniment.naming import fold_name
+from muniment.repository.aql.tree import Value
+from muniment.repository.aql.values import fold, keyword_values
+from muniment.repository.change_log.changes import START, Position
+from muniment.repository.index.document import Document
+from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.text import normal
+
+FORMAT = 3
+"""Raised with every change of the fields or of what fills them; an index of another format is rebuilt by the agent."""
+
+READABLE = frozenset({1, 2, FORMAT})
+"""Formats that searches go on in until the rebuild is done.
+
+1 and 2 know no time of a modification, and their numbers are the ids: hits without a score come in the order of ids.
+1 has words of ids in the metadata.
+"""
+
+DATED = 3
+"""The first format that knows when each object was modified."""
+
+KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "owner", "properties"
+NUMBER, MODIFIED = "number", "modified"
+METADATA, METADATA_EXACT, CONTENT, CONTENT_EXACT = "metadata", "metadata_exact", "content", "content_exact"
+
+POSITION = "\0position"
+NOTHING = "\0nothing"
+MARKER = "="
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What of a document is stored beside its text, to be read back; formats before DATED have no seq and modified."""
+
+    key: str
+    type: str
+    acl: int
+    owner: str
+    values: dict[str, tuple[Value, ...]]
+    ids: tuple[str, ...] = ()
+    seq: int = 0
+    modified: Instant = 0
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What of it says who may read the object."""
+
+    key: str
+    acl: int
+    owner: str
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Source)
+_kept_decoder = msgspec.json.Decoder(Kept)
+
+
+def schema() -> tantivy.Schema:
+    """Make the schema. A field is stored only where excerpts or the checker need it."""
+    builder = tantivy.SchemaBuilder()
+    for name in (KEY, TYPE, ACL, OWNER):
+        builder.add_text_field(name, stored=name == KEY, tokenizer_name="raw", index_option="basic")
+    builder.add_unsigned_field(NUMBER, indexed=True, fast=True)
+    builder.add_bytes_field(SOURCE, stored=True)
+    builder.add_json_field(PROPERTIES, fast=True, tokenizer_name="raw", index_option="basic")
+    builder.add_text_field(METADATA, tokenizer_name="stems")
+    builder.add_text_field(METADATA_EXACT, tokenizer_name="words")
+    builder.add_text_field(CONTENT, stored=True, tokenizer_name="stems")
+    builder.add_text_field(CONTENT_EXACT, tokenizer_name="words")
+    builder.add_integer_field(MODIFIED, indexed=True, fast=True)  # the last: those before it are the older formats'
+    return builder.build()
+
+
+def register(index: tantivy.Index, analyser: Analyser) -> None:
+    """Tell an open index how its text is split; needed before anything is written."""
+    index.register_tokenizer("words", analyser.exact_words)
+    index.register_tokenizer("stems", analyser.stems)
+
+
+def filled(document: Document, of: tantivy.Schema) -> tantivy.Document:
+    """Write a document into the fields."""
+    metadata = [normal(value) for _, value in keyword_values(document.values, document.ids)]
+    source = Source(
+        document.key,
+        document.type,
+        document.acl,
+        document.owner,
+        document.values,
+        document.ids,
+        document.seq,
+        document.modified,
+    )
+    return tantivy.Document.from_dict(
+        {
+            KEY: document.key,
+            NUMBER: document.seq,
+            MODIFIED: document.modified,
+            SOURCE: _encoder.encode(source),
+            TYPE: document.type,
+            ACL: str(document.acl),
+            OWNER: document.owner,
+            PROPERTIES: _by_kind(document.values),
+            METADATA: metadata,
+            METADATA_EXACT: metadata,
+            CONTENT: document.text,
+            CONTENT_EXACT: document.text,
+        },
+        of,
+    )
+
+
+def position_document(position: Position, of: tantivy.Schema) -> tantivy.Document:
+    """Write a position; it has no field that a search could find it by."""
+    return tantivy.Document.from_dict({KEY: POSITION, NUMBER: 0, SOURCE: str(position).encode()}, of)
+
+
+def read_position(searcher: tantivy.Searcher, of: tantivy.Schema) -> Position:
+    """Read the position that a searcher is true to; START in a new index."""
+    hits = searcher.search(tantivy.Query.term_query(of, KEY, POSITION, "basic"), 1, count=False).hits
+    if not hits:
+        return START
+    return Position.parse(bytes(searcher.doc(hits[0][1])[SOURCE][0]).decode())
+
+
+def read_key(stored: tantivy.Document) -> str:
+    """Read back an object's identifier."""
+    return str(stored.get_first(KEY))
+
+
+def read_kept(stored: tantivy.Document) -> Kept:
+    """Read back what says who may read the object."""
+    return _kept_decoder.decode(bytes(stored[SOURCE][0]))
+
+
+def read_source(stored: tantivy.Document) -> Source:
+    """Read back what was stored beside the text."""
+    return _decoder.decode(bytes(stored[SOURCE][0]))
+
+
+def owner_key(source: Source) -> str:
+    """Say what the owner's objects are stored under; an index of an earlier release holds the owner as shown."""
+    return fold_name(source.owner)
+
+
+def read_text(stored: tantivy.Document) -> str:
+    """Read back the text."""
+    text = stored.get_first(CONTENT)
+    return text if isinstance(text, str) else ""
+
+
+def sortable(value: float) -> int:
+    """Turn a double into an integer of the same order."""
+    bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
+    return bits if bits >= 0 else -(bits & _MOST)
+
+
+def double(encoded: int) -> float:
+    """Turn it back."""
+    value: float = struct.unpack("<d", struct.pack("<q", abs(encoded)))[0]
+    return value if encoded >= 0 else -value
+
+
+def whole_number(value: int) -> int:
+    """Bring an integer into the range that the index holds."""
+    return min(max(value, _LEAST), _MOST)
+
+
+def _by_kind(values: dict[str, tuple[Value, ...]]) -> dict[str, dict[str, list[str | int]]]:
+    kinds: dict[str, dict[str, list[str | int]]] = {}
+
+    def add(kind: str, name: str, value: str | int) -> None:
+        kinds.setdefault(kind, {}).setdefault(name, []).append(value)
+
+    for name, several in values.items():
+        for value in several:
+            match value:
+                case str():
+                    add("s", name, MARKER + fold(value))
+                    add("v", name, MARKER + value[:1000])
+                case bool():
+                    add("b", name, int(value))
+                case int():
+                    add("i", name, whole_number(value))
+                case float():
+                    add("f", name, sortable(value))
+    return kinds

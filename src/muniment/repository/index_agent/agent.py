@@ -1,0 +1,410 @@
+"""The index agent: turns changes into documents, position by position, and proves that the index holds what it should.
+
+A batch's documents and its position are one commit, and a document is made from what the database says now: repeating
+a batch changes nothing, and a kill at any moment repeats work but never skips or doubles.
+Source: issue 3, "Index agent".
+"""
+
+import hashlib
+import itertools
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+import sqlalchemy as sa
+import structlog
+
+from muniment import locks
+from muniment.clock import SECOND, Instant
+from muniment.db import Busy, Database
+from muniment.repository import repositories
+from muniment.repository.change_log import changes, followers
+from muniment.repository.change_log.changes import START, LinesGone, Position
+from muniment.repository.change_log.followers import Retention
+from muniment.repository.content import ContentStore
+from muniment.repository.index import generations
+from muniment.repository.index.contract import IndexWriter, OtherFormat, Snapshot
+from muniment.repository.index.document import Document
+from muniment.repository.index_agent import indexing
+from muniment.repository.objects import objects
+from muniment.repository.refusals import InUse
+from muniment.repository.repositories import Repository
+from muniment.repository.search import kept_searches
+from muniment.web.refusals import Refusal
+
+OpenWriter = Callable[[Path], IndexWriter]
+"""Opens one generation's folder for writing, making an empty index there when there is none. Raises OtherFormat."""
+
+
+BATCH_CHANGES = 400
+"""Most lines of the log that one commit covers."""
+
+log = structlog.get_logger("muniment.agent")
+
+_POLL_SECONDS, _IDLE_POLL_SECONDS = 0.02, 0.05
+_LOOK_SECONDS = 1.0
+_AFTER_AN_ERROR_SECONDS = 2.0
+_FAILURES_BEFORE_ONE_BY_ONE = 1
+_FAILURES_BEFORE_PASSING_OVER = 3
+_PASSED_OVER = "The index engine fails on this object; the agent's log has the details."
+_CHORES_SECONDS = 300.0
+_HEARD_OF: Instant = 600 * SECOND
+"""How often a rebuild says that it goes on; far below the shortest time for which lines are kept."""
+_ORPHAN_AGE: Instant = 86_400 * SECOND
+_SAMPLES = 10
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What the checker found in one repository's index, true to ``position``, with a few ids of each fault.
+
+    They are those of the objects that were made first.
+    """
+
+    position: Position
+    objects: int
+    documents: int
+    missing: int
+    extra: int
+    stale: int
+    doubled: int
+    waiting: int
+    unindexed: int
+    samples: dict[str, tuple[str, ...]]
+
+    @property
+    def sound(self) -> bool:
+        """Whether the index holds exactly what the repository does."""
+        return not (self.missing or self.extra or self.stale or self.doubled)
+
+
+def catch_up(
+    database: Database, repository: Repository, writer: IndexWriter, now: Instant, limit: int = BATCH_CHANGES
+) -> Position:
+    """Index the next batch of changes in one commit; returns the writer's position, unmoved when nothing was new.
+
+    Raises LinesGone when some of the changes are no longer in the log.
+    """
+    before = writer.position
+    with database.read() as cx:
+        lines = changes.after(cx, repository.id, before, limit)
+        if not lines:
+            return before
+        made = indexing.of_objects(cx, repository, list(dict.fromkeys(line.object_id for line in lines)))
+    covered = list(itertools.takewhile(lambda line: line.object_id in made.done, lines))
+    indexing.commit(database, repository, writer, made, covered[-1].position, now)
+    log.debug("indexed", repository=repository.name, changes=len(covered), position=str(covered[-1].position))
+    return covered[-1].position
+
+
+def run(
+    database: Database,
+    folder: Path,
+    open_writer: OpenWriter,
+    stop: threading.Event,
+    clock: Callable[[], Instant],
+    store: ContentStore | None = None,
+    retention: Retention = Retention(),  # noqa: B008 - it does not change
+) -> None:
+    """Follow the change logs of all repositories, also of those made meanwhile, until told to stop.
+
+    ``folder`` holds one folder a repository id; ``retention`` says which lines of the logs go. Raises InUse when
+    another agent is at work on the folder.
+    """
+    with _alone(folder), ExitStack() as at_the_end:
+        followed: dict[int, _Followed] = {}
+        at_the_end.callback(_close, followed)
+        watch = database.watch()
+        at_the_end.callback(watch.close)
+        look, chores = 0.0, time.monotonic() + _CHORES_SECONDS
+        moved = False
+        while not stop.is_set():
+            try:
+                # Now and then also without a commit: another generation may be the current one, or the disk have room.
+                looking = time.monotonic() >= look
+                if watch.moved() or moved or looking:
+                    if looking:
+                        _follow(database, followed, folder, open_writer)
+                        look = time.monotonic() + _LOOK_SECONDS
+                    moved = False
+                    for each in followed.values():
+                        moved |= each.advance(database, clock)
+                if time.monotonic() >= chores:
+                    _chores(database, folder, store, clock)
+                    for each in followed.values():
+                        each.cut_log(database, retention, clock())
+                    chores = time.monotonic() + _CHORES_SECONDS
+            except (Busy, sa.exc.DBAPIError, OSError) as error:
+                log.warning("agent waits for the database or the disk", reason=str(error)[:300])
+                moved, look = False, 0.0
+                stop.wait(_AFTER_AN_ERROR_SECONDS)
+            if not moved:
+                watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
+
+
+def rebuild(
+    database: Database,
+    repository: Repository,
+    folder: Path,
+    open_writer: OpenWriter,
+    clock: Callable[[], Instant],
+    progress: Callable[[int], None] = lambda _indexed: None,
+) -> Position:
+    """Make a new generation of one repository's index from the database and switch to it, while searches go on.
+
+    ``folder`` is the one of all repositories, as for ``run``. ``progress`` hears how many objects are done. Raises
+    InUse when a rebuild is under way.
+    """
+    own, name = folder / str(repository.id), uuid.uuid4().hex
+    with generations.rebuilding(own), ExitStack() as at_the_end:
+        generation = generations.begin(own)
+        with database.begin() as cx:
+            start, heard_of = changes.settled(cx, repository.id), clock()
+            followers.note(cx, repository.id, name, start, heard_of)
+        at_the_end.callback(_leave, database, repository, name)
+        writer = open_writer(generation)
+        try:
+            indexed, readmitted = 0, set[str]()
+            for made in indexing.every(database, repository):
+                # The generation in use goes on without them: they are excused until it is left.
+                excused, made.excused = made.excused, set()
+                indexing.commit(database, repository, writer, made, START, clock())
+                readmitted |= excused - made.refused.keys()
+                indexed += len(made.done)
+                progress(indexed)
+                if clock() - heard_of > _HEARD_OF:
+                    heard_of = clock()
+                    with database.begin() as cx:
+                        followers.note(cx, repository.id, name, start, heard_of)
+            writer.apply((), (), start)
+            position = start
+            while (reached := catch_up(database, repository, writer, clock())) != position:
+                position = reached
+        finally:
+            writer.close()
+        generations.switch(own, generation)
+        indexing.readmit(database, readmitted)
+    log.info("rebuilt", repository=repository.name, objects=indexed, position=str(position))
+    return position
+
+
+def check(database: Database, repository: Repository, snapshot: Snapshot) -> Report:
+    """Compare every document of a snapshot with what the database says, and count what differs.
+
+    Objects with a change that the snapshot has not seen are counted as waiting and not compared; those that could not
+    be indexed are counted apart, with their reason in the log and on the object's index status.
+    """
+    held: dict[str, bytes] = {}
+    keys: Counter[str] = Counter()
+    for kept in snapshot.documents():
+        keys[kept.key] += 1
+        held[kept.key] = _mark(kept)
+    faults: dict[str, list[str]] = {"doubled": [key for key, times in keys.items() if times > 1]}
+    missing, stale, counted = faults.setdefault("missing", []), faults.setdefault("stale", []), 0
+    with database.read() as cx:
+        waiting = changes.pending(cx, repository.id, snapshot.position)
+        excused = indexing.unindexed_in(cx, repository.id)
+        for made in indexing.every_at_once(cx, repository):
+            counted += len(made.done)
+            for expected in made.documents:
+                found = held.pop(expected.key, None)
+                if expected.key in waiting:
+                    continue
+                if found is None:
+                    missing += [] if expected.key in excused else [expected.key]
+                elif found != _mark(expected):
+                    stale.append(expected.key)
+    faults["extra"] = [key for key in held if key not in waiting]
+    return Report(
+        position=snapshot.position,
+        objects=counted,
+        documents=keys.total(),
+        missing=len(missing),
+        extra=len(faults["extra"]),
+        stale=len(stale),
+        doubled=len(faults["doubled"]),
+        waiting=len(waiting),
+        unindexed=len(excused),
+        samples={fault: tuple(ids[:_SAMPLES]) for fault, ids in faults.items() if ids},
+    )
+
+
+class _Followed:
+    """One repository that the agent follows, with the writer of its current generation."""
+
+    def __init__(self, repository: Repository, folder: Path, open_writer: OpenWriter) -> None:
+        self._repository = repository
+        self._name = _name(folder)
+        self._folder = folder / str(repository.id)
+        self._open_writer = open_writer
+        self._generation: Path | None = None
+        self._writer: IndexWriter | None = None
+        self._not_before = 0.0
+        self._failures = 0
+
+    def advance(self, database: Database, clock: Callable[[], Instant]) -> bool:
+        """Index one batch; says whether there was one. An error is logged, and tried again with a fresh writer.
+
+        While indexing fails, changes are taken one by one, and at last the one that fails is passed over.
+        """
+        if time.monotonic() < self._not_before:
+            return False
+        try:
+            writer = self._current_writer(database, clock)
+        except (Refusal, OSError, LinesGone) as why:
+            log.warning("indexing waits", repository=self._repository.name, reason=str(why))
+            self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
+            return False
+        try:
+            before = writer.position
+            limit = BATCH_CHANGES if self._failures < _FAILURES_BEFORE_ONE_BY_ONE else 1
+            moved = catch_up(database, self._repository, writer, clock(), limit) != before
+        except (Busy, sa.exc.DBAPIError):
+            raise
+        except LinesGone:
+            self.close()  # who opens it again finds that it must be made anew
+            return True
+        except OSError as why:
+            log.warning("indexing waits for room on the disk", repository=self._repository.name, reason=str(why))
+            self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
+            self.close()
+            return False
+        except Exception:
+            log.exception("indexing failed", repository=self._repository.name)
+            self._failures += 1
+            self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
+            self.close()
+            return self._failures >= _FAILURES_BEFORE_PASSING_OVER and self._pass_over(database, clock)
+        self._failures = 0 if moved else self._failures
+        return moved
+
+    def cut_log(self, database: Database, retention: Retention, now: Instant) -> None:
+        """Note how far the index is, and cut off what nobody has to read any more; each in a short transaction."""
+        if self._writer is None:
+            return  # what was noted last stands
+        with database.begin() as cx:
+            followers.note(cx, self._repository.id, self._name, self._writer.position, now)
+        cut = 1
+        while cut:
+            with database.begin() as cx:
+                cut = followers.cut(cx, self._repository.id, retention, now)
+
+    def close(self) -> None:
+        """Let the writer go, if there is one."""
+        writer, self._writer, self._generation = self._writer, None, None
+        if writer is not None:
+            try:
+                writer.close()
+            except Exception:
+                log.exception("closing the index failed", repository=self._repository.name)
+
+    def _pass_over(self, database: Database, clock: Callable[[], Instant]) -> bool:
+        """Leave out the object of the next change, if a fresh writer can write at all: else it is not to blame."""
+        try:
+            writer = self._current_writer(database, clock)
+            writer.apply((), (), writer.position)
+            with database.read() as cx:
+                lines = changes.after(cx, self._repository.id, writer.position, 1)
+        except (Refusal, OSError, LinesGone) as why:
+            log.warning("indexing waits", repository=self._repository.name, reason=str(why))
+            self.close()
+            return False
+        for line in lines:
+            indexing.leave_out(database, self._repository, writer, line, _PASSED_OVER, clock())
+        self._failures = 0
+        return True
+
+    def _current_writer(self, database: Database, clock: Callable[[], Instant]) -> IndexWriter:
+        generation = generations.current(self._folder)
+        if self._writer is not None and generation == self._generation:
+            return self._writer
+        self.close()
+        if generation is None:
+            with generations.rebuilding(self._folder):
+                generation = generations.current(self._folder) or generations.begin(self._folder)
+                self._open_writer(generation).close()
+                generations.switch(self._folder, generation)
+        try:
+            writer = self._open_writer(generation)
+        except OtherFormat as error:
+            log.warning("the index is made anew", repository=self._repository.name, reason=str(error))
+            return self._rebuilt(database, clock)
+        with database.read() as cx:
+            ahead = writer.position > changes.latest(cx, self._repository.id)
+            behind = writer.position < changes.cut_to(cx, self._repository.id)
+        if ahead or behind:
+            why = "ahead of the database, as after a restore" if ahead else "behind what the change log still holds"
+            log.warning("the index is made anew", repository=self._repository.name, reason=f"it is {why}")
+            writer.close()
+            return self._rebuilt(database, clock)
+        self._writer, self._generation = writer, generation
+        return writer
+
+    def _rebuilt(self, database: Database, clock: Callable[[], Instant]) -> IndexWriter:
+        rebuild(database, self._repository, self._folder.parent, self._open_writer, clock)
+        return self._current_writer(database, clock)
+
+
+def _name(folder: Path) -> str:
+    """Say by which name the agent of this folder is known: the same as long as the folder is there."""
+    kept = folder / "follower"
+    if not kept.exists():
+        kept.write_text(uuid.uuid4().hex, encoding="ascii")
+    return kept.read_text(encoding="ascii")[:32]
+
+
+def _leave(database: Database, repository: Repository, name: str) -> None:
+    try:
+        with database.begin() as cx:
+            followers.leave(cx, repository.id, name)
+    except (Busy, sa.exc.DBAPIError) as why:
+        log.warning(
+            "the change log waits for a rebuild that is over", repository=repository.name, reason=str(why)[:300]
+        )
+
+
+def _mark(kept: Document) -> bytes:
+    return hashlib.blake2b(_encoder.encode(kept), digest_size=16).digest()
+
+
+def _chores(database: Database, folder: Path, store: ContentStore | None, clock: Callable[[], Instant]) -> None:
+    """Clear away what nobody needs: followed links that expired, generations left behind, content without an object."""
+    now, dropped = clock(), True
+    while dropped:  # each in a transaction of its own, so that no write waits for all of them
+        with database.begin() as cx:
+            dropped = kept_searches.purge(cx, now) > 0
+    for own in folder.iterdir():
+        if own.name.isdecimal():
+            generations.sweep(own, now / SECOND)
+    if store is not None:
+        with database.read() as cx:
+            objects.sweep(cx, store, now - _ORPHAN_AGE)
+
+
+def _follow(database: Database, followed: dict[int, _Followed], folder: Path, open_writer: OpenWriter) -> None:
+    with database.read() as cx:
+        for repository in repositories.every(cx):
+            if repository.id not in followed:
+                followed[repository.id] = _Followed(repository, folder, open_writer)
+
+
+def _close(followed: Mapping[int, _Followed]) -> None:
+    for each in followed.values():
+        each.close()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locks.hold(folder / "agent.lock", wait=False))
+        except locks.Held as error:
+            raise InUse(f"Another index agent is at work on {folder}: stop it first, or let it do the work.") from error
+        yield

@@ -1,0 +1,1 @@
+"""Objects with their types and properties: created, read, changed, deleted, counted by owner."""

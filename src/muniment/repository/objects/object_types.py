@@ -1,0 +1,402 @@
+"""The tree of object types, with the properties that each adds to its parent's.
+
+The four built-in types are part of the program; only custom ones are stored, under our neutral names.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.db import BigId, repository_tables
+from muniment.repository.cursors import Place, Stretch
+from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
+from muniment.repository.refusals import BadTypesFile, NameTaken, UnknownProperty, UnknownType, WrongValue
+
+object_types = sa.Table(
+    "object_types",
+    repository_tables,
+    sa.Column("id", BigId, primary_key=True),
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("parent", sa.String(64), nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("repository_id", "name"),
+)
+
+type_properties = sa.Table(
+    "type_properties",
+    repository_tables,
+    sa.Column("id", BigId, primary_key=True),
+    sa.Column("type_id", sa.ForeignKey("object_types.id"), nullable=False),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("kind", sa.String(10), nullable=False),
+    sa.Column("repeating", sa.Boolean, nullable=False),
+    sa.Column("created", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("type_id", "name"),
+)
+
+RESERVED = ("r_", "i_", "a_", "dm_")
+"""What no custom type or property may begin with: names of ours, or of the interface in the field."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+class ObjectType(msgspec.Struct, frozen=True):
+    """One type: its parent (none for the root) and the properties it adds."""
+
+    name: str
+    parent: str | None
+    properties: tuple[PropertyDefinition, ...] = ()
+
+
+def _own(name: str, kind: PropertyKind = "string", *, repeating: bool = False) -> PropertyDefinition:
+    return PropertyDefinition(name, kind, repeating)
+
+
+def _ours(name: str, kind: PropertyKind = "string") -> PropertyDefinition:
+    return PropertyDefinition(name, kind, repeating=False, writable=False)
+
+
+BUILT_IN = (
+    ObjectType(
+        "sysobject",
+        None,
+        (
+            _own("object_name"),
+            _own("title"),
+            _own("subject"),
+            _own("keywords", repeating=True),
+            _own("authors", repeating=True),
+            _own("a_content_type"),
+            _ours("owner_name"),
+            _ours("acl_name"),
+            _ours("r_object_id", "id"),
+            _ours("r_object_type"),
+            _ours("r_creation_date", "date"),
+            _ours("r_creator_name"),
+            _ours("r_modify_date", "date"),
+            _ours("r_modifier"),
+            _ours("r_full_content_size", "integer"),
+            _ours("i_folder_id", "id"),
+            _ours("r_index_status"),
+        ),
+    ),
+    ObjectType("folder", "sysobject"),
+    ObjectType("cabinet", "folder"),
+    ObjectType("document", "sysobject"),
+)
+"""The types every repository has. ``r_index_status`` is shown only; the others can be searched."""
+
+BUILT_IN_NAMES = frozenset(kind.name for kind in BUILT_IN)
+
+SYSTEM_PROPERTIES = frozenset(
+    definition.name for definition in BUILT_IN[0].properties if definition.name.startswith("r_")
+)
+"""Built-in properties whose prefix is spelled by settings."""
+
+
+class _Row(NamedTuple):
+    type_id: int
+    name: str
+    parent: str
+    property_name: str | None
+    kind: PropertyKind
+    repeating: bool
+
+
+_ROWS = (
+    sa.select(
+        object_types.c.id,
+        object_types.c.name,
+        object_types.c.parent,
+        type_properties.c.name,
+        type_properties.c.kind,
+        type_properties.c.repeating,
+    )
+    .join_from(object_types, type_properties, isouter=True)
+    .where(object_types.c.repository_id == sa.bindparam("repository"))
+    .order_by(object_types.c.name, type_properties.c.id)
+)
+
+
+class Catalogue:
+    """A repository's types as of one reading; it does not change."""
+
+    def __init__(self, custom: Iterable[ObjectType] = ()) -> None:
+        self._types = {kind.name: kind for kind in (*BUILT_IN, *custom)}
+        self._properties = {
+            definition.name: definition for kind in self._types.values() for definition in kind.properties
+        }
+        self._all = {name: self._with_inherited(name) for name in self._types}
+        added = (kind for kind in self._types.values() if kind not in BUILT_IN)
+        self.ids = frozenset(each.name for kind in added for each in kind.properties if each.kind == "id")
+        """Names of the custom properties of kind id, whichever type has them."""
+
+    def types(self) -> tuple[ObjectType, ...]:
+        """List the types: the built-in ones first, then the custom ones by name."""
+        return tuple(self._types.values())
+
+    def get(self, name: str) -> ObjectType:
+        """Find a type by its neutral name. Raises UnknownType."""
+        if name not in self._types:
+            raise UnknownType(f"There is no object type {name[:100]!r}.")
+        return self._types[name]
+
+    def lineage(self, name: str) -> tuple[ObjectType, ...]:
+        """List a type and its ancestors, itself first. Raises UnknownType."""
+        line = [self.get(name)]
+        while line[-1].parent is not None:
+            line.append(self._types[line[-1].parent])
+        return tuple(line)
+
+    def is_a(self, name: str, ancestor: str) -> bool:
+        """Say whether the type is the other or below it. Raises UnknownType."""
+        return any(kind.name == ancestor for kind in self.lineage(name))
+
+    def with_subtypes(self, names: Iterable[str]) -> frozenset[str]:
+        """Name these types and all below them (given 2.8: sub-types are included). Raises UnknownType."""
+        wanted = {self.get(name).name for name in names}
+        return frozenset(name for name in self._types if any(kind.name in wanted for kind in self.lineage(name)))
+
+    def property(self, name: str) -> PropertyDefinition:
+        """Find a property of any type: within a repository a name has one kind. Raises UnknownProperty."""
+        if name not in self._properties:
+            raise UnknownProperty(f"No object type here has a property {name[:100]!r}.")
+        return self._properties[name]
+
+    def properties_of(self, name: str) -> Mapping[str, PropertyDefinition]:
+        """List the properties of a type, inherited ones first. Raises UnknownType."""
+        return self._all[self.get(name).name]
+
+    def _with_inherited(self, name: str) -> dict[str, PropertyDefinition]:
+        return {definition.name: definition for kind in reversed(self.lineage(name)) for definition in kind.properties}
+
+
+def catalogue(cx: Connection, repository_id: int) -> Catalogue:
+    """Read a repository's types."""
+    return _catalogue(*(_Row(*row) for row in cx.execute(_ROWS, {"repository": repository_id}).all()))
+
+
+@lru_cache(maxsize=32)
+def _catalogue(*rows: _Row) -> Catalogue:
+    """Make the catalogue that these rows say: the same rows say the same one."""
+    found: dict[int, tuple[str, str]] = {}
+    added: dict[int, list[PropertyDefinition]] = {}
+    for type_id, name, parent, property_name, kind, repeating in rows:
+        found[type_id] = (name, parent)
+        if property_name is not None:
+            added.setdefault(type_id, []).append(PropertyDefinition(property_name, kind, repeating))
+    return Catalogue(
+        ObjectType(name, parent, tuple(added.get(type_id, ()))) for type_id, (name, parent) in found.items()
+    )
+
+
+class TypeSummary(NamedTuple):
+    """A type as a list shows it. The built-in ones have their place before all others."""
+
+    name: str
+    parent: str | None
+    built_in: int = -1
+
+
+def page(cx: Connection, repository_id: int, root: str | None, wanted: Stretch) -> list[TypeSummary]:
+    """List this type and those below it (all, without one): the built-in ones first, then the custom ones by name.
+
+    Raises UnknownType.
+    """
+    first = _built_in(root)
+    if wanted.after is None:
+        skipped, after = wanted.offset, ""
+    else:
+        known, after = int(wanted.after[0]), str(wanted.after[1])
+        skipped = sum(kind.built_in <= known for kind in first) if known >= 0 else len(first)
+        after = "" if known >= 0 else after
+    shown = first[skipped : skipped + wanted.limit]
+    if left := wanted.limit - len(shown):
+        below = _custom(repository_id, root)
+        rows = cx.execute(
+            sa.select(below.c.name, below.c.parent)
+            .where(below.c.name > after)
+            .order_by(below.c.name)
+            .offset(max(0, skipped - len(first)))
+            .limit(left)
+        )
+        shown += [TypeSummary(name, parent) for name, parent in rows]
+    _check_known(cx, repository_id, root)
+    return shown
+
+
+def place(kind: TypeSummary) -> Place:
+    """Say what ``page`` orders a type by."""
+    return kind.built_in, kind.name
+
+
+def count(cx: Connection, repository_id: int, root: str | None) -> int:
+    """Count what ``page`` lists in all."""
+    custom = cx.execute(sa.select(sa.func.count()).select_from(_custom(repository_id, root))).scalar_one()
+    return len(_built_in(root)) + int(custom)
+
+
+def _built_in(root: str | None) -> list[TypeSummary]:
+    known = Catalogue()
+    below = known.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
+    return [
+        TypeSummary(kind.name, kind.parent, at)
+        for at, kind in enumerate(BUILT_IN)
+        if root is None or kind.name in below
+    ]
+
+
+def _custom(repository_id: int, root: str | None) -> sa.Subquery | sa.CTE:
+    """Ask for the custom types, or for those that are this type or lie below it."""
+    own = sa.select(object_types.c.name, object_types.c.parent).where(object_types.c.repository_id == repository_id)
+    if root is None or root == BUILT_IN[0].name:
+        return own.subquery()
+    known = Catalogue()
+    roots = known.with_subtypes([root]) if root in BUILT_IN_NAMES else {root}
+    first = own.where(
+        sa.or_(object_types.c.name.in_(sorted(roots)), object_types.c.parent.in_(sorted(roots & BUILT_IN_NAMES)))
+    )
+    below = first.cte("below", recursive=True)
+    deeper = sa.select(object_types.c.name, object_types.c.parent).join_from(
+        object_types,
+        below,
+        sa.and_(object_types.c.parent == below.c.name, object_types.c.repository_id == repository_id),
+    )
+    return below.union(deeper)
+
+
+def _check_known(cx: Connection, repository_id: int, root: str | None) -> None:
+    if root is None or root in BUILT_IN_NAMES:
+        return
+    wanted = sa.select(object_types.c.id).where(
+        object_types.c.repository_id == repository_id, object_types.c.name == root
+    )
+    if cx.execute(wanted).first() is None:
+        raise UnknownType(f"There is no object type {root[:100]!r}.")
+
+
+def add_type(cx: Connection, repository_id: int, kind: ObjectType, now: Instant) -> None:
+    """Add a custom type below an existing one. Raises NameTaken, UnknownType, WrongValue."""
+    known = catalogue(cx, repository_id)
+    _check_name(kind.name, "type")
+    if kind.name in {one.name for one in known.types()}:
+        raise NameTaken(f"There is an object type {kind.name!r} already.")
+    if kind.parent is None:
+        raise UnknownType(f"The object type {kind.name!r} needs a parent, such as 'document'.")
+    known.get(kind.parent)
+    cx.execute(
+        object_types.insert().values(repository_id=repository_id, name=kind.name, parent=kind.parent, created=now)
+    )
+    for definition in kind.properties:
+        add_property(cx, repository_id, kind.name, definition, now)
+
+
+def add_property(cx: Connection, repository_id: int, type_name: str, added: PropertyDefinition, now: Instant) -> None:
+    """Add a property to a custom type; objects that exist have no value for it.
+
+    Raises UnknownType (also for a built-in one), NameTaken, WrongValue (the name has another kind elsewhere).
+    """
+    known = catalogue(cx, repository_id)
+    _check_name(added.name, "property")
+    if type_name in BUILT_IN_NAMES:
+        raise UnknownType(f"The object type {type_name!r} is built in: add a type below it, with the property.")
+    below = known.with_subtypes([type_name])
+    if any(added.name in known.properties_of(name) for name in below):
+        raise NameTaken(f"The object type {type_name!r}, or one below it, has a property {added.name!r} already.")
+    _check_same_kind(known, added)
+    type_id = cx.execute(
+        sa.select(object_types.c.id).where(
+            object_types.c.repository_id == repository_id, object_types.c.name == type_name
+        )
+    ).scalar_one()
+    cx.execute(
+        type_properties.insert().values(
+            type_id=type_id, name=added.name, kind=added.kind, repeating=added.repeating, created=now
+        )
+    )
+
+
+class _FileProperty(msgspec.Struct, forbid_unknown_fields=True):
+    kind: PropertyKind
+    repeating: bool = False
+
+
+class _FileType(msgspec.Struct, forbid_unknown_fields=True):
+    parent: str = "document"
+    properties: dict[str, _FileProperty | PropertyKind] = {}
+
+
+class _TypesFile(msgspec.Struct, forbid_unknown_fields=True):
+    types: dict[str, _FileType]
+
+
+def load_types_file(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[str]:
+    """Add what a types file says and the repository does not have yet; say what was added, one line each.
+
+    ``[types.NAME]`` has ``parent`` and a table ``properties``: ``name = "KIND"`` or
+    ``name = { kind = "KIND", repeating = true }``. Loading a file again adds nothing.
+    Raises BadTypesFile, UnknownType, WrongValue (a property has another kind already).
+    """
+    try:
+        wanted = msgspec.toml.decode(toml, type=_TypesFile).types
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise BadTypesFile(f"The types file cannot be read: {str(error)[:300]}.") from error
+    added: list[str] = []
+    for name in _parents_first(wanted):
+        known = catalogue(cx, repository_id)
+        if name not in {kind.name for kind in known.types()}:
+            add_type(cx, repository_id, ObjectType(name, wanted[name].parent), now)
+            added.append(f"type {name}")
+            known = catalogue(cx, repository_id)
+        elif known.get(name).parent != wanted[name].parent:
+            raise WrongValue(f"The object type {name!r} is below {known.get(name).parent!r} already.")
+        for property_name, given in wanted[name].properties.items():
+            form = given if isinstance(given, _FileProperty) else _FileProperty(given)
+            definition = PropertyDefinition(property_name, form.kind, form.repeating)
+            if property_name in known.properties_of(name):
+                _check_same_kind(known, definition)
+            else:
+                add_property(cx, repository_id, name, definition, now)
+                added.append(f"property {name}.{property_name}")
+    return added
+
+
+def _parents_first(wanted: Mapping[str, _FileType]) -> list[str]:
+    ordered: list[str] = []
+
+    def place(name: str, below: tuple[str, ...]) -> None:
+        if name in below:
+            raise BadTypesFile(f"The object type {name!r} is its own ancestor.")
+        if name in wanted and name not in ordered:
+            place(wanted[name].parent, (*below, name))
+            ordered.append(name)
+
+    for name in wanted:
+        place(name, ())
+    return ordered
+
+
+def _check_name(name: str, what: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise WrongValue(f"A {what} name has letters a-z, digits and _, begins with a letter and ends within 64.")
+    if name.startswith(RESERVED):
+        raise WrongValue(f"A {what} name may not begin with {', '.join(RESERVED)}: those are the repository's own.")
+
+
+def _check_same_kind(known: Catalogue, definition: PropertyDefinition) -> None:
+    try:
+        present = known.property(definition.name)
+    except UnknownProperty:
+        return
+    if (present.kind, present.repeating) != (definition.kind, definition.repeating):
+        many = "several values" if present.repeating else "one value"
+        raise WrongValue(
+            f"The property {definition.name!r} is of kind {present.kind} with {many} in this repository already."
+        )

@@ -1,0 +1,163 @@
+"""The server: sockets bound, databases migrated, then workers, index agent and extraction, each its own process."""
+
+import errno
+import os
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import structlog
+
+from muniment import app, certificates, clock
+from muniment.data_folder import DataFolder
+from muniment.db import Database
+from muniment.exit_codes import Exit, Failure
+from muniment.installation import Installation
+from muniment.repository.change_log.followers import Retention
+from muniment.repository.content import ContentStore
+from muniment.repository.extraction import extractor as extraction
+from muniment.repository.index_agent import agent
+from muniment.server import listener, logs, memory
+from muniment.server.listener import Listeners
+from muniment.server.supervisor import Role, supervise
+
+log = structlog.get_logger("muniment.serve")
+
+
+def run(
+    data: DataFolder,
+    *,
+    with_agent: bool = True,
+    when_ready: Callable[[], None] | None = None,
+    also: Sequence[Role] = (),
+) -> int:
+    """Serve a data folder until SIGTERM or SIGINT, and say the exit code.
+
+    Raises Failure when the folder is in use, a port is busy, or a file of the settings is missing.
+    """
+    installation = data.installation
+    data.make_folder()
+    logs.start(data.settings)
+    with data.held():
+        data.migrate()
+        if renamed := data.settle_acls():
+            log.warning("names of ACLs mean them to their owners alone now: see 'muniment acl list'", acls=len(renamed))
+        listeners = _listeners(installation, data)
+        web = installation.settings.web
+        roles = [Role(f"worker {number}", _worker(installation, listeners)) for number in range(1, web.workers + 1)]
+        if with_agent and "repository" in installation.settings.halves:
+            roles += [Role("agent", agent_work(installation)), Role("extraction", extraction_work(installation))]
+
+        def announce() -> None:
+            log.info("ready", address=installation.base, workers=web.workers)
+            if when_ready:
+                when_ready()
+
+        return supervise([*roles, *also], web.stop_seconds, announce)
+
+
+def check_ports(data: DataFolder) -> None:
+    """Raise Failure when a port of the settings cannot be bound, before anything is made."""
+    web = data.settings.web
+    _bound(web.host, web.port, "web.port", "--port").close()
+    if web.http_port:
+        _bound(web.host, web.http_port, "web.http_port", "--set web.http_port=").close()
+
+
+def agent_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
+    """Make the work of the index agent's process."""
+
+    options = installation.settings.repository
+    retention = Retention(options.change_log_seconds, options.change_log_lines)
+
+    def work(stop: threading.Event, ready: Callable[[], None]) -> None:
+        memory.spare()
+        database = Database(installation.database_url("repository"))
+        ready()
+        try:
+            agent.run(
+                database,
+                installation.indexes,
+                app.writer(installation.settings),
+                stop,
+                clock.now,
+                ContentStore(installation.content),
+                retention,
+            )
+        finally:
+            database.close()
+
+    return work
+
+
+def extraction_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
+    """Make the work of the process that has texts extracted."""
+
+    def work(stop: threading.Event, ready: Callable[[], None]) -> None:
+        memory.spare()
+        os.nice(5)
+        database = Database(installation.database_url("repository"))
+        ready()
+        try:
+            extraction.run(database, ContentStore(installation.content), installation.settings.repository, stop)
+        finally:
+            database.close()
+
+    return work
+
+
+def _worker(installation: Installation, listeners: Listeners) -> Callable[[threading.Event, Callable[[], None]], None]:
+    def work(stop: threading.Event, ready: Callable[[], None]) -> None:
+        memory.spare()
+        built = app.build(installation.settings, installation.data)
+        listener.serve(built, listeners, installation.settings.web, stop, ready)
+
+    return work
+
+
+def _listeners(installation: Installation, data: DataFolder) -> Listeners:
+    web = installation.settings.web
+    if web.certificate_file:
+        cert_file, key_file = web.certificate_file, web.key_file
+        for key, file in (("web.certificate_file", cert_file), ("web.key_file", key_file)):
+            if not os.access(file, os.R_OK):
+                raise Failure(
+                    f"{key}: {file} cannot be read. Name a readable PEM file, or none of the two.", Exit.REFUSED
+                )
+        certificates.check_pair(Path(cert_file), Path(key_file))
+    else:
+        made = certificates.ensure(installation.tls, [web.host, *web.certificate_names], data.now)
+        cert_file, key_file = str(made.cert_file), str(made.key_file)
+    https = _bound(web.host, web.port, "web.port", "--port")
+    http = _bound(web.host, web.http_port, "web.http_port", "--set web.http_port=") if web.http_port else None
+    return Listeners(https, http, cert_file, key_file)
+
+
+def _bound(host: str, port: int, key: str, option: str) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    except socket.gaierror:
+        raise _no_address(host) from None
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
+    try:
+        bound.bind(address)
+        bound.listen(2048)
+    except OSError as error:
+        bound.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise _no_address(host) from error
+        raise Failure(
+            f"Port {port} on {host} cannot be used ({(error.strerror or '').lower()}): "
+            f"choose another with {option} (setting {key}), or stop what listens there.",
+            Exit.IN_USE,
+        ) from error
+    bound.setblocking(False)
+    return bound
+
+
+def _no_address(host: str) -> Failure:
+    return Failure(f"web.host: {host!r} is no address of this machine. Name another with --host.", Exit.REFUSED)

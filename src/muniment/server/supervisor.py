@@ -1,0 +1,241 @@
+"""The processes of one server: started together, restarted when one falls, stopped together.
+
+The supervisor itself stays single-threaded, so that what it has imported is shared by fork and nothing else is.
+"""
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from muniment.exit_codes import as_failure
+from muniment.server import memory
+
+log = structlog.get_logger("muniment.supervisor")
+
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 30.0
+_STEADY_SECONDS = 60.0
+_GRACE_SECONDS = 5
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Role:
+    """What one process does: it calls ``ready`` once it can work, and returns soon after ``stop`` is set.
+
+    When a ``vital`` one ends by itself, everything ends with 1 instead of its being started again. One that a signal
+    ended did not choose to: it is started again like every other.
+    """
+
+    name: str
+    work: Callable[[threading.Event, Callable[[], None]], None]
+    vital: bool = False
+
+
+@dataclass
+class _Child:
+    role: Role
+    process: int = 0
+    started: float = 0.0
+    ready: bool = False
+    pipe: int = -1
+    pause: float = _FIRST_PAUSE
+    due: float = field(default=0.0)
+
+
+def supervise(roles: Sequence[Role], stop_seconds: float, when_ready: Callable[[], None]) -> int:
+    """Run the roles until SIGTERM or SIGINT, each in a process of its own, and say the exit code.
+
+    ``when_ready`` is called once all can work. A process that falls before then ends everything with 1; one that falls
+    later is started again after a pause that doubles. A stop lets each finish within ``stop_seconds``; a second signal
+    ends them at once. No process outlives this one.
+    """
+    return _Supervisor(roles, stop_seconds, when_ready).run()
+
+
+class _Supervisor:
+    def __init__(self, roles: Sequence[Role], stop_seconds: float, when_ready: Callable[[], None]) -> None:
+        self._children = [_Child(role) for role in roles]
+        self._stop_seconds = stop_seconds
+        self._when_ready = when_ready
+        self._announced = False
+        self._failed = False
+        self._signals: list[int] = []
+        self._wake_out, self._wake_in = os.pipe()
+
+    def run(self) -> int:
+        for end in (self._wake_out, self._wake_in):
+            os.set_blocking(end, False)
+        before = {
+            number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+        }
+        wakeup_before = signal.set_wakeup_fd(self._wake_in, warn_on_full_buffer=False)
+        try:
+            memory.settle()
+            while not self._stopping() and not self._failed:
+                self._start_due()
+                self._wait(self._next_due())
+                self._reap()
+            self._stop()
+        finally:
+            signal.set_wakeup_fd(wakeup_before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            os.close(self._wake_in)
+            os.close(self._wake_out)
+        return 1 if self._failed else 0
+
+    def _note(self, number: int, _frame: object) -> None:
+        if number != signal.SIGCHLD:
+            self._signals.append(number)
+
+    def _stopping(self) -> bool:
+        return bool(self._signals)
+
+    def _start_due(self) -> None:
+        for child in self._children:
+            if not child.process and child.due <= time.monotonic() and not self._stopping():
+                self._fork(child)
+
+    def _fork(self, child: _Child) -> None:
+        pipe_out, pipe_in = os.pipe()
+        _flush()
+        # A signal between the fork and the child's own handlers would be taken by the parent's.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+        parent = os.getpid()
+        process = os.fork()
+        if process == 0:
+            os.close(pipe_out)
+            os.close(self._wake_in)
+            os.close(self._wake_out)
+            for other in self._children:
+                if other.pipe >= 0:
+                    os.close(other.pipe)
+            os._exit(_live(child.role, parent, pipe_in))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+        os.close(pipe_in)
+        child.process, child.pipe, child.started, child.ready = process, pipe_out, time.monotonic(), False
+
+    def _next_due(self) -> float | None:
+        waiting = [child.due for child in self._children if not child.process]
+        return max(0.0, min(waiting) - time.monotonic()) if waiting else None
+
+    def _wait(self, seconds: float | None) -> None:
+        pipes = [child.pipe for child in self._children if child.pipe >= 0]
+        readable, _, _ = select.select([self._wake_out, *pipes], [], [], seconds)
+        if self._wake_out in readable:
+            os.read(self._wake_out, 4096)
+        for child in self._children:
+            if child.pipe in readable:
+                child.ready = child.ready or os.read(child.pipe, 1) == b"1"
+                os.close(child.pipe)
+                child.pipe = -1
+        if not self._announced and all(child.ready for child in self._children):
+            self._announced = True
+            self._when_ready()
+
+    def _reap(self) -> None:
+        for child in self._children:
+            if not child.process:
+                continue
+            process, status = os.waitpid(child.process, os.WNOHANG)
+            if process == 0:
+                continue
+            lived = time.monotonic() - child.started
+            self._forget(child)
+            if self._stopping():
+                continue
+            if not self._announced or (child.role.vital and not os.WIFSIGNALED(status)):
+                log.error("process fell" if self._announced else "process could not start", process=child.role.name)
+                self._failed = True
+                continue
+            child.pause = _FIRST_PAUSE if lived >= _STEADY_SECONDS else min(child.pause * 2, _LONGEST_PAUSE)
+            child.due = time.monotonic() + child.pause
+            log.error("process fell", process=child.role.name, again_in_seconds=child.pause)
+
+    def _forget(self, child: _Child) -> None:
+        child.process = 0
+        if child.pipe >= 0:
+            os.close(child.pipe)
+            child.pipe = -1
+
+    def _stop(self) -> None:
+        log.info("stopping")
+        self._tell(signal.SIGTERM)
+        deadline = time.monotonic() + self._stop_seconds + _GRACE_SECONDS
+        signals = len(self._signals)
+        while any(child.process for child in self._children):
+            self._wait(max(0.0, deadline - time.monotonic()))
+            self._reap_stopped()
+            if time.monotonic() >= deadline or len(self._signals) > signals:
+                log.warning("stopped by force", processes=[c.role.name for c in self._children if c.process])
+                self._tell(signal.SIGKILL)
+                signals, deadline = len(self._signals), time.monotonic() + 5
+        log.info("stopped")
+
+    def _reap_stopped(self) -> None:
+        for child in self._children:
+            if child.process and os.waitpid(child.process, os.WNOHANG)[0] != 0:
+                self._forget(child)
+
+    def _tell(self, number: int) -> None:
+        for child in self._children:
+            if child.process:
+                os.kill(child.process, number)
+
+
+def _live(role: Role, parent: int, pipe: int) -> int:
+    stop = threading.Event()
+    wake_out, wake_in = os.pipe()
+    os.set_blocking(wake_in, False)
+
+    def pass_on(_number: int, _frame: object) -> None:
+        os.write(wake_in, b"1")
+
+    def listen() -> None:
+        os.read(wake_out, 1)
+        stop.set()
+
+    def ready() -> None:
+        os.write(pipe, b"1")
+        os.close(pipe)
+
+    try:
+        # A thread passes the signal on: an Event must not be set from a handler that may interrupt its own wait.
+        threading.Thread(target=listen, name="stop", daemon=True).start()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, pass_on)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            return 1
+        role.work(stop, ready)
+    except Exception as error:
+        failure = as_failure(error)
+        if failure is None:
+            log.exception("process failed", process=role.name)
+        else:
+            log.critical("process failed", process=role.name, reason=failure.sentence)
+        return 1
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else 1
+    finally:
+        _flush()
+    return 0 if stop.is_set() else 1
+
+
+def _flush() -> None:
+    for output in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # what is said of the work may be lost, the work goes on
+            output.flush()
