@@ -96,7 +96,7 @@ def memory(run: Run) -> list[Line]:
                 ratio=statistics.median(starts) / started_in,
                 ours=f"{statistics.median(starts):.2f} s",
                 theirs=f"{started_in:.1f} s",
-                remark="Its second start: the database or the node's folder is there.",
+                remark="Its second start, when the database or the node's folder exists.",
             )
         )
     return lines

@@ -20,8 +20,9 @@ from muniment import app, clock, initialise
 from muniment.data_folder import DataFolder
 from muniment.directory import memberships, resources
 from muniment.directory.entries import editing
+from muniment.directory.sign_in.passwords import hash_new
 from muniment.repository import repositories
-from muniment.repository.content import ContentStore
+from muniment.repository.content.files import FileStore
 from muniment.repository.extraction import queue
 from muniment.repository.index_agent import agent
 from muniment.repository.objects import creation, object_ids, object_types, objects
@@ -62,7 +63,7 @@ def prepare(folder: Path) -> Data:
     begun = initialise.run(data_folder, secret)
     names = data_folder.settings.directory.names
     now = data_folder.now
-    hashed = initialise.hash_password(data_folder, secret)
+    hashed = hash_new(secret, data_folder.settings.directory)
     with data_folder.database("directory") as database, database.begin() as cx:
         people = editing.add_partition(cx, names, PARTITION, now, description="Everybody who works here.")
         person = editing.add_user(cx, people, PERSON, now, password_hash=hashed, description="Keeps the registers.")
@@ -117,14 +118,14 @@ def fill(data: Data, texts: Iterable[str]) -> None:
         with database.begin() as cx:
             for row, _ in patterns:
                 objects.delete(cx, held, _administrator(), row["id"], data_folder.now)
-        agent.rebuild(database, held, data_folder.installation.indexes, app.writer(data_folder.settings), clock.now)
+        agent.rebuild(database, held, app.engine(data_folder.installation), clock.now)
 
 
 def _pattern(
     cx: Connection, data_folder: DataFolder, held: Repository, catalogue: Catalogue, cabinet: str, number: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Make a document under an ACL, and give its row and that of its text."""
-    content = ContentStore(data_folder.installation.content).put([b"Some words."])
+    content = FileStore(data_folder.installation.content).put([b"Some words."])
     given = {"object_name": f"pattern-{number}.txt", "a_content_type": "text/plain", "acl_name": f"acl-{number}"}
     made = creation.create(cx, held, catalogue, _administrator(), "document", given, cabinet, content, data_folder.now)
     row = cx.execute(sa.select(objects.objects).where(objects.objects.c.id == made.id)).mappings().one()

@@ -188,7 +188,7 @@ def importing(run: Run) -> list[Line]:
             [rate for rate, _ in bare],
             our_cpu=our_cpu,
             their_cpu=page.cpu(used for _, used in bare),
-            remark="Nothing is asked of this ratio: the engine keeps no content, no rows and no log.",
+            remark="This ratio has no target: the engine keeps no content, no rows and no log.",
         )
     ]
     beside = f"OpenSearch {opensearch.VERSION} _bulk, 1,000 a request, then _refresh"
@@ -204,7 +204,7 @@ def importing(run: Run) -> list[Line]:
         our_cpu=our_cpu,
         their_cpu=page.cpu(used for _, used in theirs),
         versions=about,
-        remark=remark + " Theirs are sent from memory over one connection, and their CPU leaves that client out.",
+        remark=remark + " Their texts are sent from memory over one connection, and their CPU leaves that client out.",
     )
     return [first, *lines]
 

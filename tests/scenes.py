@@ -15,17 +15,15 @@ import lxml.etree
 import uvicorn
 
 from muniment import app, certificates, clock, db, settings
-from muniment.directory import memberships, resources, system
+from muniment.directory import administration, memberships, resources, system
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import grants
 from muniment.directory.options import DirectoryNames
 from muniment.directory.sign_in import passwords
 from muniment.installation import Installation
 from muniment.repository import repositories
-from muniment.repository.content import ContentStore
+from muniment.repository.content.files import FileStore
 from muniment.repository.extraction import queue
-from muniment.repository.index import generations
 from muniment.repository.index.contract import IndexWriter
 from muniment.repository.index_agent import agent
 from muniment.repository.options import RepositoryNames
@@ -210,11 +208,11 @@ class World:
             pass
         with self.repository_db.read() as cx:
             repository = repositories.find(cx, self.repository)
-        folder = self.installation.indexes / str(repository.id)
+        index = app.engine(self.installation).index(repository.id)
         if self._writer is None:
-            generation = generations.begin(folder)
-            self._writer = app.writer(self.installation.settings)(generation)
-            generations.switch(folder, generation)
+            generation = index.begin()
+            self._writer = index.writer(generation)
+            index.switch(generation)
         before = None
         while before != self._writer.position:
             before = self._writer.position
@@ -225,16 +223,16 @@ class World:
             job = queue.take(cx, self.clock())
             if job is None:
                 return False
-            with ContentStore(self.installation.content).open(job.content_key) as file:
+            with FileStore(self.installation.content).local(job.content_key) as file:
                 queue.finish(cx, job, file.read().decode("utf-8", "replace"), self.clock())
         return True
 
     def _make(self) -> None:
         now = self.clock()
         with self.directory_db.begin() as cx:
-            grants.initialise(cx, now)
-            administration = entries.administration(cx)
-            admin = editing.add_user(cx, administration, "admin", now, password_hash=self._hashed(self._password))
+            administration.initialise(cx, now)
+            partition = entries.administration(cx)
+            admin = editing.add_user(cx, partition, "admin", now, password_hash=self._hashed(self._password))
             memberships.add_member(cx, entries.find_group(cx, self.names, self._administrators), admin)
             partition = editing.add_partition(cx, self.names, self.partition, now)
             everyone = editing.add_group(cx, partition, "everyone", now)

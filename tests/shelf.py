@@ -9,7 +9,7 @@ from muniment.db import Database
 from muniment.repository import repositories
 from muniment.repository.aql import keywords
 from muniment.repository.aql.tree import Expression, Fulltext, Limits, Query
-from muniment.repository.content import StoredContent
+from muniment.repository.content.contract import StoredContent
 from muniment.repository.extraction import queue
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index_agent import agent

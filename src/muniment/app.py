@@ -1,14 +1,12 @@
 """Both halves, or either one, as one ASGI application: the only room that knows both."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import msgspec
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,30 +15,29 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from muniment import certificates
 from muniment.clock import Instant, now
-from muniment.db import Busy, Database
+from muniment.db import Database
 from muniment.directory import identities, system
 from muniment.directory.context import Directory
 from muniment.directory.endpoints import routes as directory_routes
 from muniment.directory.endpoints import spelling as directory_spelling
-from muniment.directory.oauth import grants, tokens
-from muniment.directory.oauth.tokens import SweepPlace
-from muniment.directory.refusals import AccessEnded, DeadToken, UnknownResource, UnparseableToken, WrongResource
-from muniment.directory.sign_in import tickets
+from muniment.directory.endpoints.oauth import TOKENINFO
+from muniment.directory.oauth import tokeninfo
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.events import Recorder
-from muniment.front import health, pages
+from muniment.front import pages
+from muniment.front import routes as front_routes
 from muniment.front.halves import Halves
 from muniment.installation import Installation
-from muniment.repository.callers import ATTRIBUTES, Ask, Attributes, Callers
-from muniment.repository.content import ContentStore
+from muniment.repository.callers import ATTRIBUTES, Ask, Attributes, Callers, refused
+from muniment.repository.content.contract import ContentStore
+from muniment.repository.content.files import FileStore
 from muniment.repository.endpoints import routes as repository_routes
 from muniment.repository.endpoints import spelling as repository_spelling
 from muniment.repository.endpoints.context import RepositoryContext
-from muniment.repository.index.contract import Index, IndexWriter
-from muniment.repository.index.generations import FollowingIndex
+from muniment.repository.index.contract import Engine, Index
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index.tantivy.generations import FolderEngine
 from muniment.repository.permissions.bearers import Identify
-from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 from muniment.schema import check_schema
 from muniment.settings import Settings
@@ -52,10 +49,6 @@ from muniment.web.witness import Witness, tell_counts
 
 log = structlog.get_logger("muniment.app")
 
-_PURGE_SECONDS = 30
-_PURGE_ROWS = 200
-_PURGE_REST = 6.0
-"""How many rows one transaction of the purge removes, and how many times as long as it took the purge then rests."""
 _DAY_SECONDS = 86_400
 
 
@@ -99,14 +92,22 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
 
 def reader(installation: Installation, repository: Repository) -> Index:
     """Open a repository's index for reading, whichever generation of it is the current one."""
+    return engine(installation).index(repository.id).reader()
+
+
+def engine(installation: Installation) -> Engine:
+    """Give what keeps the indexes of all repositories."""
     language = installation.settings.repository.language
-    return FollowingIndex(installation.indexes / str(repository.id), lambda folder: TantivyIndex(folder, language))
+    return FolderEngine(
+        installation.indexes,
+        lambda folder: TantivyWriter(folder, language),
+        lambda folder: TantivyIndex(folder, language),
+    )
 
 
-def writer(settings: Settings) -> Callable[[Path], IndexWriter]:
-    """Give what opens an index for writing, as the index agent needs it."""
-    language = settings.repository.language
-    return lambda folder: TantivyWriter(folder, language)
+def content(installation: Installation) -> ContentStore:
+    """Open the store of all content."""
+    return FileStore(installation.content)
 
 
 def gate(installation: Installation) -> PasswordGate:
@@ -119,12 +120,11 @@ def gate(installation: Installation) -> PasswordGate:
 
 async def _open(halves: Halves, closing: AsyncExitStack) -> list[Route]:
     installation = halves.installation
-    routes = [*health.routes(halves), *pages.routes(halves)]
+    routes = front_routes.routes(halves)
     _meanwhile(_watch_certificate(halves), closing)
     if "directory" in installation.settings.halves:
         halves.directory = _open_directory(halves, closing)
         routes += directory_routes.routes(halves.directory)
-        _meanwhile(_purge(halves.directory), closing)
     if "repository" in installation.settings.halves:
         halves.repository = _open_repository(halves, closing)
         routes += repository_routes.routes(halves.repository)
@@ -151,9 +151,7 @@ def _open_repository(halves: Halves, closing: AsyncExitStack) -> RepositoryConte
     closing.callback(halves.close_indexes)
     callers = _callers(halves)
     closing.push_async_callback(callers.close)
-    return RepositoryContext(
-        transactions, options, callers, ContentStore(installation.content), halves.index, halves.clock
-    )
+    return RepositoryContext(transactions, options, callers, content(installation), halves.index, halves.clock)
 
 
 def _callers(halves: Halves) -> Callers:
@@ -192,15 +190,9 @@ def in_process(directory: Directory) -> Ask:
     def ask(token: str, resource_id: str) -> bytes:
         try:
             with directory.transactions.database.read() as cx:
-                info = grants.tokeninfo(cx, directory.options, directory.memory, token, resource_id, directory.clock())
-        except DeadToken as refusal:
-            raise NotSignedIn("The token has expired or was revoked.") from refusal
-        except (UnparseableToken, WrongResource, AccessEnded) as refusal:
-            raise NotSignedIn("The token does not give access to this repository.") from refusal
-        except UnknownResource as refusal:
-            raise DirectoryUnavailable(
-                "The directory that knows the callers cannot say whose token this is."
-            ) from refusal
+                info = tokeninfo.verify(cx, directory.options, directory.memory, token, resource_id, directory.clock())
+        except tuple(TOKENINFO) as refusal:
+            raise refused(TOKENINFO[type(refusal)].status) from refusal
         return msgspec.json.encode(info)
 
     return ask
@@ -222,32 +214,6 @@ def _shape(settings: Settings) -> Callable[[Request, ErrorCode, str], Response]:
         return pages.plain(request, said, sentence)
 
     return write
-
-
-async def _purge(directory: Directory) -> None:
-    """Drop what is over, a few rows at a time, so that no table grows without bound and nobody waits long.
-
-    It works off the loop: SQLite's work on rows then delays nobody who does not write.
-    """
-    swept = tokens.SWEEP_START
-    while True:
-        await asyncio.sleep(_PURGE_SECONDS)
-        try:
-            removed = _PURGE_ROWS
-            while removed >= _PURGE_ROWS:
-                began = time.monotonic()
-                removed, swept = await directory.transactions.off_loop(
-                    _purge_some, directory.transactions.database, swept, directory.clock()
-                )
-                await asyncio.sleep(_PURGE_REST * (time.monotonic() - began))
-        except (Busy, SQLAlchemyError) as error:
-            log.warning("purge put off", reason=type(error).__name__)
-
-
-def _purge_some(database: Database, swept: SweepPlace, at: Instant) -> tuple[int, SweepPlace]:
-    with database.begin() as cx:
-        removed, swept = grants.purge(cx, swept, at, _PURGE_ROWS)
-        return max(removed, tickets.purge(cx, at, _PURGE_ROWS)), swept
 
 
 async def _watch_certificate(halves: Halves) -> None:

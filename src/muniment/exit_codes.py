@@ -30,7 +30,7 @@ _LISTED: Mapping[type[Refusal], str] = {
     UnknownAcl: "acl list",
 }
 _NEXT: Mapping[type[Refusal], str] = {
-    NobodyAdministers: "'muniment group admit' does that.",
+    NobodyAdministers: "'muniment group add-member' does that.",
     guards.StillGuards: "Let another guard it first, with 'muniment repository guard'.",
     guards.CannotKnow: "Where none does, give --force.",
 }

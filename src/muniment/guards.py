@@ -6,7 +6,8 @@ The halves have separate databases. So whoever changes what guards what holds th
 while the repository's are made: of a removal and a new guard at one time, the later one sees the earlier one.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 
 from sqlalchemy.engine import Connection
 
@@ -23,6 +24,9 @@ from muniment.repository.permissions.acls import AclSummary
 from muniment.repository.repositories import Repository
 from muniment.web.refusals import Refusal
 
+Snapshot = Callable[[], AbstractContextManager[Connection]]
+"""Opens a snapshot of the repository's database."""
+
 
 class StillGuards(Refusal):
     """The resource guards a repository, which nobody could enter without it."""
@@ -33,21 +37,24 @@ class CannotKnow(Refusal):
 
 
 def remove_resource(
-    directory: Connection, repository: Connection | None, resource: Resource, now: Instant, *, force: bool = False
+    directory: Connection, snapshot: Snapshot | None, resource: Resource, now: Instant, *, force: bool = False
 ) -> SessionCount:
-    """Delete a resource that guards no repository here. ``repository`` is None where that half does not run here.
+    """Delete a resource that guards no repository here. ``snapshot`` is None where that half does not run here.
 
     Raises StillGuards; CannotKnow without ``force`` where the halves run apart; BadName for the built-in resource.
     """
     access.one_at_a_time(directory)
-    if repository is None:
-        if not force:
-            raise CannotKnow(
-                "This directory runs apart from the repositories and cannot know whether one depends on this resource."
-            )
-    elif guarded := repositories.guarded_by(repository, resource.id):
-        names = ", ".join(repr(one.name) for one in guarded)
-        raise StillGuards(f"This resource guards {names}: without it nobody could enter there.")
+    if snapshot is not None:
+        # Read only once the directory's decisions wait: what guards what does not change in between.
+        with snapshot() as repository:
+            guarded = repositories.guarded_by(repository, resource.id)
+        if guarded:
+            names = ", ".join(repr(one.name) for one in guarded)
+            raise StillGuards(f"This resource guards {names}: without it nobody could enter there.")
+    elif not force:
+        raise CannotKnow(
+            "This directory runs apart from the repositories and cannot know whether one depends on this resource."
+        )
     return administration.remove_resource(directory, resource, now)
 
 

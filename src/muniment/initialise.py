@@ -3,18 +3,10 @@
 import secrets
 from typing import NamedTuple
 
-from sqlalchemy.engine import Connection
-
-from muniment.clock import Instant
 from muniment.data_folder import DataFolder
 from muniment.db import Database
-from muniment.directory import memberships, names, resources
-from muniment.directory.administration import FIRST_ADMINISTRATOR
-from muniment.directory.entries import editing, entries
-from muniment.directory.oauth import grants
-from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import UnknownEntry, UnknownResource
-from muniment.directory.resources import Resource
+from muniment.directory import administration, names
+from muniment.directory.entries import editing
 from muniment.directory.sign_in import passwords
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import repositories
@@ -55,7 +47,8 @@ def run(data: DataFolder, password: str = "") -> Initialisation:
             if "repository" not in settings.halves:
                 return Initialisation(made, administrator, password)
             name = resource_name(REPOSITORY)
-            resource = ensure_resource(data, database, name)
+            with database.begin() as cx:
+                resource = administration.ensure_resource(cx, settings.directory.names, name, data.now)
         repository = ensure_repository(data, REPOSITORY, resource.id)
     return Initialisation(made, administrator, password, repository.name, name, resource.id)
 
@@ -63,7 +56,7 @@ def run(data: DataFolder, password: str = "") -> Initialisation:
 def administrator(data: DataFolder) -> Principals:
     """Name who acts from the command line: the administrator, who holds every permission."""
     partition = data.settings.directory.names.administration_partition
-    return data.acting_as(names.user_id(FIRST_ADMINISTRATOR, partition))
+    return data.acting_as(names.user_id(administration.FIRST_ADMINISTRATOR, partition))
 
 
 def require_initialised(data: DataFolder) -> None:
@@ -82,25 +75,6 @@ def resource_name(repository: str) -> str:
     return f"Documents of {repository}"
 
 
-def hash_password(data: DataFolder, password: str) -> str:
-    """Hash a new password as the settings say."""
-    options = data.settings.directory
-    return passwords.hash_password(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
-
-
-def ensure_resource(data: DataFolder, database: Database, name: str) -> Resource:
-    """Give the resource of that name, made and activated if it is not there; its access role admits administrators."""
-    with database.begin() as cx:
-        try:
-            return resources.find(cx, data.settings.directory.names, name)
-        except UnknownResource:
-            made = resources.add(cx, data.settings.directory.names, name, data.now)
-            # The repository in this process verifies tokens without the secret: nobody needs to know it.
-            resources.activate(cx, made.id, data.now)
-            resources.add_to_role(cx, made, entries.administrators(cx))
-            return resources.by_id(cx, made.id)
-
-
 def ensure_repository(data: DataFolder, name: str, resource_id: str) -> Repository:
     """Give the repository of that name, made if it is not there."""
     with data.database("repository") as database, database.begin() as cx:
@@ -113,30 +87,13 @@ def ensure_repository(data: DataFolder, name: str, resource_id: str) -> Reposito
 
 
 def _administrator(data: DataFolder, database: Database, password: str) -> tuple[str, str]:
-    named = data.settings.directory.names
-    administrator = names.user_id(FIRST_ADMINISTRATOR, named.administration_partition)
+    options = data.settings.directory
     password = password or secrets.token_urlsafe(12)
-    password_hash = hash_password(data, password)
+    password_hash = passwords.hash_new(password, options)
     with database.begin() as cx:
-        grants.initialise(cx, data.now)
-        if _has(cx, named, administrator):
-            return administrator, ""
-        _add(cx, password_hash, data.now)
-    return administrator, password
-
-
-def _has(cx: Connection, named: DirectoryNames, administrator: str) -> bool:
-    try:
-        entries.find_user(cx, named, administrator)
-    except UnknownEntry:
-        return False
-    return True
-
-
-def _add(cx: Connection, password_hash: str, now: Instant) -> None:
-    partition = entries.administration(cx)
-    user = editing.add_user(
-        cx, partition, FIRST_ADMINISTRATOR, now, password_hash=password_hash, description="The first administrator."
-    )
-    memberships.add_member(cx, entries.administrators(cx), user)
-    editing.add_client(cx, CLIENT, now, description="The command line's own client.")
+        administration.initialise(cx, data.now)
+        made = administration.ensure_administrator(cx, options.names, password_hash, data.now)
+        if made:
+            editing.add_client(cx, CLIENT, data.now, description="The command line's own client.")
+    name = names.user_id(administration.FIRST_ADMINISTRATOR, options.names.administration_partition)
+    return name, password if made else ""

@@ -16,15 +16,15 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 
 from muniment import db, naming, schema
-from muniment.directory import names
+from muniment.directory import administration, names
 from muniment.directory.endpoints import oauth
 from muniment.directory.endpoints import resources as activation
-from muniment.directory.oauth import grants, tokens
+from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryNames
 from muniment.repository import callers
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Limits
-from muniment.repository.content import StoredContent
+from muniment.repository.content.contract import StoredContent
 from muniment.repository.endpoints import acls, contents, object_body, representations, spelling, uploads
 from muniment.repository.objects import properties
 from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
@@ -77,7 +77,7 @@ def _directory() -> Connection:
     database = db.Database(f"sqlite:///{Path(tempfile.mkdtemp()) / 'directory.db'}")
     schema.migrate(database, "directory")
     with database.begin() as cx:
-        grants.initialise(cx, NOON)
+        administration.initialise(cx, NOON)
     return database.engine.connect()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from muniment.repository.content import PIECE
+from muniment.repository.content.contract import PIECE
 from tests.campaign.house import REPOSITORY, ServedHouse, Visitor
 from tests.e2e.processes import muniment
 

@@ -53,7 +53,7 @@ def test_time_does_not_tell_who_exists(directory_db: Database, tmp_path: Path, n
             began = time.process_time()
             attempt = office.begin(now, username)
             outcome = office.finish(
-                attempt, gate.check(attempt.stored, "wrong", attempt.asker(username), now).result(30), now
+                attempt, gate.check(attempt.basis.stored, "wrong", attempt.basis.asker(username), now).result(30), now
             )
             spent = time.process_time() - began
             assert isinstance(outcome, InvalidGrant)

@@ -12,12 +12,11 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from muniment.db import Database
-from muniment.directory import memberships, resources, system
+from muniment.directory import administration, memberships, resources, system
 from muniment.directory.context import Directory
 from muniment.directory.endpoints import routes, spelling
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import grants
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.sign_in.passwords import PasswordGate, hash_password
 from muniment.web.options import WebOptions
@@ -38,15 +37,15 @@ class Scene:
         self.database, self.clock, self.names = database, clock, OPTIONS.names
         self.directory = Directory(Transactions(database), OPTIONS, gate, clock)
         with database.begin() as cx:
-            self.administration = grants.initialise(cx, clock())
+            self.administration = administration.initialise(cx, clock())
             partition = editing.add_partition(cx, self.names, "demo", clock(), description="Demo people")
             self.user = editing.add_user(cx, partition, "ann", clock(), password_hash=HASH)
             self.outsider = editing.add_user(cx, partition, "olaf", clock(), password_hash=HASH)
             self.resource = resources.add(cx, self.names, "Demo Files", clock())
             resources.activate(cx, self.resource.id, clock())
             resources.add_to_role(cx, self.resource, self.user)
-            administration = entries.administration(cx)
-            self.admin = editing.add_user(cx, administration, "admin", clock(), password_hash=HASH)
+            partition = entries.administration(cx)
+            self.admin = editing.add_user(cx, partition, "admin", clock(), password_hash=HASH)
             memberships.add_member(cx, entries.administrators(cx), self.admin)
             client = editing.add_client(cx, "web", clock())
             self.client_id = client.name

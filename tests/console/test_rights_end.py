@@ -21,7 +21,7 @@ from muniment.directory.console import frame
 from muniment.directory.endpoints import routes
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import grants, tokens
+from muniment.directory.oauth import revocation, tokens
 from muniment.directory.sign_in import tickets
 from muniment.web.responses import Endpoint
 from tests.console.conftest import HASH, PASSWORD, Scene
@@ -42,13 +42,13 @@ OF_THE_USER: dict[str, End] = {
     "locked": lambda cx, scene, user, _: administration.set_locked(cx, user, True, scene.clock()),
     "new password": lambda cx, scene, user, _: administration.set_password(cx, user, "another hash", scene.clock()),
     "removed": lambda cx, scene, user, _: administration.remove(cx, user, scene.clock()),
-    "group": lambda cx, _, user, __: administration.expel(cx, entries.administrators(cx), user),
+    "group": lambda cx, _, user, __: administration.remove_member(cx, entries.administrators(cx), user),
 }
 """What takes from an administrator what they may do: their role is the group's."""
 
 OF_THE_SESSION: dict[str, End] = {
     "signed out": lambda cx, scene, user, _: administration.sign_out(cx, user, scene.clock()),
-    "revocation": lambda cx, scene, _, token: grants.revoke(cx, scene.names, token, scene.clock()),
+    "revocation": lambda cx, scene, _, token: revocation.revoke(cx, scene.names, token, scene.clock()),
 }
 
 USED = {

@@ -13,8 +13,9 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.directory import administration
-from muniment.directory.oauth import grants
+from muniment.directory.oauth.token_requests import TokenAttempt, TokenResponse
 from muniment.directory.refusals import DeadToken, InvalidClient, InvalidGrant
+from muniment.directory.sign_in.attempts import SignInAttempt
 from tests.conftest import Fresh
 from tests.unit.directory.office import Office
 
@@ -49,18 +50,14 @@ def test_after_a_revocation_nothing_of_the_grant_lives(url: str, now: Instant, r
             ending = issued.access_token if race % 2 else issued.refresh_token
             start = threading.Barrier(2)
 
-            def revoke(
-                ending: str = ending, issued: grants.TokenResponse = issued, start: threading.Barrier = start
-            ) -> None:
+            def revoke(ending: str = ending, issued: TokenResponse = issued, start: threading.Barrier = start) -> None:
                 start.wait()
                 time.sleep(random.random() / 500)
                 office.revoke(ending, now)
                 with pytest.raises(DeadToken):
                     office.info(issued.access_token, now)
 
-            def refresh(
-                issued: grants.TokenResponse = issued, start: threading.Barrier = start
-            ) -> grants.TokenResponse | None:
+            def refresh(issued: TokenResponse = issued, start: threading.Barrier = start) -> TokenResponse | None:
                 start.wait()
                 time.sleep(random.random() / 500)
                 try:
@@ -122,16 +119,14 @@ def test_no_token_of_an_earlier_sign_in_lives_after_an_ending(url: str, now: Ins
                 with office.db.begin() as cx:
                     ENDINGS[ending](cx, office, now)
 
-            def refresh(
-                issued: grants.TokenResponse = issued, start: threading.Barrier = start
-            ) -> grants.TokenResponse | None:
+            def refresh(issued: TokenResponse = issued, start: threading.Barrier = start) -> TokenResponse | None:
                 start.wait()
                 time.sleep(random.random() / 500)
                 with suppress(InvalidGrant, InvalidClient):
                     return second.refresh(issued, now)
                 return None
 
-            def sign_in(attempt: grants.SignInAttempt = attempt, start: threading.Barrier = start) -> object:
+            def sign_in(attempt: TokenAttempt[SignInAttempt] = attempt, start: threading.Barrier = start) -> object:
                 start.wait()
                 time.sleep(random.random() / 500)
                 with suppress(InvalidClient):
@@ -141,14 +136,12 @@ def test_no_token_of_an_earlier_sign_in_lives_after_an_ending(url: str, now: Ins
             ended, again, anew = threads.submit(end), threads.submit(refresh), threads.submit(sign_in)
             ended.result(60)
             outcomes = [issued, again.result(60), anew.result(60)]
-            came_first += sum(isinstance(one, grants.TokenResponse) for one in outcomes) > 1
+            came_first += sum(isinstance(one, TokenResponse) for one in outcomes) > 1
             with office.db.begin() as cx:
                 administration.set_disabled(cx, office.alice, False, now)
                 administration.set_disabled(cx, office.client, False, now)
             for position, dead in enumerate(outcomes):
-                if not isinstance(dead, grants.TokenResponse) or (
-                    position == 2 and ending == "the client is signed out"
-                ):
+                if not isinstance(dead, TokenResponse) or (position == 2 and ending == "the client is signed out"):
                     continue  # who signs in after the sign-out stays signed in
                 for worker in (office, second, third):
                     with pytest.raises(DeadToken):

@@ -12,8 +12,7 @@ import pytest
 from muniment import guards
 from muniment.clock import Instant
 from muniment.db import Database
-from muniment.directory import resources
-from muniment.directory.oauth import grants
+from muniment.directory import administration, resources
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownResource
 from muniment.repository import repositories
@@ -41,8 +40,8 @@ class Process:
 
     def remove(self, resource: resources.Resource, now: Instant) -> None:
         """Do as ``resource remove`` does."""
-        with self.directory.begin() as directory, self.repository.read() as cx:
-            guards.remove_resource(directory, cx, resource, now)
+        with self.directory.begin() as directory:
+            guards.remove_resource(directory, self.repository.read, resource, now)
 
     def unguarded(self) -> list[str]:
         """Name the repositories whose resource is not there."""
@@ -86,7 +85,7 @@ def test_a_repository_has_its_guard_or_the_guard_was_refused(
     """failures C12"""
     one, other = processes
     with one.directory.begin() as cx:
-        grants.initialise(cx, now)
+        administration.initialise(cx, now)
         last = resources.add(cx, NAMES, "first guard", now)
     one.add("main", last.id, now)
     slow(monkeypatch, resources, "by_id")

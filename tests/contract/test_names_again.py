@@ -9,7 +9,7 @@ from muniment.db import Database, repository_tables
 from muniment.directory import administration, memberships, resources, sessions
 from muniment.directory.entries import editing
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import grants
+from muniment.directory.oauth import tokeninfo
 from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant, UnknownResource, WrongResource
 from muniment.repository import cursors, keys, removal, repositories
 from muniment.repository.change_log import changes
@@ -102,7 +102,7 @@ def test_a_resource_is_not_activated_admits_nobody_and_has_no_tokens(office: Off
     with pytest.raises(InvalidGrant):
         office.refresh(issued, now)
     with office.db.read() as cx, pytest.raises((DeadToken, WrongResource)):
-        grants.tokeninfo(cx, office.options, office.memory, issued.access_token, again.id, now)
+        tokeninfo.verify(cx, office.options, office.memory, issued.access_token, again.id, now)
 
 
 def fill(cx: Connection, one: Repository, now: Instant) -> tuple[str, str, str]:

@@ -23,11 +23,10 @@ from muniment.repository import repositories
 from muniment.repository.aql.tree import Fulltext, Query, Term
 from muniment.repository.change_log import changes
 from muniment.repository.extraction import queue as texts
-from muniment.repository.index import generations
 from muniment.repository.index.document import Document
-from muniment.repository.index.generations import FollowingIndex
-from muniment.repository.index.tantivy import fields
+from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent
 from muniment.repository.objects import creation, object_ids, object_types, objects
 from muniment.repository.objects.object_types import Catalogue
@@ -98,8 +97,10 @@ class Folder:
             self.repository: Repository = repositories.add(cx, "main", "11111111-1111-1111-1111-111111111111", "", now)
             acls.initialise(cx, self.repository.id, now)
         self.cabinet: str | None = None
+        self._rename_revision("version", "revision")  # while objects are made with today's code
         with patch.object(object_ids, "make", former_id):
             self.made = [self.make(KINDS[number % 4]) for number in range(12)]
+        self._rename_revision("revision", "version")
 
     def make(self, type_name: str = "document") -> str:
         """Make an object without content, a second after the one before."""
@@ -110,6 +111,10 @@ class Folder:
             made = creation.create(cx, self.repository, catalogue, MARTA, type_name, given, place, None, self.now)
         self.cabinet = self.cabinet or made.id
         return made.id
+
+    def _rename_revision(self, before: str, after: str) -> None:
+        with self.database.begin() as cx:
+            cx.execute(sa.text(f"ALTER TABLE objects RENAME COLUMN {before} TO {after}"))
 
     def wait_for_text(self, object_ids: list[str]) -> None:
         """Let files of these objects wait to be read, all due at one time, as the releases before noted it."""
@@ -176,13 +181,13 @@ def former_index(folder: Folder, place: Path) -> None:
         patch.object(fields, "schema", former_fields),
         patch.object(fields, "filled", former_document),
     ):
-        agent.rebuild(folder.database, folder.repository, place, TantivyWriter, Clock())
+        agent.rebuild(folder.database, folder.repository, FolderEngine(place), Clock())
 
 
 @contextmanager
 def running(database: Database, place: Path, opening: Callable[[Path], TantivyWriter]) -> Iterator[None]:
     stop = threading.Event()
-    thread = threading.Thread(target=agent.run, args=(database, place, opening, stop, Clock()))
+    thread = threading.Thread(target=agent.run, args=(database, FolderEngine(place, opening), stop, Clock()))
     thread.start()
     try:
         yield

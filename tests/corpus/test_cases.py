@@ -18,7 +18,7 @@ from muniment.directory.entries import editing, entries
 from muniment.directory.options import DirectoryNames
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Limits, Query
-from muniment.repository.content import StoredContent
+from muniment.repository.content.contract import StoredContent
 from muniment.repository.objects import creation, object_types
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import Given, PropertyDefinition, PropertyKind

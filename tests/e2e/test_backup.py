@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,8 +27,8 @@ from muniment.db import Busy, Database
 from muniment.directory.oauth import access
 from muniment.exit_codes import Exit
 from muniment.installation import Installation
-from muniment.repository import content
-from muniment.repository.content import StoredContent
+from muniment.repository.content.contract import StoredContent
+from muniment.repository.content.files import FileStore
 from muniment.repository.objects import objects
 from tests.conftest import Fresh
 from tests.e2e.ledger import OAUTH
@@ -207,9 +207,9 @@ def test_nothing_that_the_copied_database_names_is_removed_before_it_is_copied(
     shelf = Shelf(repository_db, installation.content, now)
     store, swept = shelf.store, list[int]()
     made = [shelf.create({"object_name": f"pump {n}"}, content=store.put([f"words {n}".encode()])).id for n in range(3)]
-    copy = content.copy
+    adopt = FileStore.adopt
 
-    def copy_after_changes(source: Path, target: Path, kept: StoredContent) -> bool:
+    def adopt_after_changes(self: FileStore, kept: StoredContent, pieces: Iterable[bytes]) -> bool:
         if not swept:
             formers = [stored.content for stored in (shelf.read(each, ADMIN)[0] for each in made)]
             with shelf.database.begin() as cx:
@@ -222,9 +222,9 @@ def test_nothing_that_the_copied_database_names_is_removed_before_it_is_copied(
                 store.remove(former.key)
             with shelf.database.read() as cx:
                 swept.append(objects.sweep(cx, store, clock.now() + 86_400 * SECOND))
-        return copy(source, target, kept)
+        return adopt(self, kept, pieces)
 
-    monkeypatch.setattr(content, "copy", copy_after_changes)
+    monkeypatch.setattr(FileStore, "adopt", adopt_after_changes)
     source = making.BackupSource(installation, {"repository": shelf.database}, folder / "none.toml")
     written = making.make(source, folder / "kept", "0", clock.now, lambda _done, _all: None)
     assert (written.contents, written.damaged, swept) == (3, (), [0])
@@ -503,15 +503,15 @@ def test_a_backup_goes_into_a_new_folder_or_an_empty_one(
 def test_two_backups_to_one_folder_do_not_meet(
     made: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copy, seen = content.copy, list[int]()
+    adopt, seen = FileStore.adopt, list[int]()
 
-    def copy_beside_another(source: Path, target: Path, kept: StoredContent) -> bool:
+    def adopt_beside_another(self: FileStore, kept: StoredContent, pieces: Iterable[bytes]) -> bool:
         if not seen:
             seen.append(-1)
             seen[0] = run(made[0], "backup", tmp_path / "kept")
-        return copy(source, target, kept)
+        return adopt(self, kept, pieces)
 
-    monkeypatch.setattr(content, "copy", copy_beside_another)
+    monkeypatch.setattr(FileStore, "adopt", adopt_beside_another)
     assert run(made[0], "backup", tmp_path / "kept") == 0
     assert seen == [Exit.REFUSED]
     assert "is being made" in capsys.readouterr().err

@@ -27,8 +27,8 @@ class Pair:
         self.run("client", "add", "walker")
         for name in PEOPLE:
             self.run("user", "add", f"{name}@people", "--password-stdin", given=f"password of {name}\n")
-        self.run("resource", "admit", "Archive of Ours", "writer@people", "friends@people")
-        self.run("group", "admit", "friends@people", "guest@people")
+        self.run("resource", "add-member", "Archive of Ours", "writer@people", "friends@people")
+        self.run("group", "add-member", "friends@people", "guest@people")
         self.directory = Server(self._folder, free_port(), *DIRECTORY)
         self.directory.wait_ready()
         alone = (
@@ -100,7 +100,7 @@ def test_a_repository_alone_asks_another_directory_whose_token_it_is(pair: Pair)
         time.sleep(0.1)
     assert "open.txt" in pair.found(guest).text
     assert "own.txt" not in pair.found(guest).text
-    pair.run("group", "expel", "friends@people", "guest@people")
+    pair.run("group", "remove-member", "friends@people", "guest@people")
     assert pair.found(guest).status_code == 401, "he was in the access role through the group alone"
     pair.run("user", "set", "writer@people", "--disable")
     assert pair.found(writer).status_code == 401
@@ -116,7 +116,7 @@ def test_a_namesake_elsewhere_inherits_nothing_of_whoever_has_made_a_request(pai
 
     def come(name: str) -> dict[str, str]:
         pair.run("user", "add", f"{name}@people", "--password-stdin", given=f"password of {name}\n")
-        pair.run("group", "admit", "friends@people", f"{name}@people")
+        pair.run("group", "add-member", "friends@people", f"{name}@people")
         return pair.bearer(name)
 
     first = come("heir")

@@ -29,7 +29,7 @@ from muniment.db import Database
 from muniment.installation import Installation
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
-from muniment.repository.content import ContentStore
+from muniment.repository.content.files import FileStore
 from muniment.repository.extraction import queue
 from muniment.repository.index.tantivy.engine import TantivyWriter
 from muniment.repository.index_agent import agent, indexing
@@ -43,9 +43,9 @@ from tests.shelf import MARTA, Shelf
 
 PARTS: tuple[list[str], ...] = (
     ["worker", "agent", "extractor"],
-    ["worker"],
+    ["worker", "purge"],
     ["worker", "agent", "extractor"],
-    ["agent", "extractor"],
+    ["agent", "extractor", "purge"],
     [],
 )
 """What a round kills before everything."""
@@ -88,8 +88,8 @@ class House:
         """Start the server and wait until it answers."""
         self.server = self._begun()
         self.server.wait_ready(PATIENCE)
-        worker, _, agent_, extractor = self.server.children()
-        self.parts = {"worker": worker, "agent": agent_, "extractor": extractor}
+        worker, _, agent_, extractor, purge = self.server.children()
+        self.parts = {"worker": worker, "agent": agent_, "extractor": extractor, "purge": purge}
 
     def kill_while_starting(self, chance: random.Random) -> None:
         """Start the server, and kill it before anybody could know how far it is."""
@@ -410,7 +410,7 @@ def test_sqlite_brings_every_commit_to_the_disk(tmp_path: Path) -> None:
 def test_content_is_on_the_disk_before_an_object_can_name_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its bytes before its name, its name before the answer, and the folders on the way."""
     done: list[tuple[str, Path]] = []
-    store = ContentStore(tmp_path / "content")
+    store = FileStore(tmp_path / "content")
     real_fsync, real_rename = os.fsync, os.rename
 
     def fsync(descriptor: int) -> None:

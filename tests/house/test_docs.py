@@ -29,6 +29,7 @@ NOT_OVER_HTTP = {
     directory_refusals.UnknownEntry,
     directory_refusals.UnknownPartition,
     directory_refusals.UnknownSession,
+    directory_refusals.WrongPartition,
     repository_refusals.BadTypesFile,
 }
 """Refusals that only the command line meets: entries, resources and types are made there."""

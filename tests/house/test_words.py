@@ -36,7 +36,7 @@ def test_a_token_is_no_piece_of_text() -> None:
     found = [
         f"{module.room}:{node.lineno}"
         for module in modules()
-        if module.room.startswith(("repository/fulltext/", "repository/aql/"))
+        if module.room.startswith(("repository/index/", "repository/aql/"))
         for node in ast.walk(module.tree)
         if isinstance(node, ast.arg | ast.FunctionDef | ast.ClassDef)
         and "token" in (node.arg if isinstance(node, ast.arg) else node.name).lower()

@@ -61,7 +61,7 @@ def test_7_401_the_user_has_no_access_any_more_and_410_outranks_it(site: Site) -
     site.revoke(dead)
     with world.directory_db.begin() as cx:
         resource = resources.by_id(cx, world.resource_id)
-        administration.expel_from_role(cx, resource, world.entry(person))
+        administration.remove_from_role(cx, resource, world.entry(person))
     assert site.tokeninfo(live).status_code == 401
     assert site.tokeninfo(dead).status_code == 410
     with world.directory_db.begin() as cx:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository.extraction import queue
-from muniment.repository.index.generations import FollowingIndex
-from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index.tantivy.engine import TantivyIndex
+from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent
 from tests.properties.lengths import examples
 from tests.shelf import Shelf
@@ -67,7 +67,7 @@ def test_any_history_ends_in_the_index_that_a_rebuild_makes(
         report = shelf.report()
         assert report.sound, report
         assert report.objects == report.documents == len(made)
-        agent.rebuild(repository_db, shelf.repository, Path(folder), TantivyWriter, lambda: now)
+        agent.rebuild(repository_db, shelf.repository, FolderEngine(Path(folder)), lambda: now)
         rebuilt = FollowingIndex(Path(folder) / str(shelf.repository.id), TantivyIndex).snapshot()
         assert rebuilt.position == shelf.index.snapshot().position
         followed = shelf.index.snapshot().documents()

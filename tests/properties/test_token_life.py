@@ -21,7 +21,8 @@ from muniment.db import Database
 from muniment.directory import administration, memberships
 from muniment.directory.entries import editing
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import grants, tokens
+from muniment.directory.oauth import tokens
+from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant
 from muniment.web.refusals import Refusal
@@ -59,7 +60,7 @@ class TokenLife(RuleBasedStateMachine):
     office: Office
     begin: Instant
     numbers = itertools.count()
-    issued: Bundle[tuple[ModelGrant, grants.TokenResponse]] = Bundle("issued")
+    issued: Bundle[tuple[ModelGrant, TokenResponse]] = Bundle("issued")
     who = st.sampled_from(["one", "two"])
 
     @initialize()
@@ -82,15 +83,15 @@ class TokenLife(RuleBasedStateMachine):
     @rule(target=issued, user=who)
     def issue(self, user: str) -> Any:
         outcome = self.office.sign_in(self.now, f"{self.users[user].name}@People")
-        assert isinstance(outcome, grants.TokenResponse) == self.may(user)
-        if not isinstance(outcome, grants.TokenResponse):
+        assert isinstance(outcome, TokenResponse) == self.may(user)
+        if not isinstance(outcome, TokenResponse):
             return multiple()
         grant = ModelGrant(self.now, user)
         self._keep(grant, outcome)
         return grant, outcome
 
     @rule(pair=issued)
-    def refresh(self, pair: tuple[ModelGrant, grants.TokenResponse]) -> None:
+    def refresh(self, pair: tuple[ModelGrant, TokenResponse]) -> None:
         grant, issued = pair
         allowed = grant.alive(self.now) and self.may(grant.user)
         try:
@@ -101,7 +102,7 @@ class TokenLife(RuleBasedStateMachine):
             assert allowed
             self._keep(grant, again)
 
-    def _keep(self, grant: ModelGrant, issued: grants.TokenResponse) -> None:
+    def _keep(self, grant: ModelGrant, issued: TokenResponse) -> None:
         made = ModelToken(grant, self.now, issued.access_token)
         assert issued.expires_in == (made.ends - self.now) // SECOND
         self.tokens.append(made)
@@ -127,7 +128,7 @@ class TokenLife(RuleBasedStateMachine):
         token.grant.revoked |= not token.forgotten
 
     @rule(pair=issued)
-    def revoke_by_refresh_token(self, pair: tuple[ModelGrant, grants.TokenResponse]) -> None:
+    def revoke_by_refresh_token(self, pair: tuple[ModelGrant, TokenResponse]) -> None:
         grant, issued = pair
         assert isinstance(issued.refresh_token, str)
         self.office.revoke(issued.refresh_token, self.now)

@@ -22,9 +22,10 @@ from muniment.directory import administration, memberships, resources
 from muniment.directory.entries import editing, entries
 from muniment.directory.oauth import tokens
 from muniment.repository import callers, repositories
-from muniment.repository.endpoints import acls, contents, objects, routes, types
-from muniment.repository.endpoints.context import BELOW
+from muniment.repository.endpoints import routes
+from muniment.repository.endpoints.routes import BELOW
 from muniment.repository.objects import objects as stored_objects
+from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Principals
 from tests.rights.play import Moment, Outcome, Sent, play
 from tests.scenes import Loop, Person, Served, Site, World
@@ -107,7 +108,7 @@ class Stage:
                 for table in repository_tables.sorted_tables
                 if table.name != "bearers"  # who somebody is, kept when they were let in
             }
-            versions = repository_tables.tables["objects"].c.version
+            versions = repository_tables.tables["objects"].c.revision
             counted["versions"] = cx.execute(sa.select(sa.func.sum(versions))).scalar_one()
         files = [path for path in self.world.installation.content.rglob("*") if path.is_file()]
         counted["files"] = sum(path.parent.name != "incoming" and path.suffix != ".lock" for path in files)
@@ -259,7 +260,7 @@ def _user(change: Callable[..., Any], *more: Any) -> Callable[[Stage, Person, st
 def _role(stage: Stage, person: Person, _token: str) -> None:
     def expel(cx: Connection) -> None:
         resource = resources.by_id(cx, stage.world.resource_id)
-        administration.expel_from_role(cx, resource, stage.world.entry(person))
+        administration.remove_from_role(cx, resource, stage.world.entry(person))
 
     stage.decide(expel)
 
@@ -267,7 +268,7 @@ def _role(stage: Stage, person: Person, _token: str) -> None:
 def _group(stage: Stage, person: Person, _token: str) -> None:
     def expel(cx: Connection) -> None:
         group = entries.find_group(cx, stage.world.names, f"writers@{stage.world.partition}")
-        administration.expel(cx, group, stage.world.entry(person))
+        administration.remove_member(cx, group, stage.world.entry(person))
 
     stage.decide(expel)
 
@@ -305,15 +306,7 @@ ROWS = [
 
 def test_every_address_of_the_repository_says_when_its_right_is_asked() -> None:
     served = {
-        (method, address.path)
-        for address in (
-            *routes.ADDRESSES,
-            *objects.ADDRESSES,
-            *contents.ADDRESSES,
-            *acls.ADDRESSES,
-            *types.ADDRESSES,
-        )
-        for method in address.methods
+        (method, address.path) for address in routes.table(RepositoryNames()).addresses for method in address.operations
     }
     assert served == USES.keys() | {("GET", path) for path in AT_ONCE}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from muniment.directory.oauth import grants
+from muniment.directory.oauth import tokeninfo as verification
 from muniment.repository import callers
 from muniment.repository.endpoints import context
 from muniment.repository.refusals import DirectoryUnavailable
@@ -30,7 +30,7 @@ def sent(stage: Stage, method: str, path: str, body: bytes = b"", media_type: st
 
 def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    tokeninfo = grants.tokeninfo
+    tokeninfo = verification.verify
 
     def counted(*args: Any) -> Any:
         asked.append("")
@@ -44,7 +44,7 @@ def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.Monk
     }
     monkeypatch.setattr(context, "_LONG_DECISION", 3600)
     monkeypatch.setattr(callers, "FRESH_SECONDS", 3600)
-    monkeypatch.setattr(grants, "tokeninfo", counted)
+    monkeypatch.setattr(verification, "verify", counted)
     questions = {}
     for what, request in requests.items():
         asked.clear()
@@ -65,7 +65,7 @@ def test_a_download_stands_still_while_the_directory_does_not_answer(
     monkeypatch.setattr(context, "_UNANSWERED_SECONDS", 0.2 if for_good else 30)
     monkeypatch.setattr(context, "_RETRY_SECONDS", 0.01)
     request = sent(stage, "GET", f"/objects/{stage.shared('content')}/content-media")
-    tokeninfo, fetched = grants.tokeninfo, callers._fetched
+    tokeninfo, fetched = verification.verify, callers._fetched
     asked: list[str] = []
 
     def silenced() -> None:
@@ -85,7 +85,7 @@ def test_a_download_stands_still_while_the_directory_does_not_answer(
         if stage.apart:
             monkeypatch.setattr(callers, "_fetched", by_http)
         else:
-            monkeypatch.setattr(grants, "tokeninfo", at_once)
+            monkeypatch.setattr(verification, "verify", at_once)
 
     outcome = play(stage.application, stage.loop, request, "first bytes", happen)
     assert outcome.whole is not for_good

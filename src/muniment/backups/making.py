@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from muniment import disk, locks, schema
+from muniment import app, disk, locks, schema
 from muniment.backups import dumps, manifest
 from muniment.backups.dumps import DatabaseSnapshot
 from muniment.backups.manifest import DatabaseCopy, Manifest
@@ -23,8 +23,9 @@ from muniment.clock import Instant
 from muniment.db import Database, Half
 from muniment.directory.oauth import access
 from muniment.installation import Installation
-from muniment.repository import content, repositories
-from muniment.repository.content import ContentStore
+from muniment.repository import repositories
+from muniment.repository.content.contract import ContentStore
+from muniment.repository.content.files import FileStore
 from muniment.repository.objects import objects
 from muniment.repository.objects.objects import StoredObject
 
@@ -76,7 +77,7 @@ def _copy(
     with ExitStack() as held:
         if "repository" in source.databases:
             # From here on nothing is removed that a database may name: see the decision.
-            held.enter_context(ContentStore(installation.content).keeping())
+            held.enter_context(app.content(installation).keeping())
         frozen, made = _freeze(source.databases, held, clock)
         if "repository" in frozen:
             count, size = objects.contents(frozen["repository"].connection)
@@ -85,7 +86,10 @@ def _copy(
         if "repository" in frozen:
             (folder / CONTENT).mkdir(mode=0o700)
             for done, (stored, good) in enumerate(
-                _contents(frozen["repository"].connection, installation.content, folder / CONTENT), 1
+                _contents(
+                    frozen["repository"].connection, app.content(installation), FileStore(folder / CONTENT, copies=True)
+                ),
+                1,
             ):
                 damaged += [] if good else [stored.id]
                 progress(done, count)
@@ -137,10 +141,10 @@ def _databases(
     return copies
 
 
-def _contents(cx: Connection, source: Path, target: Path) -> Iterator[tuple[StoredObject, bool]]:
+def _contents(cx: Connection, source: ContentStore, target: ContentStore) -> Iterator[tuple[StoredObject, bool]]:
     for stored in with_content(cx):
         assert stored.content is not None  # noqa: S101 - those without were left out
-        yield stored, content.copy(source, target, stored.content)
+        yield stored, target.adopt(stored.content, source.read(stored.content))
 
 
 def with_content(cx: Connection) -> Iterator[StoredObject]:

@@ -23,8 +23,9 @@ from muniment.db import Database, Half
 from muniment.directory import sessions
 from muniment.directory.sessions import SessionCount
 from muniment.installation import UNFINISHED_RESTORE, Installation
-from muniment.repository import content, repositories
+from muniment.repository import leases, repositories
 from muniment.repository.change_log import changes, followers
+from muniment.repository.content.files import FileStore
 from muniment.repository.index_agent import agent
 
 _OURS = ("serve.lock", "events.log", SETTINGS)
@@ -126,6 +127,7 @@ def finish(
             with databases["repository"].begin() as cx:
                 changes.settle(cx)
                 followers.forget(cx)
+                leases.forget(cx)
             damaged = _contents(backup, installation, databases["repository"], progress)
             _indexes(installation, databases["repository"], clock, progress)
     making.bring_to_disk(installation.data)
@@ -189,11 +191,11 @@ def _contents(
     backup: Backup, installation: Installation, database: Database, progress: Callable[[str, int, int], None]
 ) -> tuple[str, ...]:
     damaged = []
-    installation.content.mkdir(mode=0o700)
+    copies, store = FileStore(backup.folder / CONTENT, copies=True), app.content(installation)
     with database.read() as cx:
         for done, stored in enumerate(making.with_content(cx), 1):
             assert stored.content is not None  # noqa: S101 - those without were left out
-            if not content.copy(backup.folder / CONTENT, installation.content, stored.content):
+            if not store.adopt(stored.content, copies.read(stored.content)):
                 damaged.append(stored.id)
             progress("Content", done, backup.manifest.contents)
     return tuple(damaged)
@@ -207,13 +209,12 @@ def _indexes(
 ) -> None:
     with database.read() as cx:
         every = repositories.every(cx)
-    installation.indexes.mkdir(mode=0o700)
     for repository in every:
 
         def report(indexed: int, name: str = repository.name) -> None:
             progress(f"Index of {name}", indexed, 0)
 
-        agent.rebuild(database, repository, installation.indexes, app.writer(installation.settings), clock, report)
+        agent.rebuild(database, repository, app.engine(installation), clock, report)
 
 
 def _mark_file(data: Path) -> Path:

@@ -1,19 +1,21 @@
 """Commands about OAuth clients, and about protected resources with their access roles."""
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Annotated
 
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import guards, initialise
+from muniment import guards
 from muniment.cli import terminal
 from muniment.cli.directory import Description, ending, entry_named, removal, show_entries, show_sessions, state_of
 from muniment.data_folder import DataFolder
 from muniment.directory import administration, resources, sessions
 from muniment.directory.entries import editing, entries
-from muniment.directory.oauth import access
 from muniment.directory.resources import Resource
+from muniment.directory.sign_in import passwords
 
 client = typer.Typer(no_args_is_help=True, help="OAuth clients.")
 resource = typer.Typer(no_args_is_help=True, help="Protected APIs and who is in their access roles.")
@@ -37,7 +39,7 @@ def add_client(
     """Register an OAuth client: public unless it is said to keep a secret."""
     data: DataFolder = context.obj
     secret = terminal.new_password(from_stdin=False, random=True)[0] if confidential else None
-    password_hash = initialise.hash_password(data, secret) if secret else None
+    password_hash = passwords.hash_new(secret, data.settings.directory) if secret else None
     with data.database("directory") as database, database.begin() as cx:
         editing.add_client(cx, name, data.now, password_hash=password_hash, description=description)
     if secret:
@@ -94,7 +96,7 @@ def set_secret(
     """Give a client a new secret, which is made up and printed once. The grants issued to it go on."""
     data: DataFolder = context.obj
     secret = terminal.new_password(from_stdin=False, random=True)[0]
-    password_hash = initialise.hash_password(data, secret)
+    password_hash = passwords.hash_new(secret, data.settings.directory)
     with data.database("directory") as database, database.begin() as cx:
         found = entries.find_client(cx, name)
         administration.set_password(cx, found, password_hash, data.now, end_sessions=end_sessions)
@@ -159,9 +161,10 @@ def list_role(context: typer.Context, name: ResourceName) -> None:
         show_entries(data, resources.role_members(cx, _resource(data, cx, name)))
 
 
-@resource.command("admit")
-def admit(context: typer.Context, name: ResourceName, members: Members) -> None:
-    """Put users, groups, units or partitions into a resource's access role."""
+@resource.command("add-member")
+@resource.command("admit", hidden=True)
+def add_to_role(context: typer.Context, name: ResourceName, members: Members) -> None:
+    """Add users, groups, units or partitions to a resource's access role."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
         found = _resource(data, cx, name)
@@ -169,14 +172,15 @@ def admit(context: typer.Context, name: ResourceName, members: Members) -> None:
             resources.add_to_role(cx, found, entry_named(data, cx, member))
 
 
-@resource.command("expel")
-def expel(context: typer.Context, name: ResourceName, members: Members) -> None:
-    """Take entries out of a resource's access role; their tokens obey at once."""
+@resource.command("remove-member")
+@resource.command("expel", hidden=True)
+def remove_from_role(context: typer.Context, name: ResourceName, members: Members) -> None:
+    """Remove entries from a resource's access role; tokens that rest on them give no access from then on."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
         found = _resource(data, cx, name)
         for member in members:
-            administration.expel_from_role(cx, found, entry_named(data, cx, member))
+            administration.remove_from_role(cx, found, entry_named(data, cx, member))
 
 
 @resource.command("remove")
@@ -189,16 +193,18 @@ def remove_resource(
 ) -> None:
     """Remove a resource that guards no repository; its tokens end."""
     data: DataFolder = context.obj
-    with ExitStack() as opening:
-        cx = opening.enter_context(opening.enter_context(data.database("directory")).begin())
-        found, repository = _resource(data, cx, name), None
-        if "repository" in data.settings.halves:
-            # Read only once the directory's decisions wait: what guards what does not change in between.
-            access.one_at_a_time(cx)
-            repository = opening.enter_context(opening.enter_context(data.database("repository")).read())
+    snapshot = partial(_repository, data) if "repository" in data.settings.halves else None
+    with data.database("directory") as database, database.begin() as cx:
+        found = _resource(data, cx, name)
         members = resources.role_members(cx, found)
-        ended = guards.remove_resource(cx, repository, found, data.now, force=force)
+        ended = guards.remove_resource(cx, snapshot, found, data.now, force=force)
     terminal.line(f"Its access role had {len(members)} members. {ending(ended)}")
+
+
+@contextmanager
+def _repository(data: DataFolder) -> Iterator[Connection]:
+    with data.database("repository") as database, database.read() as cx:
+        yield cx
 
 
 def _resource(data: DataFolder, cx: Connection, text: str) -> Resource:

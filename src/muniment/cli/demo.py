@@ -30,6 +30,7 @@ from muniment.directory.administration import FIRST_ADMINISTRATOR
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.refusals import UnknownEntry, UnknownPartition
+from muniment.directory.sign_in.passwords import hash_new
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import repositories
 from muniment.repository.extraction import queue
@@ -155,7 +156,7 @@ def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
         with database.read() as cx:
             missing = [name for name in PEOPLE if _user(cx, data, name) is None]
         for name in missing:
-            hashes[name] = initialise.hash_password(data, passwords[name])
+            hashes[name] = hash_new(passwords[name], data.settings.directory)
         with database.begin() as cx:
             resource = resources.find(cx, named, initialise.resource_name(initialise.REPOSITORY))
             try:

@@ -5,20 +5,17 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import initialise
 from muniment.cli import belongings, terminal
 from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
-from muniment.directory import administration, attributes, memberships, names, resources, sessions
+from muniment.directory import administration, attributes, memberships, resources, sessions
 from muniment.directory.administration import Dependents
 from muniment.directory.entries import credentials, editing, entries
 from muniment.directory.entries.credentials import Credentials
 from muniment.directory.entries.table import Entry, Kind
 from muniment.directory.refusals import UnknownEntry
 from muniment.directory.sessions import Session, SessionCount
-from muniment.directory.sign_in import pauses
-from muniment.exit_codes import Exit, Failure
-from muniment.naming import fold_name
+from muniment.directory.sign_in import passwords, pauses
 
 partition = typer.Typer(no_args_is_help=True, help="Partitions: who belongs together.")
 unit = typer.Typer(no_args_is_help=True, help="Organizational units: where users and groups lie in a partition.")
@@ -108,12 +105,13 @@ def add_user(
     """Make a user with a password."""
     data: DataFolder = context.obj
     password, show = terminal.new_password(from_stdin=from_stdin, random=random)
-    password_hash = initialise.hash_password(data, password)
-    name, partition_name = names.split_user_id(user_id)
+    options = data.settings.directory
+    password_hash = passwords.hash_new(password, options)
     with data.database("directory") as database, database.begin() as cx:
-        parent = entry_named(data, cx, where or partition_name)
-        _check_lies_in(data, parent, partition_name)
-        editing.add_user(cx, parent, name, data.now, password_hash=password_hash, description=description)
+        parent = entry_named(data, cx, where) if where else None
+        administration.add_user(
+            cx, options.names, user_id, parent, data.now, password_hash=password_hash, description=description
+        )
     if show:
         terminal.line(password)
 
@@ -160,7 +158,7 @@ def set_password(context: typer.Context, user_id: Id, from_stdin: FromStdin = Fa
     """Give a user a new password; their sessions end."""
     data: DataFolder = context.obj
     password, show = terminal.new_password(from_stdin=from_stdin, random=random)
-    password_hash = initialise.hash_password(data, password)
+    password_hash = passwords.hash_new(password, data.settings.directory)
     with data.database("directory") as database, database.begin() as cx:
         found = entries.find_user(cx, data.settings.directory.names, user_id)
         administration.set_password(cx, found, password_hash, data.now)
@@ -265,11 +263,9 @@ def remove_user(
 def add_group(context: typer.Context, group_id: Id, where: Where = "", description: Description = "") -> None:
     """Make a group."""
     data: DataFolder = context.obj
-    name, partition_name = names.split_user_id(group_id)
     with data.database("directory") as database, database.begin() as cx:
-        parent = entry_named(data, cx, where or partition_name)
-        _check_lies_in(data, parent, partition_name)
-        editing.add_group(cx, parent, name, data.now, description=description)
+        parent = entry_named(data, cx, where) if where else None
+        administration.add_group(cx, data.settings.directory.names, group_id, parent, data.now, description=description)
 
 
 @group.command("list")
@@ -287,13 +283,14 @@ def list_members(context: typer.Context, group_id: Id) -> None:
         show_entries(data, memberships.members(cx, entries.find_group(cx, named, group_id)))
 
 
-@group.command("admit")
+@group.command("add-member")
+@group.command("admit", hidden=True)
 def add_member(
     context: typer.Context,
     group_id: Id,
     members: Annotated[list[str], typer.Argument(metavar="MEMBER...", help="Users or groups, name@partition.")],
 ) -> None:
-    """Put users and groups into a group."""
+    """Add users and groups to a group."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
         found = entries.find_group(cx, data.settings.directory.names, group_id)
@@ -301,18 +298,19 @@ def add_member(
             memberships.add_member(cx, found, entry_named(data, cx, member))
 
 
-@group.command("expel")
+@group.command("remove-member")
+@group.command("expel", hidden=True)
 def remove_member(
     context: typer.Context,
     group_id: Id,
     members: Annotated[list[str], typer.Argument(metavar="MEMBER...", help="Users or groups, name@partition.")],
 ) -> None:
-    """Take users and groups out of a group."""
+    """Remove users and groups from a group."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
         found = entries.find_group(cx, data.settings.directory.names, group_id)
         for member in members:
-            administration.expel(cx, found, entry_named(data, cx, member))
+            administration.remove_member(cx, found, entry_named(data, cx, member))
 
 
 @group.command("remove")
@@ -401,12 +399,6 @@ def entry_named(data: DataFolder, cx: Connection, text: str) -> Entry:
         except UnknownEntry:
             continue
     raise UnknownEntry(f"There is no user and no group {text[:200]!r}.")
-
-
-def _check_lies_in(data: DataFolder, parent: Entry, partition_name: str) -> None:
-    shown = entries.shown_partition(data.settings.directory.names, parent)
-    if fold_name(shown) != fold_name(partition_name):
-        raise Failure(f"That location lies in the partition {shown!r}, not in {partition_name!r}.", Exit.REFUSED)
 
 
 def _list(context: typer.Context, name: str, kind: Kind) -> None:

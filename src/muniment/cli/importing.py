@@ -14,14 +14,14 @@ from typing import NamedTuple
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment import clock
+from muniment import app, clock
 from muniment.cli.file_tree import File, FileTree, printable
 from muniment.cli.index_pace import IndexPace
 from muniment.data_folder import DataFolder
 from muniment.db import Busy, Database
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
-from muniment.repository.content import ContentStore, StoredContent
+from muniment.repository.content.contract import StoredContent
 from muniment.repository.extraction import plain
 from muniment.repository.extraction.queue import ExtractedText
 from muniment.repository.importing import record
@@ -97,7 +97,7 @@ class Import:
         self._acl_for = acl_for
         self._type_name = type_name
         self._checksums = checksums
-        self._store = ContentStore(data.installation.content)
+        self._store = app.content(data.installation)
         self._characters = data.settings.repository.extraction_characters
         self.report = Report()
         with database.read() as cx:

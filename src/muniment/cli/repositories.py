@@ -1,6 +1,5 @@
 """Commands about repositories: made, guarded by a resource, removed with what they hold."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -8,13 +7,13 @@ from typing import Annotated
 import typer
 from sqlalchemy.engine import Connection
 
-from muniment import guards, initialise
+from muniment import app, guards, initialise
 from muniment.cli import belongings, terminal
 from muniment.data_folder import DataFolder
+from muniment.directory import administration
 from muniment.directory.resources import Resource
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import removal, repositories
-from muniment.repository.content import ContentStore
 from muniment.repository.objects import objects, usage
 from muniment.repository.permissions import bearers
 
@@ -80,7 +79,7 @@ def remove_repository(
     Killed in the middle, it can be given again.
     """
     data: DataFolder = context.obj
-    store = ContentStore(data.installation.content)
+    store = app.content(data.installation)
     data.must_exist()
     with data.held(), data.database("repository") as database:
         with database.begin() as cx:
@@ -100,7 +99,7 @@ def remove_repository(
                 removed += len(keys)
                 progress.reach(removed)
         # Before the row: whoever is stopped in between still finds the repository, and begins again.
-        shutil.rmtree(data.installation.indexes / str(one.id), ignore_errors=True)
+        app.engine(data.installation).index(one.id).remove()
         with database.begin() as cx:
             removal.finish(cx, one)
     terminal.line(f"Removed: {name}. The resource that guarded it stays: 'muniment resource remove' removes it.")
@@ -148,5 +147,5 @@ def _both(data: DataFolder, *, ours: bool) -> Iterator[tuple[Connection | None, 
 def _guard(data: DataFolder, name: str) -> Resource:
     if "directory" not in data.settings.halves:
         raise Failure("Name the resource of the callers' directory with --resource-id.", Exit.USAGE)
-    with data.database("directory") as database:
-        return initialise.ensure_resource(data, database, name)
+    with data.database("directory") as database, database.begin() as cx:
+        return administration.ensure_resource(cx, data.settings.directory.names, name, data.now)

@@ -13,7 +13,7 @@ from muniment.db import Database
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import removal, repositories
 from muniment.repository.change_log import changes
-from muniment.repository.content import ContentStore
+from muniment.repository.content.contract import ContentStore
 from muniment.repository.extraction import queue
 from muniment.repository.index_agent import agent
 from muniment.repository.objects import object_types, objects
@@ -224,8 +224,7 @@ def index_rebuild(context: typer.Context, named: Named = initialise.REPOSITORY) 
             position = agent.rebuild(
                 database,
                 one,
-                data.installation.indexes,
-                app.writer(data.settings),
+                app.engine(data.installation),
                 clock.now,
                 progress.reach,
             )
@@ -236,7 +235,7 @@ def index_rebuild(context: typer.Context, named: Named = initialise.REPOSITORY) 
 def content_check(context: typer.Context, named: Named = "") -> int:
     """Read every content and compare it with what was kept; exit code 1 when one is missing or altered."""
     data: DataFolder = context.obj
-    store, sound = ContentStore(data.installation.content), True
+    store, sound = app.content(data.installation), True
     with data.database("repository") as database:
         with database.read() as cx:
             chosen = [repositories.find(cx, named)] if named else repositories.every(cx)

@@ -12,17 +12,34 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.directory import memberships, resources, sessions
+from muniment.directory import memberships, resources, sessions, system
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import CLIENTS, Entry
+from muniment.directory.names import split_user_id, user_id
 from muniment.directory.oauth import access, tokens
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import BadName, NobodyAdministers, UnknownEntry, UnknownPartition
+from muniment.directory.refusals import (
+    BadName,
+    DeadToken,
+    NobodyAdministers,
+    NotAdministrator,
+    NotSignedIn,
+    UnknownEntry,
+    UnknownPartition,
+    UnknownResource,
+    UnparseableToken,
+    WrongPartition,
+)
 from muniment.directory.resources import Resource
 from muniment.directory.sessions import SessionCount
+from muniment.naming import fold_name
 
 FIRST_ADMINISTRATOR = "admin"
 """The name of the user who administers a new directory."""
+
+
+_KEYS = ("tokens", "csrf", "places")
+_NO_ADMINISTRATOR = "A valid access token of an administrator is required."
 
 
 class Dependents(NamedTuple):
@@ -32,6 +49,93 @@ class Dependents(NamedTuple):
     groups: list[Entry]
     members: list[Entry]
     resources: list[Resource]
+
+
+def initialise(cx: Connection, now: Instant) -> Resource:
+    """Make what every directory has, and give the administration's resource. Once is enough.
+
+    It makes the built-in partitions, the group of administrators, the administration's resource (activated), the keys.
+    """
+    editing.initialise(cx, now)
+    for purpose in _KEYS:
+        system.key(cx, purpose)
+    return resources.initialise(cx, now)
+
+
+def administrator_of(cx: Connection, token: str | None, now: Instant) -> Entry:
+    """Give the administrator behind a bearer token for the administration's resource.
+
+    Raises NotSignedIn when the token is none, or is dead, or its user is; NotAdministrator for any other user's.
+    """
+    try:
+        standing = tokens.state_of(cx, token or "")
+        standing.require_alive(now)
+    except (UnparseableToken, DeadToken) as refusal:
+        raise NotSignedIn(_NO_ADMINISTRATOR) from refusal
+    user, client = (entries.by_id(cx, person) for person in (standing.grant.user_id, standing.grant.client_id))
+    if user is None or not user.live or client is None or not client.live:
+        raise NotSignedIn(_NO_ADMINISTRATOR)
+    resource = resources.administration(cx)
+    if standing.grant.resource_id != resource.id or not resources.admits(cx, resource.id, user.id):
+        raise NotAdministrator("Only an administrator's token for the administration's resource may do this.")
+    return user
+
+
+def ensure_administrator(cx: Connection, names: DirectoryNames, password_hash: str, now: Instant) -> bool:
+    """Make the first administrator, unless there is a user of that name; say whether they were made."""
+    try:
+        entries.find_user(cx, names, user_id(FIRST_ADMINISTRATOR, names.administration_partition))
+    except UnknownEntry:
+        user = editing.add_user(
+            cx,
+            entries.administration(cx),
+            FIRST_ADMINISTRATOR,
+            now,
+            password_hash=password_hash,
+            description="The first administrator.",
+        )
+        memberships.add_member(cx, entries.administrators(cx), user)
+        return True
+    return False
+
+
+def ensure_resource(cx: Connection, names: DirectoryNames, name: str, now: Instant) -> Resource:
+    """Give the resource of that name, made and activated if it is not there; its access role admits administrators."""
+    try:
+        return resources.find(cx, names, name)
+    except UnknownResource:
+        made = resources.add(cx, names, name, now)
+        # The repository in this process verifies tokens without the secret: nobody needs to know it.
+        resources.activate(cx, made.id, now)
+        resources.add_to_role(cx, made, entries.administrators(cx))
+        return resources.by_id(cx, made.id)
+
+
+def add_user(
+    cx: Connection,
+    names: DirectoryNames,
+    new_id: str,
+    parent: Entry | None,
+    now: Instant,
+    *,
+    password_hash: str | None,
+    description: str = "",
+) -> Entry:
+    """Make a user (``name@partition``) in a unit of that partition, or in its root unit.
+
+    Raises BadName, NameTaken, UnknownPartition, and WrongPartition where the unit lies elsewhere.
+    """
+    name, partition = split_user_id(new_id)
+    parent = _place_in(cx, names, partition, parent)
+    return editing.add_user(cx, parent, name, now, password_hash=password_hash, description=description)
+
+
+def add_group(
+    cx: Connection, names: DirectoryNames, new_id: str, parent: Entry | None, now: Instant, *, description: str = ""
+) -> Entry:
+    """Make a group (``name@partition``), as ``add_user`` makes a user."""
+    name, partition = split_user_id(new_id)
+    return editing.add_group(cx, _place_in(cx, names, partition, parent), name, now, description=description)
 
 
 def members_of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> set[str]:
@@ -101,13 +205,13 @@ def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
         return removed
 
 
-def expel(cx: Connection, group: Entry, member: Entry) -> None:
+def remove_member(cx: Connection, group: Entry, member: Entry) -> None:
     """Take a member out of a group; one that is not there stays out. Raises NobodyAdministers."""
     with _somebody_administers(cx):
         memberships.remove_member(cx, group, member)
 
 
-def expel_from_role(cx: Connection, resource: Resource, entry: Entry) -> None:
+def remove_from_role(cx: Connection, resource: Resource, entry: Entry) -> None:
     """Take an entry out of a resource's access role; one that is not there stays out. Raises NobodyAdministers."""
     with _somebody_administers(cx):
         resources.remove_from_role(cx, resource, entry)
@@ -134,6 +238,15 @@ def _somebody_administers(cx: Connection) -> Iterator[None]:
         raise NobodyAdministers(
             "Nobody could sign in to the administration any more, so nothing was changed: let another in first."
         )
+
+
+def _place_in(cx: Connection, names: DirectoryNames, partition: str, parent: Entry | None) -> Entry:
+    if parent is None:
+        return entries.find_partition(cx, names, partition)
+    shown = entries.shown_partition(names, parent)
+    if fold_name(shown) != fold_name(partition):
+        raise WrongPartition(f"That location lies in the partition {shown!r}, not in {partition!r}.")
+    return parent
 
 
 def _administered(cx: Connection) -> bool:

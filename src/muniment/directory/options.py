@@ -1,4 +1,4 @@
-"""What the directory is told: its names on the wire, its lifetimes, its limits."""
+"""The settings of the directory: its names on the wire, its lifetimes, its limits."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ class DirectoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Every name of the directory's interface that another system in the field may spell otherwise."""
 
     prefix: Annotated[str, Doc(description="First path segment of every address of the directory.")] = "dirws"
-    dn_suffix: Annotated[str, Doc(description="What every distinguished name (location) ends with.")] = (
+    dn_suffix: Annotated[str, Doc(description="End of every distinguished name (location).")] = (
         "ou=IdentityProviders,dc=identity,dc=muniment"
     )
     clients_partition: Annotated[
@@ -32,7 +32,7 @@ class DirectoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "OTDS_HAS_PASSWORD"  # noqa: S105 - the name of an entry, not a secret
     attributes: Annotated[
         dict[str, str],
-        Doc(description="Directory attributes to spell otherwise in `values`: our name = the name on the wire."),
+        Doc(description="Directory attributes with another spelling in `values`: our name = the name on the wire."),
     ] = {}
     form_prefix: Annotated[
         str, Doc(description="Prefix of the sign-in form's fields `username`, `password` and `csrf`.")
@@ -40,7 +40,7 @@ class DirectoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ticket_cookie: Annotated[
         str,
         Doc(
-            description="Name of the cookie that holds a sign-in, used exactly; those of the form and of a known "
+            description="Exact name of the cookie that holds a sign-in. The cookies of the form and of a known "
             "browser add `_form` and `_browser`. Empty = `muniment_ticket`, over TLS `__Host-muniment_ticket`."
         ),
     ] = ""
@@ -58,7 +58,7 @@ class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     live_tokens: Annotated[
         int,
         Doc(
-            description="Live access tokens that one grant may have; beyond them a refresh is answered 503 until the "
+            description="Live access tokens that one grant may have; a refresh beyond them answers 503 until the "
             "oldest of them expires.",
             ge=1,
             le=1_000_000,
@@ -69,10 +69,15 @@ class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     )
     lockout_failures: Annotated[
         int,
-        Doc(description="Wrong passwords in a row after which a user's sign-in pauses; 0 never pauses.", ge=0, le=1000),
+        Doc(
+            description="Wrong passwords in a row after which sign-in from their place pauses; 0 = never.",
+            ge=0,
+            le=1000,
+        ),
     ] = 10
     lockout_seconds: Annotated[
-        int, Doc(description="How long that pause lasts, in seconds. Tokens already issued go on.", ge=1, le=86_400)
+        int,
+        Doc(description="How long that pause lasts, in seconds. Tokens already issued still work.", ge=1, le=86_400),
     ] = 900
     hash_memory_kib: Annotated[
         int, Doc(description="argon2id memory for one password check, in KiB.", ge=8192, le=1_048_576)

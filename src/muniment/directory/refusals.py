@@ -19,6 +19,10 @@ class UnknownEntry(Refusal):
     """There is no such partition, unit, user or group."""
 
 
+class WrongPartition(Refusal):
+    """The unit lies in another partition than the name says."""
+
+
 class UnknownResource(Refusal):
     """There is no resource with this identifier, or it is no identifier at all."""
 
@@ -40,10 +44,16 @@ class InvalidClient(Refusal):
 
 
 class InvalidGrant(Refusal):
-    """The user's credentials or the refresh token do not hold (RFC 6749 5.2).
+    """The user's credentials or the refresh token do not hold (RFC 6749 5.2)."""
+
+
+class SignInRefused(InvalidGrant):
+    """The user may not sign in with this password; the attempt is counted.
 
     ``pauses`` says that this wrong password began a pause; its sender is answered like any other.
     """
+
+    keeps_writes = True
 
     def __init__(self, sentence: str, *, pauses: bool = False) -> None:
         super().__init__(sentence)

@@ -22,7 +22,7 @@ from muniment.directory.entries import entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.memberships import containers
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import AlreadyActivated, BadName, NameTaken, UnknownResource
+from muniment.directory.refusals import AccessEnded, AlreadyActivated, BadName, NameTaken, UnknownResource
 from muniment.naming import fold_name
 
 ADMINISTRATION = "administration"
@@ -207,6 +207,14 @@ def admits(cx: Connection, resource_id: str, user_id: int) -> bool:
     One statement, whatever the answer.
     """
     return cx.execute(_ADMITS, {"resource": resource_id, "entry": user_id}).first() is not None
+
+
+def require_access(cx: Connection, user_id: int, resource_id: str) -> Entry:
+    """Give the user, if they are live and in the access role (given 5.2). Raises AccessEnded."""
+    user = entries.by_id(cx, user_id)
+    if user is None or not user.live or not admits(cx, resource_id, user.id):
+        raise AccessEnded("The user has no access to the resource.")
+    return user
 
 
 def _insert(cx: Connection, name: str, description: str, now: Instant, built_in: str | None) -> Resource:

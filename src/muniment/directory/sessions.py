@@ -10,14 +10,16 @@ from typing import Literal
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
+from muniment.clock import SECOND, Instant
 from muniment.directory.entries import credentials
 from muniment.directory.entries.table import CLIENTS, Entry
 from muniment.directory.oauth import tokens
+from muniment.directory.oauth.tokens import SweepPlace
 from muniment.directory.refusals import UnknownSession
 from muniment.directory.sign_in import tickets
 
 _ID_BYTES = 8
+_REMEMBERED = 3600 * SECOND
 _DIGEST_BYTES = 32
 _SPELLED = re.compile(f"[0-9a-f]{{{2 * _ID_BYTES}}}")
 
@@ -83,6 +85,18 @@ def end_one(cx: Connection, session_id: str, now: Instant) -> SessionCount:
 def end_every(cx: Connection, now: Instant) -> SessionCount:
     """End every grant and every ticket of everybody, as after a restore."""
     return SessionCount(tokens.end_every(cx, now), tickets.end_every(cx))
+
+
+def purge(cx: Connection, swept: SweepPlace, now: Instant, rows: int) -> tuple[int, SweepPlace]:
+    """Forget tickets that are over, and what has been over for an hour: grants with their tokens, and expired tokens.
+
+    Until then a dead token of another resource is still told from a dead one of this resource (given 7). No more than
+    ``rows`` are removed or looked at of each kind; says how many of the largest one, and where the sweep goes on.
+    """
+    before = now - _REMEMBERED
+    removed = tokens.purge(cx, before, rows)
+    seen, swept = tokens.sweep(cx, swept, before, rows)
+    return max(removed, seen, tickets.purge(cx, now, rows)), swept
 
 
 def _grants(cx: Connection, which: tokens.Which, person: Entry, now: Instant, limit: int) -> list[Session]:

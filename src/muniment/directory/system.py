@@ -69,6 +69,13 @@ def put(cx: Connection, name: str, value: str, now: Instant) -> None:
     cx.execute(_PUT, {"name_key": fold_name(name), "name": name, "value": value, "modified": now})
 
 
+def add(cx: Connection, name: str, value: str, now: Instant) -> None:
+    """Set an attribute that is not set yet. Raises BadAttribute."""
+    if get(cx, name.strip()) is not None:
+        raise BadAttribute(f"{name.strip()} is set already: change it in the list.")
+    put(cx, name, value, now)
+
+
 def remove(cx: Connection, name: str) -> None:
     """Unset an attribute; one that is not set stays so."""
     cx.execute(_attributes.delete().where(_attributes.c.name_key == fold_name(name)))

@@ -13,7 +13,10 @@ from muniment.repository.repositories import Repository
 
 @dataclass
 class Halves:
-    """The halves that run here, None for one that does not; ``open_index`` opens a repository's index for reading."""
+    """The halves that run here, None for one that does not; ``open_index`` opens a repository's index for reading.
+
+    ``descriptions`` has the OpenAPI document for each base address, once it was asked for.
+    """
 
     installation: Installation
     clock: Callable[[], Instant]
@@ -21,6 +24,7 @@ class Halves:
     directory: Directory | None = None
     repository: RepositoryContext | None = None
     indexes: dict[int, Index] = field(default_factory=dict)
+    descriptions: dict[str, bytes] = field(default_factory=dict)
 
     def index(self, repository: Repository) -> Index:
         """Give this process's reader of the repository's index."""

@@ -4,35 +4,26 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from muniment import certificates
 from muniment.clock import SECOND, Instant
 from muniment.db import Busy
 from muniment.front.halves import Halves
-from muniment.front.pages import plain
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
 from muniment.repository.refusals import IndexUnavailable
-from muniment.web.responses import Endpoint, json_response
+from muniment.web.responses import json_response
 from muniment.web.transactions import Transactions
 
 _LATE: Instant = 60 * SECOND
 
 
-def routes(halves: Halves) -> list[Route]:
-    """List the addresses that monitors ask."""
-    return [
-        Route("/health/live", Endpoint(halves, {"GET": _live}, {}, plain)),
-        Route("/health/ready", Endpoint(halves, {"GET": _ready}, {}, plain)),
-    ]
-
-
-async def _live(_request: Request, _halves: Halves) -> Response:
+async def live(_request: Request, _halves: Halves) -> Response:
+    """Say that this process is alive."""
     return json_response({"status": "alive"})
 
 
-async def _ready(_request: Request, halves: Halves) -> Response:
+async def ready(_request: Request, halves: Halves) -> Response:
     """Say part by part whether this process can do its work; 503 when one cannot."""
     parts: dict[str, object] = {}
     faults: list[str] = []

@@ -20,15 +20,6 @@ _HERE = Path(__file__).parent
 _ASSETS = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
 
 
-def routes(halves: Halves) -> list[Route]:
-    """List the addresses of the pages."""
-    return [
-        Route("/", Endpoint(halves, {"GET": _front_page}, {}, plain)),
-        *(Route(f"/{name}", Endpoint(halves, {"GET": _asset}, {}, plain)) for name in _ASSETS),
-        Route("/docs/{page:path}", Endpoint(halves, {"GET": _document}, {}, plain)),
-    ]
-
-
 def elsewhere(halves: Halves, shape: Shape) -> Route:
     """Give the last line of the table of addresses: it refuses whatever no other address takes."""
     methods: dict[str, Callable[[Request, Halves], Awaitable[Response]]] = dict.fromkeys(
@@ -44,7 +35,7 @@ def plain(request: Request, said: ErrorCode, sentence: str) -> Response:
     return json_response({"status": said.status, "code": said.code, "message": sentence}, said.status)
 
 
-async def _front_page(request: Request, halves: Halves) -> Response:
+async def front_page(request: Request, halves: Halves) -> Response:
     """Link everything there is."""
     settings = halves.installation.settings
     known = await halves.repository.transactions.read(repositories.every) if halves.repository else []
@@ -64,12 +55,14 @@ def _drawn(request: Request, template: str, values: Mapping[str, object], status
     return HTMLResponse(text, status)
 
 
-async def _asset(request: Request, _halves: Halves) -> Response:
+async def asset(request: Request, _halves: Halves) -> Response:
+    """Give out a file that the pages use."""
     name = request.scope["path"].rpartition("/")[2]
     return Response((_HERE / name).read_bytes(), media_type=_ASSETS[name])
 
 
-async def _document(request: Request, _halves: Halves) -> Response:
+async def document(request: Request, _halves: Halves) -> Response:
+    """Show a page of the documentation, as it is written."""
     page = request.path_params["page"]
     folder = _documents_folder()
     if folder is None or not _DOCUMENT.fullmatch(page) or not (folder / page).is_file():

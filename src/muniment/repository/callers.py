@@ -23,6 +23,7 @@ from muniment.repository.permissions.bearers import Identify
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
+from muniment.web.refusals import Refusal
 
 Ask = Callable[[str, str], bytes]
 """Gives the tokeninfo document (JSON) of a token and a resource identifier at once, from a snapshot of the directory.
@@ -259,12 +260,17 @@ async def _fetched(client: httpx.AsyncClient, url: str, token: str, resource_id:
         raise DirectoryUnavailable("The directory that knows the callers cannot be reached.") from error
     if status == 200:
         return bytes(answer)
+    raise refused(status)
+
+
+def refused(status: int) -> Refusal:
+    """Say what a refusal of tokeninfo means to a caller, by its status (given 7), wherever it came from."""
     if status == 410:
-        raise NotSignedIn("The token has expired or was revoked.")
+        return NotSignedIn("The token has expired or was revoked.")
     if status == 401:
-        raise NotSignedIn("The token does not give access to this repository.")
+        return NotSignedIn("The token does not give access to this repository.")
     log.warning("directory unavailable", status=status)
-    raise DirectoryUnavailable("The directory that knows the callers cannot say whose token this is.")
+    return DirectoryUnavailable("The directory that knows the callers cannot say whose token this is.")
 
 
 @lru_cache(maxsize=10_000)

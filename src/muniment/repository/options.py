@@ -1,4 +1,4 @@
-"""What the repository is told: its names on the wire, its administrators, its limits."""
+"""The settings of the repository: its names on the wire, its administrators, its limits."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ class RepositoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         "http://a9.com/-/opensearch/extensions/relevance/1.0/"
     )
     linkrel_base: Annotated[
-        str, Doc(description="What the repository's own link relations begin with, before `/search` (given 2.10).")
+        str, Doc(description="Beginning of the repository's own link relations, before `/search` (given 2.10).")
     ] = "urn:muniment:linkrel"
     media_type: Annotated[str, Doc(description="Vendor media type; `+json` and `+xml` are appended to it.")] = (
         "application/vnd.muniment"
@@ -41,7 +41,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     ] = ("administrators@directory.admin",)
     tokeninfo_url: Annotated[
         str,
-        Doc(description="tokeninfo address of the directory of the callers; empty = the one in this process."),
+        Doc(description="tokeninfo address of the directory of the callers; empty = the directory in this process."),
     ] = ""
     tokeninfo_ca_file: Annotated[
         str, Doc(description="CA certificates (PEM) to verify that directory with; empty = the system's.")
@@ -50,7 +50,9 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         str,
         Doc(description="Language whose stemming the index uses, as an English name such as `English` or `German`."),
     ] = "English"
-    items_per_page: Annotated[int, Doc(description="Page size of a feed when none is asked for.", ge=1, le=1000)] = 100
+    items_per_page: Annotated[
+        int, Doc(description="Page size of a feed when the request names none.", ge=1, le=1000)
+    ] = 100
     max_items_per_page: Annotated[int, Doc(description="Largest page size a caller may ask for.", ge=1, le=10_000)] = (
         1000
     )
@@ -60,7 +62,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     question_seconds: Annotated[
         int,
         Doc(
-            description="Longest time the database may take to find one page of a list; then it is stopped (503).",
+            description="Seconds that the database may take to find one page of a list; then it is stopped (503).",
             ge=1,
             le=60,
         ),
@@ -72,8 +74,8 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     max_pending_changes: Annotated[
         int,
         Doc(
-            description="Changes to rights, properties and content that the index may be behind; a search answers 503 "
-            "beyond that.",
+            description="Changes of rights, properties and content that may be missing in the index; with more of "
+            "them a search answers 503.",
             ge=100,
             le=1_000_000,
         ),
@@ -81,7 +83,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     change_log_seconds: Annotated[
         int,
         Doc(
-            description="How long a line of the change log is kept, in seconds. An index that nobody kept up for "
+            description="How long a row of the change log is kept, in seconds. An index that was not updated for "
             "longer is made anew.",
             ge=3600,
             le=315_360_000,
@@ -89,34 +91,44 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     ] = 604_800
     change_log_lines: Annotated[
         int,
-        Doc(description="Lines of a repository's change log that are kept at most, once read.", ge=10_000, le=10**9),
+        Doc(
+            description="Most rows of a repository's change log that are kept after all agents have read them.",
+            ge=10_000,
+            le=10**9,
+        ),
     ] = 1_000_000
     kept_queries: Annotated[
         int,
         Doc(
-            description="Posted searches with further pages kept for one caller; the oldest goes for a new one.",
+            description="Most posted searches with further pages kept for one caller; a new one replaces the oldest.",
             ge=1,
             le=100_000,
         ),
     ] = 200
     kept_query_bytes: Annotated[
         int,
-        Doc(description="Bytes that the kept searches of one caller may take together.", ge=65_536, le=1_073_741_824),
+        Doc(
+            description="Most bytes that the kept searches of one caller may take together.",
+            ge=65_536,
+            le=1_073_741_824,
+        ),
     ] = 2_097_152
     max_downloads: Annotated[
-        int, Doc(description="Downloads that one caller may have under way in one process.", ge=1, le=10_000)
+        int, Doc(description="Downloads that one caller may have in progress in one process.", ge=1, le=10_000)
     ] = 16
     max_uploads: Annotated[
-        int, Doc(description="Uploads of content that one caller may have under way in one process.", ge=1, le=10_000)
+        int, Doc(description="Uploads of content that one caller may have in progress in one process.", ge=1, le=10_000)
     ] = 32
     max_objects: Annotated[
         int,
-        Doc(description="Most objects that one user may own, over all repositories; administrators may more.", ge=0),
+        Doc(
+            description="Most objects that one user may own, over all repositories; administrators may own more.", ge=0
+        ),
     ] = 1_000_000
     max_stored_bytes: Annotated[
         int,
         Doc(
-            description="Most bytes of content that one user may own, over all repositories; administrators may more.",
+            description="Most bytes of content that one user may own, over all repositories; not for administrators.",
             ge=0,
         ),
     ] = 107_374_182_400
@@ -124,21 +136,22 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     stream_check_bytes: Annotated[
         int,
         Doc(
-            description="After how many bytes of a download it is asked again whether the caller may have it.",
+            description="Bytes of a download after which the server checks the right to it again.",
             ge=65_536,
         ),
     ] = 4 * 1024**2
     stream_check_seconds: Annotated[
-        int, Doc(description="After how many seconds of a download that is asked again.", ge=1, le=3600)
+        int,
+        Doc(description="Seconds of a download after which the server checks the right to it again.", ge=1, le=3600),
     ] = 5
     max_metadata_bytes: Annotated[
         int, Doc(description="Largest JSON or XML body of an object, ACL or query, in bytes.", ge=1024, le=67_108_864)
     ] = 262_144
     max_acls: Annotated[
-        int, Doc(description="Most ACLs that one user may own in a repository; administrators may more.", ge=0)
+        int, Doc(description="Most ACLs that one user may own in a repository; administrators may own more.", ge=0)
     ] = 1000
     max_acl_entries: Annotated[
-        int, Doc(description="Most entries of all ACLs together that one user owns in a repository.", ge=0)
+        int, Doc(description="Most entries that all ACLs of one user in a repository may have together.", ge=0)
     ] = 50_000
     max_query_depth: Annotated[
         int, Doc(description="Deepest nesting of a query's expressions or parentheses.", ge=1, le=100)
@@ -164,7 +177,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         int, Doc(description="Most bytes that one byte of a packed file may unpack to.", ge=10, le=100_000)
     ] = 200
     extraction_depth: Annotated[
-        int, Doc(description="How deep packed files within packed files are read.", ge=1, le=10)
+        int, Doc(description="Levels of packed files within packed files that are read.", ge=1, le=10)
     ] = 3
     extraction_processes: Annotated[int, Doc(description="Files whose text is extracted at one time.", ge=1, le=64)] = 1
     names: RepositoryNames = RepositoryNames()

@@ -1,4 +1,4 @@
-"""The server: sockets bound, databases migrated, then workers, index agent and extraction, each its own process."""
+"""The server: its sockets, its migrated databases, then its processes: workers, purge, index agent, extraction."""
 
 import errno
 import os
@@ -15,11 +15,11 @@ from muniment.db import Database
 from muniment.exit_codes import Exit, Failure
 from muniment.installation import Installation
 from muniment.repository.change_log.followers import Retention
-from muniment.repository.content import ContentStore
 from muniment.repository.extraction import extractor as extraction
 from muniment.repository.index_agent import agent
 from muniment.server import listener, logs, memory
 from muniment.server.listener import Listeners
+from muniment.server.purge import purge_work
 from muniment.server.supervisor import Role, supervise
 
 log = structlog.get_logger("muniment.serve")
@@ -48,6 +48,8 @@ def run(
         roles = [Role(f"worker {number}", _worker(installation, listeners)) for number in range(1, web.workers + 1)]
         if with_agent and "repository" in installation.settings.halves:
             roles += [Role("agent", agent_work(installation)), Role("extraction", extraction_work(installation))]
+        if "directory" in installation.settings.halves:
+            roles.append(Role("purge", purge_work(installation)))
 
         def announce() -> None:
             log.info("ready", address=installation.base, workers=web.workers)
@@ -78,11 +80,10 @@ def agent_work(installation: Installation) -> Callable[[threading.Event, Callabl
         try:
             agent.run(
                 database,
-                installation.indexes,
-                app.writer(installation.settings),
+                app.engine(installation),
                 stop,
                 clock.now,
-                ContentStore(installation.content),
+                app.content(installation),
                 retention,
             )
         finally:
@@ -100,7 +101,7 @@ def extraction_work(installation: Installation) -> Callable[[threading.Event, Ca
         database = Database(installation.database_url("repository"))
         ready()
         try:
-            extraction.run(database, ContentStore(installation.content), installation.settings.repository, stop)
+            extraction.run(database, app.content(installation), installation.settings.repository, stop)
         finally:
             database.close()
 

@@ -15,15 +15,11 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     http_port: Annotated[int, Doc(description="Port of a plain-HTTP listener; 0 opens none.", ge=0, le=65_535)] = 0
     base_address: Annotated[
         str,
-        Doc(
-            description="What every link begins with, such as `https://files.example.org`; empty = host and port above."
-        ),
+        Doc(description="Beginning of every link, such as `https://files.example.org`; empty = host and port above."),
     ] = ""
     other_addresses: Annotated[
         tuple[str, ...],
-        Doc(
-            description="Further addresses the server is known by; a request sent to one gets links that begin with it."
-        ),
+        Doc(description="Further addresses of the server; links begin with the one that the request was sent to."),
     ] = ()
     certificate_file: Annotated[
         str, Doc(description="TLS certificate chain (PEM); empty = one made by the data folder's own CA.")
@@ -65,9 +61,18 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int, Doc(description="Lowest rate at which an answer may go out, in bytes a second.", ge=1, le=1_000_000)
     ] = 1000
     slow_seconds: Annotated[
-        int, Doc(description="How long either may be slower before it is broken off, in seconds.", ge=1, le=3600)
+        int,
+        Doc(
+            description="How long content or an answer may be slower before it is broken off, in seconds.",
+            ge=1,
+            le=3600,
+        ),
     ] = 30
     stop_seconds: Annotated[
         int,
-        Doc(description="How long requests under way may go on after a stop was asked for, in seconds.", ge=1, le=600),
+        Doc(
+            description="How long requests in progress may go on after the server is told to stop, in seconds.",
+            ge=1,
+            le=600,
+        ),
     ] = 20

@@ -1,8 +1,16 @@
 """Reasons to say no that both halves share; each half adds its own, and each endpoint's table gives them a status."""
 
+from typing import ClassVar
+
 
 class Refusal(Exception):
-    """A reason to say no, as one sentence for the caller. It knows no status: the endpoint's table does."""
+    """A reason to say no, as one sentence for the caller. It knows no status: the endpoint's table does.
+
+    A decision that raises it changes nothing. Only where the class says ``keeps_writes`` is it committed, with what it
+    wrote: a sign-in that is refused is counted all the same.
+    """
+
+    keeps_writes: ClassVar[bool] = False
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)

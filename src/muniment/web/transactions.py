@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
@@ -11,6 +11,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from sqlalchemy.engine import Connection
 
 from muniment.db import Busy, Database, Outcome, WriteBatch
+from muniment.web.refusals import Refusal
 from muniment.web.turns import Turns
 
 P = ParamSpec("P")
@@ -51,13 +52,16 @@ class Transactions:
     async def write(self, decision: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the decision in a write transaction. What it raises undoes it and is raised here, once all is on disk.
 
-        Raises Busy, also when its turn did not come within the time that the database lets a write wait.
+        A refusal that keeps its decision's writes undoes nothing. Raises Busy, also when its turn did not come within
+        the time that the database lets a write wait.
         """
+        decided = await self._written_by(partial(_decide, decision, args, kwargs))
+        if isinstance(decided, _KeptRefusal):
+            raise decided.refusal
+        return decided
+
+    async def _written_by(self, run: Callable[[Connection], T]) -> T:
         patience = time.monotonic() + self.database.busy_seconds
-
-        def run(cx: Connection) -> T:
-            return decision(cx, *args, **kwargs)
-
         loop = asyncio.get_running_loop()
         if self.database.dialect == "postgresql":
             return await loop.run_in_executor(self._writers, self._write_alone, run, patience)
@@ -166,6 +170,23 @@ class _Waiting(NamedTuple):
             self.answer.set_result(outcome.given)
         else:
             self.answer.set_exception(outcome.raised)
+
+
+class _KeptRefusal(NamedTuple):
+    """A refusal whose decision is committed before it is raised."""
+
+    refusal: Refusal
+
+
+def _decide(
+    decision: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any], cx: Connection
+) -> T | _KeptRefusal:
+    try:
+        return decision(cx, *args, **kwargs)
+    except Refusal as refusal:
+        if not refusal.keeps_writes:
+            raise
+        return _KeptRefusal(refusal)
 
 
 def _kept(writing: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:

@@ -118,7 +118,7 @@ def test_what_a_user_owns_is_given_away_before_they_go(office: Office) -> None:
     assert {one.owner for one in after.values()} == {eve}
     assert {one.owner_key for one in after.values()} == {office.key(eve)}
     assert office.given() == sorted(ids), "each object with its change, and no other"
-    assert after["one"].version == before["one"].version + 1
+    assert after["one"].revision == before["one"].revision + 1
     assert after["hers"] == before["hers"]
     assert re.search(r"^friends\t\w+\teve@staff", office.run("acl", "list"), re.MULTILINE)
 

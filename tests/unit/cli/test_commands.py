@@ -71,8 +71,8 @@ def test_users_come_and_go(muniment: Muniment) -> None:
     assert len(password) >= 16
     muniment("group", "add", "writers@staff")
     muniment("group", "add", "all@staff")
-    muniment("group", "admit", "writers@staff", "ada@staff")
-    muniment("group", "admit", "all@staff", "writers@staff")
+    muniment("group", "add-member", "writers@staff", "ada@staff")
+    muniment("group", "add-member", "all@staff", "writers@staff")
     shown = muniment("user", "show", "ada@staff")
     assert "group\tall@staff" in shown
     assert "state\tactive" in shown
@@ -85,7 +85,9 @@ def test_users_come_and_go(muniment: Muniment) -> None:
     muniment("user", "attribute", "ada@staff", "mail")
     assert "mail" not in muniment("user", "show", "ada@staff")
     muniment("user", "attribute", "ada@staff", "accountDisabled", "true", code=3)
-    muniment("group", "expel", "writers@staff", "ada@staff")
+    muniment("group", "remove-member", "writers@staff", "ada@staff")
+    for old in ("admit", "expel"):
+        muniment("group", old, "writers@staff", "ada@staff")
     assert "group" not in muniment("user", "show", "ada@staff")
     assert "ada@staff" in muniment("user", "list", "staff")
     muniment("user", "remove", "ada@staff")
@@ -171,9 +173,9 @@ def test_a_resource_is_activated_once(muniment: Muniment) -> None:
     identifier = muniment("resource", "add", "The Big Archive").strip()
     assert muniment("resource", "activate", "The Big Archive").strip()
     muniment("resource", "activate", identifier, code=3)
-    muniment("resource", "admit", identifier, "directory.admin", "administrators@directory.admin")
+    muniment("resource", "add-member", identifier, "directory.admin", "administrators@directory.admin")
     assert muniment("resource", "members", "The Big Archive").count("\n") == 2
-    muniment("resource", "expel", "The Big Archive", "directory.admin")
+    muniment("resource", "remove-member", "The Big Archive", "directory.admin")
     assert muniment("resource", "members", "The Big Archive").count("\n") == 1
     muniment("resource", "add", "The+Big+Archive", code=3)
     muniment("resource", "remove", "The Big Archive")

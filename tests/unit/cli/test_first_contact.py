@@ -141,20 +141,20 @@ def test_the_last_administrator_stays(muniment: Muniment) -> None:
         ["user", "remove", last],
         ["user", "set", last, "--disable"],
         ["user", "set", last, "--lock"],
-        ["group", "expel", ADMINISTRATORS, last],
-        ["resource", "expel", "Directory Administration", ADMINISTRATORS],
+        ["group", "remove-member", ADMINISTRATORS, last],
+        ["resource", "remove-member", "Directory Administration", ADMINISTRATORS],
     ):
         muniment(*taken, code=Exit.REFUSED)
-        assert "'muniment group admit'" in muniment.err
+        assert "'muniment group add-member'" in muniment.err
     assert "state\tactive" in muniment("user", "show", last)
     assert ADMINISTRATORS in muniment("resource", "members", "Directory Administration")
 
     muniment("partition", "add", "board")
     muniment("group", "add", "chairs@board")
-    muniment("group", "admit", ADMINISTRATORS, "chairs@board")
+    muniment("group", "add-member", ADMINISTRATORS, "chairs@board")
     muniment("user", "remove", last, code=Exit.REFUSED)
     muniment("user", "add", "bea@board", "--random")
-    muniment("group", "admit", "chairs@board", "bea@board")
+    muniment("group", "add-member", "chairs@board", "bea@board")
     muniment("user", "set", last, "--disable")
     muniment("group", "remove", "chairs@board", code=Exit.REFUSED)
     muniment("user", "set", last, "--enable")

@@ -13,7 +13,7 @@ from muniment.cli import commands, file_tree, importing
 from muniment.db import Database
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
-from muniment.repository.content import ContentStore
+from muniment.repository.content.files import FileStore
 from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
 from muniment.repository.importing import record
@@ -71,7 +71,7 @@ class Place:
     def content(self, path: str) -> str:
         stored = self.tree()[path]
         assert stored.content is not None
-        return b"".join(ContentStore(self.data / "content").read(stored.content)).decode()
+        return b"".join(FileStore(self.data / "content").read(stored.content)).decode()
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_again_nothing_changes_and_what_changed_is_replaced(place: Place) -> Non
         path: one.id for path, one in after.items()
     }.items()
     assert place.content("Papers/b.txt") == "TWO!"
-    assert after["Papers/c.txt"].version == before["Papers/c.txt"].version
+    assert after["Papers/c.txt"].revision == before["Papers/c.txt"].revision
     assert "0 imported, 0 replaced, 4 unchanged" in place.load()
 
 

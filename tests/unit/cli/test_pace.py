@@ -18,6 +18,7 @@ from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy.engine import TantivyWriter
+from muniment.repository.index.tantivy.generations import FolderEngine
 from muniment.repository.index_agent import agent
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind
@@ -51,7 +52,7 @@ def following(data_folder: DataFolder) -> Iterator[None]:
     language, stop = data_folder.settings.repository.language, threading.Event()
     folder = data_folder.installation.indexes
     with data_folder.database("repository") as database:
-        work = (database, folder, lambda generation: SlowWriter(generation, language), stop, clock.now)
+        work = (database, FolderEngine(folder, lambda generation: SlowWriter(generation, language)), stop, clock.now)
         thread = threading.Thread(target=agent.run, args=work)
         thread.start()
         try:

@@ -26,9 +26,7 @@ def test_a_search_while_the_agent_stands_says_that_changes_are_missing(
     with data_folder.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, "main")
-        agent.rebuild(
-            database, repository, data_folder.installation.indexes, app.writer(data_folder.settings), clock.now
-        )
+        agent.rebuild(database, repository, app.engine(data_folder.installation), clock.now)
 
     def search() -> tuple[str, str]:
         capsys.readouterr()

@@ -13,10 +13,13 @@ from muniment.db import Database
 from muniment.directory import administration, memberships, resources
 from muniment.directory.entries import editing
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import grants
+from muniment.directory.oauth import grants, revocation, tokeninfo
 from muniment.directory.oauth.access import AccessMemory
+from muniment.directory.oauth.token_requests import TokenAttempt, TokenRequest, TokenResponse
+from muniment.directory.oauth.tokeninfo import TokenInfo
 from muniment.directory.options import DirectoryOptions
-from muniment.directory.refusals import InvalidGrant
+from muniment.directory.refusals import SignInRefused
+from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.passwords import hash_password
 
 SCOPE = "resource:My+API"
@@ -34,7 +37,7 @@ class Office:
         self.memory = AccessMemory()
         self.names = self.options.names
         with database.begin() as cx:
-            grants.initialise(cx, now)
+            administration.initialise(cx, now)
             self.partition = editing.add_partition(cx, self.names, "People", now)
             self.alice = editing.add_user(cx, self.partition, "alice", now, password_hash=HASH)
             self.bob = editing.add_user(cx, self.partition, "bob", now, password_hash=HASH)
@@ -46,51 +49,69 @@ class Office:
             resources.add_to_role(cx, self.resource, self.group)
 
     def begin(
-        self, now: Instant, username: str = "alice@People", scope: str = SCOPE, address: str = HOME
-    ) -> grants.SignInAttempt:
+        self,
+        now: Instant,
+        username: str = "alice@People",
+        scope: str = SCOPE,
+        address: str = HOME,
+        client: str = "app",
+    ) -> TokenAttempt[SignInAttempt]:
         """Begin a sign-in."""
+        parameters = {"username": username, "password": PASSWORD, "scope": scope}
+        request = TokenRequest("password", client, None, username, parameters, address)
         with self.db.read() as cx:
-            return grants.begin_password_sign_in(cx, self.options, "app", None, username, scope, address, now)
+            return grants.look_up(cx, self.options, request, now)
 
-    def finish(self, attempt: grants.SignInAttempt, right: bool, now: Instant) -> grants.TokenResponse | InvalidGrant:
-        """Finish a sign-in."""
+    def finish(self, attempt: TokenAttempt[SignInAttempt], right: bool, now: Instant) -> TokenResponse | SignInRefused:
+        """Finish a sign-in. A refusal is committed with what it counted, as web/transactions does."""
         with self.db.begin() as cx:
-            return grants.finish_password_grant(cx, self.options, attempt, right, now)
+            try:
+                return grants.decide(cx, self.options, self.memory, attempt, right, now)
+            except SignInRefused as refusal:
+                return refusal
 
     def sign_in(
         self, now: Instant, username: str = "alice@People", *, right: bool = True, address: str = HOME
-    ) -> grants.TokenResponse | InvalidGrant:
+    ) -> TokenResponse | SignInRefused:
         """Ask for tokens with the right password, or a wrong one."""
         return self.finish(self.begin(now, username, address=address), right, now)
 
-    def issue(self, now: Instant, username: str = "alice@People") -> grants.TokenResponse:
+    def issue(self, now: Instant, username: str = "alice@People") -> TokenResponse:
         """Ask for tokens, and get them."""
         issued = self.sign_in(now, username)
-        assert isinstance(issued, grants.TokenResponse)
+        assert isinstance(issued, TokenResponse)
         return issued
 
-    def issue_from(self, address: str, now: Instant) -> grants.TokenResponse:
+    def issue_from(self, address: str, now: Instant) -> TokenResponse:
         """Ask for tokens from there, and get them."""
         issued = self.sign_in(now, address=address)
-        assert isinstance(issued, grants.TokenResponse)
+        assert isinstance(issued, TokenResponse)
         return issued
 
-    def refresh(self, issued: grants.TokenResponse, now: Instant) -> grants.TokenResponse:
+    def refresh(self, issued: TokenResponse, now: Instant) -> TokenResponse:
         """Refresh."""
         assert isinstance(issued.refresh_token, str)
         with self.db.begin() as cx:
-            client = grants.begin_refresh(cx, "app", None)
-            return grants.refresh(cx, self.options, self.memory, client, issued.refresh_token, None, now)
+            return self.refresh_in(cx, issued.refresh_token, now)
 
-    def info(self, token: str, now: Instant) -> grants.TokenInfo:
+    def refresh_in(
+        self, cx: sa.Connection, refresh_token: str, now: Instant, *, client: str = "app", scope: str | None = None
+    ) -> TokenResponse:
+        """Refresh in a transaction under way, as a client, perhaps for a scope."""
+        parameters = {"refresh_token": refresh_token} | ({} if scope is None else {"scope": scope})
+        request = TokenRequest("refresh_token", client, None, None, parameters, HOME)
+        attempt = grants.look_up(cx, self.options, request, now)
+        return grants.decide(cx, self.options, self.memory, attempt, False, now)
+
+    def info(self, token: str, now: Instant) -> TokenInfo:
         """Verify a token for the office's resource."""
         with self.db.read() as cx:
-            return grants.tokeninfo(cx, self.options, self.memory, token, self.resource.id, now)
+            return tokeninfo.verify(cx, self.options, self.memory, token, self.resource.id, now)
 
     def revoke(self, token: str, now: Instant) -> None:
         """End a token's grant."""
         with self.db.begin() as cx:
-            grants.revoke(cx, self.names, token, now)
+            revocation.revoke(cx, self.names, token, now)
 
     def disable(self, user: Entry, disabled: bool, now: Instant) -> None:
         """Disable a user, or enable them."""

@@ -12,7 +12,7 @@ from muniment.db import Database
 from muniment.directory import administration, memberships, resources
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
-from muniment.directory.refusals import BadName, NobodyAdministers, UnknownEntry
+from muniment.directory.refusals import BadName, NobodyAdministers, UnknownEntry, WrongPartition
 from tests.conftest import Fresh
 from tests.counting import cost
 from tests.unit.directory.office import HASH, Office
@@ -24,7 +24,7 @@ WAYS: dict[str, Way] = {
     "locked": lambda cx, user, now: administration.set_locked(cx, user, True, now),
     "without a password": lambda cx, user, now: administration.set_password(cx, user, None, now),
     "removed": administration.remove,
-    "expelled": lambda cx, user, now: administration.expel(cx, entries.administrators(cx), user),
+    "expelled": lambda cx, user, now: administration.remove_member(cx, entries.administrators(cx), user),
 }
 
 
@@ -58,7 +58,7 @@ def test_the_way_in_of_the_administrators_group_stays(directory_db: Database, no
     office = Office(directory_db, now)
     administrators(office, now, 1)
     with pytest.raises(NobodyAdministers), office.db.begin() as cx:
-        administration.expel_from_role(cx, resources.administration(cx), entries.administrators(cx))
+        administration.remove_from_role(cx, resources.administration(cx), entries.administrators(cx))
 
 
 def hide(office: Office, now: Instant, where: str) -> tuple[Entry, Entry]:
@@ -112,7 +112,7 @@ def test_an_empty_unit_does_not_let_the_administrators_go(directory_db: Database
         memberships.add_member(cx, group, office.alice)
         resources.add_to_role(cx, resources.administration(cx), empty)
     with pytest.raises(NobodyAdministers), office.db.begin() as cx:
-        administration.expel_from_role(cx, resources.administration(cx), entries.administrators(cx))
+        administration.remove_from_role(cx, resources.administration(cx), entries.administrators(cx))
 
 
 @pytest.mark.parametrize("where", CONTAINERS)
@@ -185,3 +185,30 @@ def test_a_removal_tells_what_depended_on_it(directory_db: Database, now: Instan
     assert [one.id for one in alice.resources] == [office.resource.id]
     assert [one.id for one in group.members] == [office.bob.id]
     assert [one.id for one in group.resources] == [office.resource.id]
+
+
+def test_a_user_or_group_lies_in_the_partition_that_its_id_names(directory_db: Database, now: Instant) -> None:
+    office = Office(directory_db, now)
+    with office.db.begin() as cx:
+        unit = editing.add_unit(cx, office.partition, "north", now)
+        other = editing.add_partition(cx, office.names, "Others", now)
+        user = administration.add_user(cx, office.names, "carl@people", unit, now, password_hash=None)
+        group = administration.add_group(cx, office.names, "friends@People", None, now)
+        assert [entries.shown_id(office.names, one) for one in (user, group)] == ["carl@People", "friends@People"]
+        with pytest.raises(WrongPartition):
+            administration.add_user(cx, office.names, "dora@Others", unit, now, password_hash=None)
+        with pytest.raises(WrongPartition):
+            administration.add_group(cx, office.names, "friends@People", other, now)
+        with pytest.raises(BadName):
+            administration.add_group(cx, office.names, "friends", None, now)
+
+
+def test_the_first_administrator_and_a_guarding_resource_are_made_once(directory_db: Database, now: Instant) -> None:
+    office = Office(directory_db, now)
+    with office.db.begin() as cx:
+        assert administration.ensure_administrator(cx, office.names, HASH, now)
+        assert not administration.ensure_administrator(cx, office.names, "another hash", now)
+        made = administration.ensure_resource(cx, office.names, "Documents", now)
+        assert administration.ensure_resource(cx, office.names, "Documents", now) == made
+        assert made.activated == now
+        assert resources.role_members(cx, made) == [entries.administrators(cx)]

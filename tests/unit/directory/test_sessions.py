@@ -10,13 +10,12 @@ from muniment.db import Database, directory_tables
 from muniment.directory import administration, memberships, sessions
 from muniment.directory.entries import credentials, editing, entries
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import grants
-from muniment.directory.oauth.grants import TokenResponse
+from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.refusals import DeadToken, InvalidClient, InvalidGrant, NotSignedIn, UnknownSession
 from muniment.directory.sessions import SessionCount
 from muniment.directory.sign_in import pauses, tickets
 from tests.plans import steps
-from tests.unit.directory.office import HASH, HOME, Office, counted
+from tests.unit.directory.office import HASH, Office, counted
 
 Way = Callable[[Office, Instant], SessionCount]
 
@@ -106,9 +105,7 @@ def test_it_ends_every_grant_issued_to_the_client_and_no_other(office: Office, n
     """failures C4"""
     with office.db.begin() as cx:
         editing.add_client(cx, "other", now)
-        attempt = grants.begin_password_sign_in(
-            cx, office.options, "other", None, "alice@People", "resource:My+API", HOME, now
-        )
+    attempt = office.begin(now, client="other")
     other, issued, browser = office.finish(attempt, True, now), office.issue(now), ticket(office, office.alice, now)
     assert isinstance(other, TokenResponse)
     assert ENDS_A_CLIENT[way](office, now) == SessionCount(1, 0)

@@ -11,9 +11,12 @@ from muniment.db import Database
 from muniment.directory.entries import credentials, editing
 from muniment.directory.entries.credentials import Credentials
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import grants
-from muniment.directory.refusals import InvalidGrant
+from muniment.directory.oauth.token_requests import TokenAttempt
+from muniment.directory.refusals import InvalidGrant, SignInRefused
+from muniment.directory.sign_in import attempts as sign_in_attempts
+from muniment.directory.sign_in import form as form_sign_in
 from muniment.directory.sign_in import pauses
+from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.passwords import hash_password
 from muniment.directory.sign_in.pauses import Origin, Pause
 from tests.unit.directory.office import HASH, HOME, Office
@@ -36,9 +39,12 @@ def attack(office: Office, now: Instant, *, address: str = STRANGE, times: int =
 def form(office: Office, now: Instant, origin: Origin, *, right: bool = True) -> Entry | InvalidGrant:
     """Sign in with a browser."""
     with office.db.read() as cx:
-        attempt = grants.begin_form_sign_in(cx, office.options, office.resource.id, "alice@People", origin, now)
+        attempt = form_sign_in.begin(cx, office.options, office.resource.id, "alice@People", origin, now)
     with office.db.begin() as cx:
-        return grants.finish_form_sign_in(cx, office.options, attempt, right, now)
+        try:
+            return sign_in_attempts.finish(cx, office.options, attempt, right, now)
+        except SignInRefused as refusal:
+            return refusal
 
 
 def row(office: Office) -> Credentials:
@@ -81,7 +87,7 @@ def test_a_known_place_has_a_count_of_its_own(office: Office, now: Instant) -> N
     office.issue(now)
     attack(office, now, address=HOME)
     assert isinstance(office.sign_in(now), InvalidGrant)
-    assert office.begin(now).stored is None, "the real password is not even looked at"
+    assert office.begin(now).basis.stored is None, "the real password is not even looked at"
     office.issue_from("198.51.100.1", now)
     over = now + office.options.lockout_seconds * SECOND
     office.issue(over)
@@ -106,9 +112,9 @@ def test_of_many_guesses_at_one_time_from_many_places_no_more_than_the_limit_of_
     limit = office.options.lockout_failures
     attempts = [office.begin(now, address=f"203.0.113.{number}") for number in range(60)]
     attempts += [office.begin(now) for _ in range(60)]
-    assert all(attempt.stored for attempt in attempts)
+    assert all(attempt.basis.stored for attempt in attempts)
 
-    def finish(attempt: grants.SignInAttempt) -> bool:
+    def finish(attempt: TokenAttempt[SignInAttempt]) -> bool:
         outcome = office.finish(attempt, False, now)
         return isinstance(outcome, InvalidGrant) and outcome.pauses
 

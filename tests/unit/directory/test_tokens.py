@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from muniment import db
 from muniment.clock import SECOND, Instant
 from muniment.db import Database
-from muniment.directory.oauth import grants, tokens
+from muniment.directory.oauth import tokens
+from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.oauth.tokens import SweepPlace
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import DeadToken, InvalidGrant, UnparseableToken
@@ -195,7 +196,7 @@ def test_at_most_so_many_tokens_of_a_grant_live(directory_db: Database, now: Ins
     with pytest.raises(Overloaded) as refused:
         office.refresh(issued, now - 3600 * SECOND)
     assert refused.value.retry_seconds == 100, "bounded, though the clock went back"
-    assert isinstance(office.sign_in(now), grants.TokenResponse), "another sign-in is another grant"
+    assert isinstance(office.sign_in(now), TokenResponse), "another sign-in is another grant"
 
 
 def test_counting_the_live_tokens_takes_no_statement_of_its_own(office: Office, now: Instant) -> None:

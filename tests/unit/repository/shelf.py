@@ -6,7 +6,8 @@ from pathlib import Path
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import repositories
-from muniment.repository.content import ContentStore, StoredContent
+from muniment.repository.content.contract import StoredContent
+from muniment.repository.content.files import FileStore
 from muniment.repository.objects import creation, object_types, objects
 from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.objects.objects import StoredObject
@@ -24,7 +25,7 @@ class Shelf:
 
     def __init__(self, database: Database, folder: Path, now: Instant) -> None:
         self.database, self.now = database, now
-        self.store = ContentStore(folder)
+        self.store = FileStore(folder)
         with database.begin() as cx:
             self.repository = repositories.add(cx, "demo", "11111111-1111-1111-1111-111111111111", "", now)
             acls.initialise(cx, self.repository.id, now)

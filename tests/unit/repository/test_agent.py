@@ -19,14 +19,13 @@ from muniment.repository import repositories
 from muniment.repository.aql.tree import Property, Query
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import START, Position
-from muniment.repository.content import ContentStore
+from muniment.repository.content.files import FileStore
 from muniment.repository.extraction import queue
-from muniment.repository.index import generations
 from muniment.repository.index.contract import Search, Visible
 from muniment.repository.index.document import Document, document
-from muniment.repository.index.generations import FollowingIndex
-from muniment.repository.index.tantivy import fields
+from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent, indexing
 from muniment.repository.objects import creation, object_types, objects
 from muniment.repository.objects.properties import Given
@@ -49,7 +48,7 @@ def running(
 ) -> Iterator[None]:
     """Run an agent beside the test."""
     stop = threading.Event()
-    thread = threading.Thread(target=agent.run, args=(database, folder, opening, stop, Clock()))
+    thread = threading.Thread(target=agent.run, args=(database, FolderEngine(folder, opening), stop, Clock()))
     thread.start()
     try:
         yield
@@ -259,7 +258,7 @@ def test_the_agent_follows_repositories_made_meanwhile_and_runs_once(
             other = repositories.add(cx, "other", shelf.repository.resource_id, "", shelf.now)
         eventually(lambda: generations.current(tmp_path / "indexes" / str(other.id)) is not None)
         with pytest.raises(InUse):
-            agent.run(shelf.database, tmp_path / "indexes", TantivyWriter, threading.Event(), Clock())
+            agent.run(shelf.database, FolderEngine(tmp_path / "indexes"), threading.Event(), Clock())
         second = shelf.add("pump")
         eventually(lambda: reached(index, shelf))
         assert keys(index) == [first, second]
@@ -276,7 +275,7 @@ def test_a_rebuild_beside_a_running_agent_takes_over_and_the_old_index_is_cleare
     with running(shelf.database, folder):
         eventually(lambda: reached(index, shelf))
         before = index.snapshot()
-        agent.rebuild(shelf.database, shelf.repository, folder, TantivyWriter, Clock(), heard.append)
+        agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock(), heard.append)
         assert generations.current(own) == own / "2"
         assert keys(index) == [first]
         assert [kept.key for kept in before.documents()] == [first]
@@ -289,7 +288,7 @@ def test_a_rebuild_beside_a_running_agent_takes_over_and_the_old_index_is_cleare
     assert generations.sweep(own, time.time() + 3600) == 1
     assert sorted(each.name for each in own.iterdir() if each.is_dir()) == ["2"]
     with generations.rebuilding(own), pytest.raises(InUse):
-        agent.rebuild(shelf.database, shelf.repository, folder, TantivyWriter, Clock())
+        agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock())
 
 
 def test_no_search_fails_or_misses_while_the_index_is_rebuilt(shelf: Shelf, tmp_path: Path) -> None:
@@ -310,7 +309,7 @@ def test_no_search_fails_or_misses_while_the_index_is_rebuilt(shelf: Shelf, tmp_
         searching = [pool.submit(search) for _ in range(2)]
         try:
             for _ in range(5):
-                agent.rebuild(shelf.database, shelf.repository, folder, TantivyWriter, Clock())
+                agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock())
         finally:
             done.set()
         assert min(one.result() for one in searching) > 1
@@ -360,18 +359,16 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
     shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agent, "_CHORES_SECONDS", 0.0)
-    folder, store = tmp_path / "indexes", ContentStore(tmp_path / "content")
+    folder, store = tmp_path / "indexes", FileStore(tmp_path / "content")
     own = folder / str(shelf.repository.id)
     left = store.put([b"left by a crash"])
     with shelf.database.begin() as cx:
         kept_searches.keep(cx, shelf.repository.id, MARTA.id, b"{}", 60, kept_searches.SearchQuota(10, 1000), shelf.now)
-    agent.rebuild(shelf.database, shelf.repository, folder, TantivyWriter, Clock())
-    agent.rebuild(shelf.database, shelf.repository, folder, TantivyWriter, Clock())
+    agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock())
+    agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock())
     later = int((time.time() + 2 * 86_400) * SECOND)
     stop = threading.Event()
-    thread = threading.Thread(
-        target=agent.run, args=(shelf.database, folder, TantivyWriter, stop, lambda: later, store)
-    )
+    thread = threading.Thread(target=agent.run, args=(shelf.database, FolderEngine(folder), stop, lambda: later, store))
     thread.start()
     try:
         eventually(lambda: not store.verify(left.key, left.sha256) and not (own / "1").exists())
@@ -380,7 +377,7 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
         thread.join(30)
     assert (own / "2").exists()
     with shelf.database.read() as cx:
-        assert not kept_searches.kept_until(cx, kept_searches.name(shelf.repository.id, MARTA.id, b"{}"))
+        assert not kept_searches.kept_until(cx, kept_searches.name(shelf.repository.id, MARTA.id, b"{}"), b"{}")
 
 
 def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from muniment.clock import SECOND
-from muniment.repository.content import PIECE, ContentStore, StoredContent
+from muniment.repository.content.contract import PIECE, StoredContent
+from muniment.repository.content.files import FileStore
 from muniment.repository.objects import objects
 from muniment.repository.refusals import ContentDamaged
 from muniment.web.refusals import NotStored
@@ -20,8 +21,8 @@ from tests.unit.repository.shelf import Shelf
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ContentStore:
-    return ContentStore(tmp_path / "content")
+def store(tmp_path: Path) -> FileStore:
+    return FileStore(tmp_path / "content")
 
 
 def files(folder: Path) -> list[Path]:
@@ -31,7 +32,7 @@ def files(folder: Path) -> list[Path]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(st.lists(st.binary(max_size=300_000), max_size=4), st.data())
 def test_what_was_kept_is_given_back_whole_and_in_ranges(
-    store: ContentStore, pieces: list[bytes], data: st.DataObject
+    store: FileStore, pieces: list[bytes], data: st.DataObject
 ) -> None:
     whole = b"".join(pieces)
     kept = store.put(pieces)
@@ -60,7 +61,7 @@ def folder_modes(folder: Path) -> set[int]:
 
 
 def test_files_and_folders_are_for_their_owner_alone_whatever_the_umask(no_umask: None, tmp_path: Path) -> None:
-    store = ContentStore(tmp_path / "made" / "content")
+    store = FileStore(tmp_path / "made" / "content")
     writer = store.writer()
     assert modes(tmp_path) == {0o600}
     writer.write(b"one")
@@ -72,20 +73,20 @@ def test_files_and_folders_are_for_their_owner_alone_whatever_the_umask(no_umask
     assert folder_modes(tmp_path / "made" / "content") == {0o700}
 
 
-def test_what_a_former_release_left_open_is_closed_to_others(store: ContentStore, tmp_path: Path) -> None:
+def test_what_a_former_release_left_open_is_closed_to_others(store: FileStore, tmp_path: Path) -> None:
     """The folder as soon as it is opened, each file with the next search for content that nobody names."""
     kept = store.put([b"kept"])
     (place,) = files(tmp_path)
     place.chmod(0o644)
     (tmp_path / "content").chmod(0o755)
-    again = ContentStore(tmp_path / "content")
+    again = FileStore(tmp_path / "content")
     assert (tmp_path / "content").stat().st_mode & 0o777 == 0o700
     assert list(again.older_than(0)) == []
     assert modes(tmp_path) == {0o600}
     assert b"".join(again.read(kept)) == b"kept"
 
 
-def test_pieces_that_end_with_an_exception_leave_nothing(store: ContentStore, tmp_path: Path) -> None:
+def test_pieces_that_end_with_an_exception_leave_nothing(store: FileStore, tmp_path: Path) -> None:
     def broken() -> Iterator[bytes]:
         yield b"x" * 10
         raise ConnectionError
@@ -100,7 +101,7 @@ def test_pieces_that_end_with_an_exception_leave_nothing(store: ContentStore, tm
         writer.write(b"more")
 
 
-def test_a_finished_content_is_not_aborted(store: ContentStore) -> None:
+def test_a_finished_content_is_not_aborted(store: FileStore) -> None:
     writer = store.writer()
     writer.write(b"kept")
     kept = writer.finish()
@@ -113,7 +114,7 @@ def place(tmp_path: Path, kept: StoredContent) -> Path:
     return found
 
 
-def test_damaged_content_is_never_given_back_whole(store: ContentStore, tmp_path: Path) -> None:
+def test_damaged_content_is_never_given_back_whole(store: FileStore, tmp_path: Path) -> None:
     whole = os.urandom(PIECE * 2 + 10)
     kept = store.put([whole])
     changed = bytearray(whole)
@@ -126,14 +127,14 @@ def test_damaged_content_is_never_given_back_whole(store: ContentStore, tmp_path
     assert not store.verify(kept.key, kept.sha256)
 
 
-def test_content_of_another_size_is_refused_at_the_first_piece(store: ContentStore, tmp_path: Path) -> None:
+def test_content_of_another_size_is_refused_at_the_first_piece(store: FileStore, tmp_path: Path) -> None:
     kept = store.put([b"0123456789"])
     place(tmp_path, kept).write_bytes(b"012")
     with pytest.raises(ContentDamaged):
         next(store.read(kept, 1, 1))
 
 
-def test_content_that_is_gone_is_refused_but_who_reads_it_reads_on(store: ContentStore) -> None:
+def test_content_that_is_gone_is_refused_but_who_reads_it_reads_on(store: FileStore) -> None:
     kept = store.put([b"x" * PIECE, b"y"])
     reading = store.read(kept)
     next(reading)
@@ -145,14 +146,14 @@ def test_content_that_is_gone_is_refused_but_who_reads_it_reads_on(store: Conten
     assert not store.verify(kept.key, kept.sha256)
 
 
-def test_a_key_is_never_a_path(store: ContentStore) -> None:
+def test_a_key_is_never_a_path(store: FileStore) -> None:
     for key in ("../x", "", "A" * 32, "0" * 31 + "/"):
-        with pytest.raises(ContentDamaged):
-            store.open(key)
+        with pytest.raises(ContentDamaged), store.local(key):
+            pass
         store.remove(key)
 
 
-def test_files_and_folders_are_private(store: ContentStore, tmp_path: Path) -> None:
+def test_files_and_folders_are_private(store: FileStore, tmp_path: Path) -> None:
     kept = store.put([b"x"])
     assert place(tmp_path, kept).parent.stat().st_mode & 0o077 == 0
 
@@ -173,7 +174,7 @@ def test_the_sweep_removes_what_no_object_names_and_nothing_else(shelf: Shelf, t
 
 
 def test_many_are_on_the_disk_before_any_has_its_name(
-    store: ContentStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
     sync, rename = os.fsync, os.rename
@@ -201,7 +202,7 @@ def test_many_are_on_the_disk_before_any_has_its_name(
 
 @pytest.mark.parametrize("failing", ["fsync", "rename"])
 def test_many_of_which_one_fails_leave_nothing(
-    store: ContentStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+    store: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     whole, calls = getattr(os, failing), iter(range(100))
 
@@ -221,7 +222,7 @@ def test_stored_content_compares_by_value() -> None:
     assert msgspec.structs.replace(kept) == kept
 
 
-def test_what_a_read_only_disk_does_not_let_go_stays(store: ContentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_read_only_disk_does_not_let_go_stays(store: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = store.put([b"valve"])
 
     def refused(_path: object, **_options: object) -> None:
@@ -232,5 +233,5 @@ def test_what_a_read_only_disk_does_not_let_go_stays(store: ContentStore, monkey
         store.remove(kept.key)
     assert b"".join(store.read(kept)) == b"valve"
     store.remove(kept.key)
-    with pytest.raises(ContentDamaged):
-        store.open(kept.key)
+    with pytest.raises(ContentDamaged), store.local(kept.key):
+        pass

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,11 +31,12 @@ class Folder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def open(self, key: str) -> BinaryIO:
-        try:
-            return open(self.folder / key, "rb", buffering=0)
-        except FileNotFoundError as error:
-            raise ContentDamaged("The content is missing from the store.") from error
+    @contextmanager
+    def local(self, key: str) -> Iterator[BinaryIO]:
+        if not (self.folder / key).exists():
+            raise ContentDamaged("The content is missing from the store.")
+        with open(self.folder / key, "rb", buffering=0) as file:
+            yield file
 
 
 @pytest.fixture

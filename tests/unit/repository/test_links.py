@@ -10,6 +10,21 @@ import sqlalchemy as sa
 from muniment.clock import SECOND, Instant
 from muniment.db import Database
 from muniment.repository import repositories
+from muniment.repository.aql.tree import (
+    Both,
+    Carries,
+    Either,
+    ExpressionSet,
+    Fulltext,
+    Phrase,
+    Property,
+    PropertyList,
+    PropertyRange,
+    Query,
+    Term,
+    Without,
+)
+from muniment.repository.index.tantivy.generations import FolderEngine
 from muniment.repository.index_agent import agent
 from muniment.repository.refusals import UnknownLink
 from muniment.repository.search import kept_searches
@@ -39,6 +54,58 @@ def test_a_kept_search_is_followed_by_its_caller_only(
             kept_searches.follow(cx, repository_id + 1, link, "marta@staff", now)
 
 
+def test_a_search_of_another_format_is_gone_until_it_is_sent_again(
+    repository_db: Database, repository_id: int, now: Instant
+) -> None:
+    with repository_db.begin() as cx:
+        link = kept_searches.keep(cx, repository_id, "marta@staff", b"<q/>", HOUR, PLENTY, now)
+        cx.execute(kept_searches.links.update().values(format=kept_searches.FORMAT + 1))
+    with repository_db.begin() as cx:
+        with pytest.raises(UnknownLink, match="send it again"):
+            kept_searches.follow(cx, repository_id, link, "marta@staff", now)
+        assert kept_searches.kept_until(cx, link, b"<q/>") == 0
+        assert kept_searches.keep(cx, repository_id, "marta@staff", b"<q/>", HOUR, PLENTY, now) == link
+        assert kept_searches.follow(cx, repository_id, link, "marta@staff", now) == b"<q/>"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 5000,
+        b'{"type":"Other"}',
+        b'{"type":"Query","types":[1]}',
+        b'{"type":"Query","types":["\xff"]}',
+    ],
+)
+def test_a_damaged_document_is_gone(document: bytes) -> None:
+    with pytest.raises(UnknownLink, match="send it again"):
+        kept_searches.decode(document)
+
+
+def test_a_query_that_this_format_was_given_is_read() -> None:
+    """Whoever changes the tree so that this fails raises ``kept_searches.FORMAT`` and writes the new bytes here."""
+    query = Query(
+        types=("document",),
+        condition=ExpressionSet(
+            "AND",
+            (
+                Fulltext(Both((Term("pump", prefix=True), Either((Phrase("a b"), Without(Term("c"))))))),
+                Property("object_name", "BEGINS_WITH", "x"),
+                PropertyList("weight", "IN", (1, 2.5, True)),
+                PropertyRange("created", "BETWEEN", "1", "2", "place"),
+                Carries((7,)),
+            ),
+        ),
+    )
+    kept = (Path(__file__).parent / "kept_query_1.json").read_bytes()
+    assert kept_searches.FORMAT == 1
+    assert kept_searches.decode(kept) == query
+    assert kept_searches.encode(query) == kept
+
+
 @pytest.mark.parametrize("link", ["", "zz", "00", "0" * 32, "é", "0" * 4000])
 def test_an_unknown_link_is_refused(repository_db: Database, repository_id: int, now: Instant, link: str) -> None:
     with repository_db.read() as cx, pytest.raises(UnknownLink):
@@ -51,7 +118,7 @@ def test_the_same_search_has_the_same_link_and_lives_on(
     later = now + HOUR * SECOND // 2
     with repository_db.begin() as cx:
         first = kept_searches.keep(cx, repository_id, "marta@staff", b"<q/>", HOUR, PLENTY, now)
-        assert kept_searches.kept_until(cx, first) == now + HOUR * SECOND
+        assert kept_searches.kept_until(cx, first, b"<q/>") == now + HOUR * SECOND
         assert kept_searches.keep(cx, repository_id, "marta@staff", b"<q/>", HOUR, PLENTY, later) == first
         assert kept_searches.follow(cx, repository_id, first, "marta@staff", now + HOUR * SECOND) == b"<q/>"
         assert kept_searches.keep(cx, repository_id, "boris@staff", b"<q/>", HOUR, PLENTY, now) != first
@@ -65,7 +132,7 @@ def test_a_link_ends_with_its_time_and_is_purged(repository_db: Database, reposi
         with pytest.raises(UnknownLink):
             kept_searches.follow(cx, repository_id, link, "marta@staff", now + HOUR * SECOND)
         assert kept_searches.purge(cx, now + HOUR * SECOND) == 1
-        assert not kept_searches.kept_until(cx, kept_searches.name(repository_id, "marta@staff", b"<q/>"))
+        assert not kept_searches.kept_until(cx, link, b"<q/>")
 
 
 def _left(database: Database, caller: str) -> list[bytes]:
@@ -144,7 +211,7 @@ def test_one_run_of_the_chores_leaves_nothing_expired(
         largest = max(largest, cursor.rowcount if statement.startswith("DELETE FROM links") else 0)
 
     sa.event.listen(repository_db.engine, "after_cursor_execute", note)
-    agent._chores(repository_db, tmp_path, None, lambda: now + HOUR * SECOND)
+    agent._chores(repository_db, FolderEngine(tmp_path), None, lambda: now + HOUR * SECOND)
     sa.event.remove(repository_db.engine, "after_cursor_execute", note)
     with repository_db.read() as cx:
         assert cx.execute(sa.text("SELECT digest FROM links")).scalars().all() == [bytes.fromhex(living)]

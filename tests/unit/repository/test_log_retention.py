@@ -19,10 +19,10 @@ from muniment.repository.aql.tree import Query
 from muniment.repository.change_log import changes, followers
 from muniment.repository.change_log.changes import START, LinesGone, Position
 from muniment.repository.change_log.followers import Retention
-from muniment.repository.index import generations
 from muniment.repository.index.contract import Index
-from muniment.repository.index.generations import FollowingIndex
-from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from muniment.repository.index.tantivy import generations
+from muniment.repository.index.tantivy.engine import TantivyIndex
+from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.repositories import Repository
@@ -56,7 +56,7 @@ class Node:
 
     def start(self) -> None:
         """Begin to follow, as a new process does."""
-        self.followed = agent._Followed(self.shelf.repository, self.folder, TantivyWriter)
+        self.followed = agent._Followed(self.shelf.repository, FolderEngine(self.folder))
 
     def advance(self) -> bool:
         """Take one batch."""
@@ -213,7 +213,7 @@ def test_a_running_agent_cuts_the_log(shelf: Shelf, tmp_path: Path, monkeypatch:
     for number in range(5):
         shelf.add(f"pump {number}", "the main valve")
     later, stop = shelf.now + 25 * HOUR, threading.Event()
-    arguments = (shelf.database, tmp_path / "indexes", TantivyWriter, stop, lambda: later, None, DAY)
+    arguments = (shelf.database, FolderEngine(tmp_path / "indexes"), stop, lambda: later, None, DAY)
     running = threading.Thread(target=agent.run, args=arguments)
     running.start()
     try:
@@ -326,7 +326,7 @@ def test_a_rebuild_keeps_what_it_has_still_to_read(shelf: Shelf, tmp_path: Path)
             shelf.now += HOUR
             node.chores(Retention(86_400, 1))
 
-    agent.rebuild(shelf.database, shelf.repository, folder, TantivyWriter, lambda: shelf.now, meanwhile)
+    agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), lambda: shelf.now, meanwhile)
     snapshot = FollowingIndex(folder / str(shelf.repository.id), TantivyIndex).snapshot()
     assert agent.check(shelf.database, shelf.repository, snapshot).sound
     assert noted[0] in {kept.key for kept in snapshot.documents()}

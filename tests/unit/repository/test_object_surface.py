@@ -18,7 +18,8 @@ from starlette.types import Message
 
 from muniment.repository.callers import Callers
 from muniment.repository.change_log import changes
-from muniment.repository.content import PIECE, ContentWriter
+from muniment.repository.content.contract import PIECE
+from muniment.repository.content.files import FileWriter
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.routes import routes
 from muniment.repository.extraction import queue
@@ -351,7 +352,7 @@ def test_a_body_waits_for_a_slow_disk_and_a_disk_that_fails_keeps_nothing(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent, written, held = 0, 0, 0
-    write = ContentWriter.write
+    write = FileWriter.write
 
     async def pieces() -> AsyncIterator[bytes]:
         nonlocal sent, held
@@ -361,7 +362,7 @@ def test_a_body_waits_for_a_slow_disk_and_a_disk_that_fails_keeps_nothing(
             held = max(held, sent - written)
             await asyncio.sleep(0)
 
-    def slow(writer: ContentWriter, *given: bytes) -> None:
+    def slow(writer: FileWriter, *given: bytes) -> None:
         nonlocal written
         time.sleep(0.02)
         write(writer, *given)
@@ -369,7 +370,7 @@ def test_a_body_waits_for_a_slow_disk_and_a_disk_that_fails_keeps_nothing(
         if fails and written > 3 * PIECE:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(ContentWriter, "write", slow)
+    monkeypatch.setattr(FileWriter, "write", slow)
     for fails in (False, True):
         sent = written = 0
         made = site("POST", "/objects?object-name=x", pieces(), Content_Type="text/plain")

@@ -81,7 +81,7 @@ def test_what_was_created_is_read_again(shelf: Shelf) -> None:
     assert (stored.name, stored.owner, stored.media_type) == ("Größe 🦉", "Marta@demo", "text/plain")
     assert stored.properties == {"title": ["t"], "keywords": ["a", "b"]}
     assert stored.created == stored.modified == shelf.now
-    assert (stored.creator, stored.modifier, stored.version) == ("Marta@demo", "Marta@demo", 1)
+    assert (stored.creator, stored.modifier, stored.revision) == ("Marta@demo", "Marta@demo", 1)
     assert permission == Permission.DELETE
     assert stored.position is None
     assert made.position is not None
@@ -200,7 +200,7 @@ def test_what_is_not_the_callers_to_write_changes_nothing(
     with pytest.raises(refusal):
         shelf.change(stored.id, given)
     assert noted(shelf) == [(stored.id, "created")]
-    assert shelf.read(stored.id)[0].version == 1
+    assert shelf.read(stored.id)[0].revision == 1
 
 
 def test_an_object_needs_a_name_and_a_type(shelf: Shelf) -> None:
@@ -220,7 +220,7 @@ def test_a_client_may_send_back_what_it_read(shelf: Shelf) -> None:
     given["r_creation_date"] = given["r_modify_date"]
     changed = shelf.change(stored.id, {**given, "title": "new"})
     assert changed.properties == {"title": ["new"]}
-    assert changed.version == 2
+    assert changed.revision == 2
     assert noted(shelf) == [(stored.id, "created"), (stored.id, "properties")]
 
 

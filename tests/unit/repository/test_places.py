@@ -18,7 +18,7 @@ from muniment import certificates
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository.callers import Callers
-from muniment.repository.content import ContentStore
+from muniment.repository.content.files import FileStore
 from muniment.repository.endpoints import routes
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.objects import creation
@@ -53,7 +53,7 @@ class Site:
             transactions=Transactions(shelf.database),
             options=RepositoryOptions(max_downloads=MOST, max_uploads=MOST, stream_check_seconds=1),
             callers=Callers.in_process(verify, (), "dc=x"),
-            store=ContentStore(folder / "content"),
+            store=FileStore(folder / "content"),
             indexes=lambda _repository: shelf.index,
             clock=Clock(),
         )

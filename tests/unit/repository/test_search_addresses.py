@@ -16,12 +16,12 @@ from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository.callers import Callers
 from muniment.repository.change_log import changes
-from muniment.repository.content import ContentStore
+from muniment.repository.content.files import FileStore
 from muniment.repository.endpoints import routes, search
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.positions import HEADER
-from muniment.repository.index.generations import FollowingIndex
 from muniment.repository.index.tantivy.engine import TantivyIndex
+from muniment.repository.index.tantivy.generations import FollowingIndex
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import NotSignedIn
 from muniment.web.transactions import Transactions
@@ -66,7 +66,7 @@ class Site:
             transactions=Transactions(shelf.database),
             options=RepositoryOptions(max_page_offset=1000),
             callers=Callers.in_process(verify, ("administrators@staff",), SUFFIX),
-            store=ContentStore(folder / "content"),
+            store=FileStore(folder / "content"),
             indexes=lambda _repository: self.index,
             clock=self.clock,
         )
@@ -188,6 +188,18 @@ def test_next_of_a_document_is_followed_by_its_caller_alone_and_for_a_while(site
     site.clock.advance(site.half.options.link_seconds + 1)
     assert site.client.get(following).status_code == 404
     assert set(links(site.posted(fulltext("valve")))) == {"self"}
+
+
+@pytest.mark.parametrize("damage", ["format = 99", "document = substr(document, 4)"])
+def test_a_kept_query_of_another_format_or_damaged_is_answered_as_an_expired_one(site: Site, damage: str) -> None:
+    filled(site)
+    following = links(site.posted(fulltext("valve"), f"{HERE}?items-per-page=3"))["next"]
+    with site.shelf.database.begin() as cx:
+        cx.execute(sa.text(f"UPDATE links SET {damage}"))
+    answer = site.client.get(following)
+    assert (answer.status_code, "send it again" in answer.text) == (404, True), answer.text
+    again = links(site.posted(fulltext("valve"), f"{HERE}?items-per-page=3"))["next"]
+    assert len(ids(site.feed(again))) == 2
 
 
 def test_each_caller_sees_his_own(site: Site) -> None:

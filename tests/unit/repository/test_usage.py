@@ -20,7 +20,7 @@ from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import removal, repositories
 from muniment.repository.callers import Callers
-from muniment.repository.content import ContentStore
+from muniment.repository.content.files import FileStore
 from muniment.repository.endpoints import routes
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.objects import creation, object_types, objects, usage
@@ -221,7 +221,7 @@ def _sent(shelf: Shelf, folder: Path, path: str, headers: dict[str, str], most: 
         transactions=Transactions(shelf.database),
         options=RepositoryOptions(max_stored_bytes=most),
         callers=Callers.in_process(verify, (), "dc=x"),
-        store=ContentStore(folder / "content"),
+        store=FileStore(folder / "content"),
         indexes=lambda _repository: shelf.index,
         clock=Clock(),
     )

@@ -87,6 +87,22 @@ def test_a_refused_decision_undoes_itself_and_no_other(transactions: Transaction
     ]
 
 
+class Counted(Malformed):
+    """A refusal that is kept count of."""
+
+    keeps_writes = True
+
+
+def test_a_refusal_that_keeps_writes_is_raised_once_they_are_committed(transactions: Transactions) -> None:
+    def decide(cx: Connection, number: int) -> int:
+        add(cx, number)
+        raise Counted("No, and it counts.") if number % 2 else Malformed("No.")
+
+    answers = together(transactions, 1, 2, 4, 5, decision=decide)
+    assert [type(answer) for answer in answers] == [Counted, Malformed, Malformed, Counted]
+    assert kept(transactions) == [1, 5]
+
+
 def test_a_decision_that_the_database_refuses_disturbs_no_other(transactions: Transactions) -> None:
     answers = together(transactions, 1, 2, 2, 4)
     assert [isinstance(answer, sa.exc.IntegrityError) for answer in answers] == [False, False, True, False]

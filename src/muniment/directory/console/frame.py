@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import jinja2
@@ -43,6 +43,13 @@ _CONSOLE_PAGE = re.compile(r"/console(/[a-z0-9-]+)*")
 
 Cookie = Literal["ticket", "form", "browser"]
 """A sign-in; what the form is bound to before anybody is signed in; by which a browser is known again."""
+
+
+class FormMark(NamedTuple):
+    """The text of a form's hidden field, and whether another site's page sent it."""
+
+    text: str
+    foreign: bool
 
 
 def _files() -> dict[str, bytes]:
@@ -175,9 +182,14 @@ def csrf(cx: Connection, bound_to: str) -> str:
     return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 
 
-def check_csrf(cx: Connection, request: Request, given: str, bound_to: str) -> None:
-    """Check that a form is ours and was not sent by another site's page. Raises Forged."""
+def form_mark(request: Request, names: DirectoryNames, form: Mapping[str, str]) -> FormMark:
+    """Read which mark a form carries, and whether the browser says that another site's page sent it."""
     foreign = request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
-    genuine = hmac.compare_digest(given.encode("utf-8"), csrf(cx, bound_to).encode("utf-8"))
-    if foreign or not bound_to or not genuine:
+    return FormMark(form.get(f"{names.form_prefix}csrf", ""), foreign)
+
+
+def check_csrf(cx: Connection, mark: FormMark, bound_to: str) -> None:
+    """Check that a form is ours and was not sent by another site's page. Raises Forged."""
+    genuine = hmac.compare_digest(mark.text.encode("utf-8"), csrf(cx, bound_to).encode("utf-8"))
+    if mark.foreign or not bound_to or not genuine:
         raise Forged("This form has expired, or does not come from a page of this server. Open the page again.")

@@ -11,13 +11,15 @@ from starlette.responses import Response
 from muniment import events
 from muniment.clock import Instant
 from muniment.directory import resources, system
-from muniment.directory.console import frame, sign_in
+from muniment.directory.console import frame
+from muniment.directory.console.frame import FormMark
 from muniment.directory.context import Directory
 from muniment.directory.entries import entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, Forged, NotSignedIn
 from muniment.directory.resources import Resource
+from muniment.directory.sign_in import form as form_sign_in
 from muniment.directory.system import SystemAttribute
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
@@ -86,12 +88,12 @@ async def change_system_attribute(request: Request, directory: Directory) -> Res
     action, name, value = (form.get(field, "") for field in ("action", "name", "value"))
     if action not in _DONE:
         raise Malformed("The form says neither add nor change nor delete.")
-    csrf = form.get(f"{names.form_prefix}csrf", "")
+    mark = frame.form_mark(request, names, form)
     ticket = _ticket(request, directory)
     event = events.begin(request.scope, "system attribute", how=action)
     try:
         event.who, event.on = await directory.transactions.write(
-            _change, names, request, csrf, ticket, action, name, value, directory.clock()
+            _change, names, mark, ticket, action, name, value, directory.clock()
         )
     except BadAttribute as refusal:
         typed = {"typed_name": name, "typed_value": value} if action == "add" else {}
@@ -120,43 +122,32 @@ async def _system_attributes(
     return frame.draw(request, names, "system_attributes.html", values, 400 if sentence else 200)
 
 
-def _administrator(cx: Connection, ticket: str, now: Instant) -> Entry:
-    user, resource_id = sign_in.user_of(cx, ticket, now)
-    if resource_id != resources.administration(cx).id:
-        raise NotSignedIn("Sign in to the administration first.")
-    return user
-
-
 def _overview(cx: Connection, ticket: str, now: Instant) -> Overview:
-    user = _administrator(cx, ticket, now)
+    user = form_sign_in.administrator_of(cx, ticket, now)
     return Overview(user, frame.csrf(cx, ticket), system.enforce_ssl(cx), entries.partitions(cx), resources.every(cx))
 
 
 def _attributes(cx: Connection, ticket: str, now: Instant) -> SystemAttributes:
-    user = _administrator(cx, ticket, now)
+    user = form_sign_in.administrator_of(cx, ticket, now)
     return SystemAttributes(user, frame.csrf(cx, ticket), system.every(cx))
 
 
 def _change(
     cx: Connection,
     names: DirectoryNames,
-    request: Request,
-    csrf: str,
+    mark: FormMark,
     ticket: str,
     action: str,
     name: str,
     value: str,
     now: Instant,
 ) -> tuple[str, str]:
-    user = _administrator(cx, ticket, now)
-    frame.check_csrf(cx, request, csrf, ticket)
+    user = form_sign_in.administrator_of(cx, ticket, now)
+    frame.check_csrf(cx, mark, ticket)
     if action == "delete":
         system.remove(cx, name)
         return entries.shown_id(names, user), name
-    is_set = system.get(cx, name.strip()) is not None
-    if action == "add" and is_set:
-        raise BadAttribute(f"{name.strip()} is set already: change it in the list.")
-    system.put(cx, name, value, now)
+    (system.add if action == "add" else system.put)(cx, name, value, now)
     return entries.shown_id(names, user), name.strip()
 
 

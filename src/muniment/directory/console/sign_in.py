@@ -12,13 +12,14 @@ from muniment import events
 from muniment.clock import Instant
 from muniment.directory import resources
 from muniment.directory.console import frame
+from muniment.directory.console.frame import FormMark
 from muniment.directory.context import Directory
 from muniment.directory.entries import entries
 from muniment.directory.entries.table import Entry
-from muniment.directory.oauth import grants
-from muniment.directory.options import DirectoryNames, DirectoryOptions
-from muniment.directory.refusals import AccessEnded, InvalidGrant, NotSignedIn
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import NotSignedIn, SignInRefused
 from muniment.directory.resources import Resource
+from muniment.directory.sign_in import form as form_sign_in
 from muniment.directory.sign_in import pauses, tickets
 from muniment.directory.sign_in.pauses import Origin
 from muniment.naming import fold_name
@@ -60,18 +61,6 @@ async def submit(request: Request, directory: Directory, form: Mapping[str, str]
     return await _sign_in(request, directory, form)
 
 
-def user_of(cx: Connection, ticket: str, now: Instant) -> tuple[Entry, str]:
-    """Name who is signed in by this ticket, and to which resource; asked of the database each time.
-
-    Raises NotSignedIn when the ticket is over, or the user may not sign in to that resource any more.
-    """
-    held = tickets.read(cx, ticket, now)
-    try:
-        return grants.require_access(cx, held.user_id, held.resource_id), held.resource_id
-    except AccessEnded as ended:
-        raise NotSignedIn(ended.sentence) from ended
-
-
 async def _shown(
     request: Request,
     directory: Directory,
@@ -107,7 +96,7 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     options, names = directory.options, directory.options.names
     prefix = names.form_prefix
     mark = frame.cookie(request, names, "form")
-    await directory.transactions.read(frame.check_csrf, request, form[f"{prefix}csrf"], mark)
+    await directory.transactions.read(frame.check_csrf, frame.form_mark(request, names, form), mark)
     username, password = form.get(f"{prefix}username", ""), form.get(f"{prefix}password", "")
     wanted, back = _resource_id(form.get("RFA")), frame.page_of_ours(form.get("page", ""))
     # The cookie that the browser is to keep is the one its place is known by.
@@ -115,17 +104,20 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     origin = Origin(caller_address(request), browser=browser)
     event = events.begin(request.scope, "sign-in", how="form", account=fold_name(username))
     attempt = await directory.transactions.read(
-        grants.begin_form_sign_in, options, wanted or None, username, origin, directory.clock()
+        form_sign_in.begin, options, wanted or None, username, origin, directory.clock()
     )
     check = directory.gate.check(attempt.stored, password, attempt.asker(username), directory.clock())
     password_ok = await asyncio.wrap_future(check)
     event.who = None if attempt.user_id is None else username
     event.resource = await directory.transactions.read(_shown_name, names, attempt.resource_id)
     old = frame.cookie(request, names, "ticket")
-    ticket = await directory.transactions.write(_decide, options, attempt, password_ok, old, directory.clock())
-    if isinstance(ticket, InvalidGrant):
+    try:
+        ticket = await directory.transactions.write(
+            form_sign_in.finish, options, attempt, password_ok, old, directory.clock()
+        )
+    except SignInRefused as refusal:
         event.result = "refused"
-        if ticket.pauses:
+        if refusal.pauses:
             events.begin(request.scope, "pause", result="done", who=username, how=directory.pause)
         return await _shown(request, directory, attempt.resource_id, back=back, sentence=REFUSED, username=username)
     response = frame.redirect(request, names, back or f"/login?RFA={attempt.resource_id}")
@@ -140,7 +132,7 @@ async def _sign_out(request: Request, directory: Directory, form: Mapping[str, s
     ticket = frame.cookie(request, names, "ticket")
     event = events.begin(request.scope, "sign-out", how="form")
     event.who = await directory.transactions.write(
-        _end, names, request, form[f"{names.form_prefix}csrf"], ticket, directory.clock()
+        _end, names, frame.form_mark(request, names, form), ticket, directory.clock()
     )
     response = frame.redirect(request, names, f"/login?RFA={_resource_id(form.get('RFA')) or ''}")
     frame.set_cookie(response, request, names, "ticket", "", 0)
@@ -149,36 +141,21 @@ async def _sign_out(request: Request, directory: Directory, form: Mapping[str, s
 
 def _look(cx: Connection, wanted: str | None, ticket: str, mark: str, now: Instant) -> Sight:
     try:
-        user, signed_in_to = user_of(cx, ticket, now)
+        user, signed_in_to = form_sign_in.user_of(cx, ticket, now)
     except NotSignedIn:
         user, signed_in_to = None, None
     if wanted is None and signed_in_to is not None:
         wanted = signed_in_to
-    resource = grants.resource_of_form(cx, wanted or None)
+    resource = form_sign_in.resource_of(cx, wanted or None)
     if user is None or resource.id != signed_in_to:
         return Sight(resource, None, frame.csrf(cx, mark))
     return Sight(resource, user, frame.csrf(cx, ticket))
 
 
-def _decide(
-    cx: Connection,
-    options: DirectoryOptions,
-    attempt: grants.SignInAttempt,
-    password_ok: bool,
-    old_ticket: str,
-    now: Instant,
-) -> str | InvalidGrant:
-    user = grants.finish_form_sign_in(cx, options, attempt, password_ok, now)
-    if isinstance(user, InvalidGrant):
-        return user
-    tickets.end(cx, old_ticket)
-    return tickets.issue(cx, user.id, attempt.resource_id, options.ticket_seconds, now)
-
-
-def _end(cx: Connection, names: DirectoryNames, request: Request, csrf: str, ticket: str, now: Instant) -> str | None:
-    frame.check_csrf(cx, request, csrf, ticket)
+def _end(cx: Connection, names: DirectoryNames, mark: FormMark, ticket: str, now: Instant) -> str | None:
+    frame.check_csrf(cx, mark, ticket)
     try:
-        return entries.shown_id(names, user_of(cx, ticket, now)[0])
+        return entries.shown_id(names, form_sign_in.user_of(cx, ticket, now)[0])
     except NotSignedIn:
         return None
     finally:

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -13,8 +14,9 @@ from muniment.directory.console import sign_in
 from muniment.directory.context import Directory
 from muniment.directory.endpoints import spelling
 from muniment.directory.names import resource_name
-from muniment.directory.oauth import grants
-from muniment.directory.oauth.grants import TokenResponse
+from muniment.directory.oauth import clients, grants, revocation
+from muniment.directory.oauth import tokeninfo as token_verification
+from muniment.directory.oauth.token_requests import PasswordCheck, TokenAttempt, TokenRequest
 from muniment.directory.refusals import (
     AccessEnded,
     DeadToken,
@@ -23,13 +25,13 @@ from muniment.directory.refusals import (
     InvalidGrant,
     InvalidScope,
     InvalidTokenRequest,
+    SignInRefused,
     UnknownResource,
     UnparseableToken,
     UnsupportedGrantType,
     WrongResource,
 )
-from muniment.directory.sign_in.line import Asker
-from muniment.directory.sign_in.pauses import neighbourhood
+from muniment.events import Event
 from muniment.naming import fold_name
 from muniment.web import bodies
 from muniment.web.refusals import (
@@ -49,6 +51,7 @@ LOGIN: Table = {
     InvalidTokenRequest: ErrorCode(400, "invalid_request"),
     InvalidClient: ErrorCode(401, "invalid_client"),
     InvalidGrant: ErrorCode(400, "invalid_grant"),
+    SignInRefused: ErrorCode(400, "invalid_grant"),
     InvalidScope: ErrorCode(400, "invalid_scope"),
     UnsupportedGrantType: ErrorCode(400, "unsupported_grant_type"),
     UnknownResource: ErrorCode(400, "invalid_request"),
@@ -102,17 +105,31 @@ async def login(request: Request, directory: Directory) -> Response:
 
 
 async def token(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
-    """Issue or refresh a token (given 4.1, RFC 6749 4.3 and 6)."""
-    # RFC 6749 3.2: a parameter without a value counts as left out.
-    asked = {name: value for name, value in form.items() if value}
-    client_id, client_secret = client(request, asked)
-    grant = _needed(asked, "grant_type")
-    if grant == "password":
-        issued = await _password(request, directory, client_id, client_secret, asked)
-    elif grant == "refresh_token":
-        issued = await _refresh(directory, client_id, client_secret, asked, caller_address(request))
-    else:
-        raise UnsupportedGrantType("The grant types offered are password and refresh_token.")
+    """Issue or refresh a token (given 4.1, RFC 6749 3.2), in the same phases for every grant (decision 0033)."""
+    options = directory.options
+    # 1. Read the request.
+    asked = token_request(request, form)
+    event = _sign_in_event(request, asked)
+    # 2. Look up the client and what the grant rests on, in one snapshot.
+    attempt = await directory.transactions.read(grants.look_up, options, asked, directory.clock())
+    user_password = grants.check(attempt)
+    if event is not None:
+        event.client, event.resource = asked.client_id, resource_name(asked.parameters.get("scope", ""))
+        event.who = asked.account if user_password is not None and user_password.user_exists else None
+    # 3. Authenticate the client.
+    await _authenticate(directory, attempt)
+    # 4. Check the user's password at the gate, where the grant has one.
+    password_ok = user_password is not None and await _checked(directory, user_password)
+    # 5. Decide, in one transaction.
+    try:
+        issued = await directory.transactions.write(
+            grants.decide, options, directory.memory, attempt, password_ok, directory.clock()
+        )
+    except SignInRefused as refusal:
+        if refusal.pauses:
+            events.begin(request.scope, "pause", result="done", who=asked.account, how=directory.pause)
+        raise
+    # 6. Answer.
     return json_response(issued, headers=spelling.NEVER_STORED)
 
 
@@ -124,7 +141,7 @@ async def tokeninfo(request: Request, directory: Directory) -> Response:
     if resource_id is None:
         raise Malformed("The JSON cannot be read: Object missing required field `resource_id`.")
     found = await directory.transactions.read(
-        grants.tokeninfo, directory.options, directory.memory, asked.token, resource_id, directory.clock()
+        token_verification.verify, directory.options, directory.memory, asked.token, resource_id, directory.clock()
     )
     return json_response(found, headers=spelling.NEVER_STORED)
 
@@ -134,7 +151,7 @@ async def revoke(request: Request, directory: Directory) -> Response:
     """DELETE /v1/authentication/oauth/<token>: end the whole grant (given 4.4)."""
     event = events.begin(request.scope, "revocation")
     revoked = await directory.transactions.write(
-        grants.revoke, directory.options.names, request.path_params["token"], directory.clock()
+        revocation.revoke, directory.options.names, request.path_params["token"], directory.clock()
     )
     if revoked is None:
         event.result, event.how = "refused", "over already"
@@ -164,66 +181,38 @@ def client(request: Request, asked: Mapping[str, str]) -> tuple[str, str | None]
     return client_id, secret or None
 
 
-async def _password(
-    request: Request, directory: Directory, client_id: str, client_secret: str | None, asked: Mapping[str, str]
-) -> TokenResponse:
-    username, password, scope = (_needed(asked, name) for name in ("username", "password", "scope"))
-    event = events.begin(request.scope, "sign-in", how="password grant", account=fold_name(username))
-    attempt = await directory.transactions.read(
-        grants.begin_password_sign_in,
-        directory.options,
-        client_id,
-        client_secret,
-        username,
-        scope,
-        caller_address(request),
-        directory.clock(),
-    )
-    event.client, event.resource = client_id, resource_name(scope)
-    event.who = None if attempt.user_id is None else username
-    client_ok = await _client_ok(directory, attempt.client, client_id, client_secret, caller_address(request))
-    check = directory.gate.check(attempt.stored, password, attempt.asker(username), directory.clock())
-    password_ok = await asyncio.wrap_future(check)
-    decided = await directory.transactions.write(
-        grants.finish_password_grant,
-        directory.options,
-        attempt,
-        password_ok,
-        directory.clock(),
-        client_ok=client_ok,
-    )
-    if isinstance(decided, InvalidGrant):
-        if decided.pauses:
-            events.begin(request.scope, "pause", result="done", who=username, how=directory.pause)
-        raise decided
-    return decided
+def token_request(request: Request, form: Mapping[str, str]) -> TokenRequest:
+    """Read a token request. Raises InvalidTokenRequest, InvalidClient, UnsupportedGrantType."""
+    # RFC 6749 3.2: a parameter without a value counts as left out.
+    asked = {name: value for name, value in form.items() if value}
+    client_id, client_secret = client(request, asked)
+    grant_type = _needed(asked, "grant_type")
+    grant = grants.find(grant_type)
+    for name in grant.parameters:
+        _needed(asked, name)
+    account = None if grant.account is None else asked[grant.account]
+    return TokenRequest(grant_type, client_id, client_secret, account, asked, caller_address(request))
 
 
-async def _refresh(
-    directory: Directory, client_id: str, client_secret: str | None, asked: Mapping[str, str], address: str
-) -> TokenResponse:
-    refresh_token = _needed(asked, "refresh_token")
-    known = await directory.transactions.read(grants.begin_refresh, client_id, client_secret)
-    client_ok = await _client_ok(directory, known, client_id, client_secret, address)
-    return await directory.transactions.write(
-        grants.refresh,
-        directory.options,
-        directory.memory,
-        known,
-        refresh_token,
-        asked.get("scope"),
-        directory.clock(),
-        client_ok=client_ok,
-    )
+def _sign_in_event(request: Request, asked: TokenRequest) -> Event | None:
+    if asked.account is None:
+        return None
+    how = f"{asked.grant_type} grant"
+    return events.begin(request.scope, "sign-in", how=how, account=fold_name(asked.account))
 
 
-async def _client_ok(
-    directory: Directory, known: grants.Client | None, client_id: str, client_secret: str | None, address: str
-) -> bool:
-    if known is None or known.stored is None:
-        return True
-    asker = Asker(neighbourhood(address), f"client {client_id}")
-    return await asyncio.wrap_future(directory.gate.check(known.stored, client_secret or "", asker, directory.clock()))
+async def _authenticate(directory: Directory, attempt: TokenAttempt[Any]) -> None:
+    """Check the secret of a confidential client at the gate. Raises InvalidClient."""
+    asked, stored = attempt.request, attempt.client.stored
+    if stored is None:
+        return
+    asker = clients.asker(asked.client_id, asked.address)
+    check = directory.gate.check(stored, asked.client_secret or "", asker, directory.clock())
+    clients.require_authenticated(await asyncio.wrap_future(check))
+
+
+async def _checked(directory: Directory, check: PasswordCheck) -> bool:
+    return await asyncio.wrap_future(directory.gate.check(check.stored, check.password, check.asker, directory.clock()))
 
 
 def _needed(asked: Mapping[str, str], name: str) -> str:

@@ -6,11 +6,10 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.clock import Instant
-from muniment.directory import resources
+from muniment.directory import administration, resources
 from muniment.directory.context import Directory
 from muniment.directory.endpoints import spelling
 from muniment.directory.entries import entries
-from muniment.directory.oauth import grants
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import (
     AlreadyActivated,
@@ -50,7 +49,7 @@ def bearer(request: Request) -> str:
 
 
 def _activate(cx: Connection, names: DirectoryNames, token: str, resource_id: str, event: Event, now: Instant) -> str:
-    event.who = entries.shown_id(names, grants.administers(cx, token, now))
+    event.who = entries.shown_id(names, administration.administrator_of(cx, token, now))
     secret = resources.activate(cx, resource_id, now)
     event.on = resources.shown_name(names, resources.by_id(cx, resource_id))
     return secret

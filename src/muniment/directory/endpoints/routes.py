@@ -1,4 +1,7 @@
-"""Which address of the directory is answered by which endpoint, with which refusals (given 4.1 to 4.5)."""
+"""Every address of the directory on one page: what answers it, what it takes and gives, and what it refuses.
+
+Sources: given 4.1 to 4.5, and docs/interface.md for the console.
+"""
 
 from starlette.requests import Request
 from starlette.routing import Route
@@ -6,52 +9,148 @@ from starlette.types import Receive, Scope, Send
 
 from muniment.directory.console import frame, pages, sign_in
 from muniment.directory.context import Directory
-from muniment.directory.endpoints import oauth, resources, spelling
+from muniment.directory.endpoints import documents, oauth, resources, spelling
+from muniment.directory.endpoints.documents import FORM, PAGE_OF_TEXT, REDIRECT
+from muniment.directory.oauth.tokeninfo import TokenInfo
+from muniment.directory.options import DirectoryNames
+from muniment.web.addresses import BINARY, Address, AddressTable, Answer, Credentials, Operation
 from muniment.web.refusals import UnknownAddress
-from muniment.web.responses import SHARED, Endpoint, refuse
+from muniment.web.responses import SHARED, refuse
 
-__all__ = ["Directory", "routes"]
+__all__ = ["Directory", "routes", "table"]
+
+
+def table(names: DirectoryNames) -> AddressTable[Directory]:
+    """List every address below the directory's prefix."""
+    console = documents.page_errors(names)
+    tokeninfo = Operation(
+        oauth.tokeninfo,
+        "Say whose access token this is, and for what it is good.",
+        body={"application/json": oauth.Verification},
+        answers=(Answer(200, "The token is good for the resource.", {"application/json": TokenInfo}),),
+    )
+    return AddressTable(
+        "directory",
+        f"/{names.prefix}",
+        (
+            Address(
+                "/login",
+                {
+                    "GET": Operation(
+                        sign_in.page,
+                        "Show the sign-in page, or who is signed in.",
+                        parameters=(documents.RFA, documents.PAGE),
+                        answers=(Answer(200, "The page.", PAGE_OF_TEXT), REDIRECT),
+                        credentials=Credentials.NONE,
+                    ),
+                    "POST": Operation(
+                        oauth.login,
+                        "Issue or refresh a token, or take the form of the sign-in page.",
+                        body={FORM: documents.login_form(names)},
+                        answers=(
+                            Answer(
+                                200,
+                                "The token; for the form, the page that says why nobody was signed in.",
+                                {"application/json": documents.IssuedToken, **PAGE_OF_TEXT},
+                            ),
+                            REDIRECT,
+                        ),
+                    ),
+                },
+                oauth.LOGIN,
+                documents.login_errors(names),
+                Credentials.CLIENT,
+            ),
+            Address("/v1/authentication/oauth/tokeninfo", {"POST": tokeninfo}, oauth.TOKENINFO),
+            Address("/v1/authentication/tokeninfo", {"POST": tokeninfo}, oauth.TOKENINFO),
+            Address(
+                "/v1/authentication/oauth/{token}",
+                {
+                    "DELETE": Operation(
+                        oauth.revoke, "End the grant of a token.", answers=(Answer(204, "The grant has ended."),)
+                    ),
+                    "OPTIONS": Operation(
+                        oauth.preflight,
+                        "Tell a browser that it may end a grant for any page.",
+                        answers=(Answer(204, "The headers say what a browser may send."),),
+                    ),
+                },
+                oauth.REVOCATION,
+            ),
+            Address(
+                "/rest/resources/{resource_id}/activate",
+                {
+                    "POST": Operation(
+                        resources.activate,
+                        "Activate a resource. This happens once.",
+                        answers=(
+                            Answer(200, "The secret of the resource.", {"application/json": documents.ResourceSecret}),
+                        ),
+                    ),
+                },
+                resources.ACTIVATION,
+                credentials=Credentials.BEARER,
+            ),
+            Address(
+                "/console",
+                {
+                    "GET": Operation(
+                        pages.overview,
+                        "Show the administrator what there is.",
+                        answers=(Answer(200, "The page.", PAGE_OF_TEXT),),
+                    )
+                },
+                pages.CONSOLE,
+                console,
+                Credentials.TICKET,
+            ),
+            Address(
+                "/console/system-attributes",
+                {
+                    "GET": Operation(
+                        pages.system_attributes,
+                        "Show the system attributes that are set.",
+                        parameters=(documents.DONE,),
+                        answers=(Answer(200, "The page.", PAGE_OF_TEXT),),
+                    ),
+                    "POST": Operation(
+                        pages.change_system_attribute,
+                        "Add, change or delete a system attribute.",
+                        body={FORM: documents.attribute_form(names)},
+                        answers=(REDIRECT,),
+                    ),
+                },
+                pages.CONSOLE,
+                console,
+                Credentials.TICKET,
+            ),
+            Address(
+                "/static/{name}",
+                {
+                    "GET": Operation(
+                        frame.static,
+                        "Fetch a file that the pages use.",
+                        answers=(Answer(200, "The file.", {"text/css": BINARY, "image/svg+xml": BINARY}),),
+                    )
+                },
+                pages.CONSOLE,
+                console,
+            ),
+        ),
+        documents.REST,
+        Credentials.NONE,
+        (documents.RESOURCE_ID, documents.TOKEN, documents.FILE),
+    )
 
 
 def routes(directory: Directory) -> list[Route]:
-    """List every address under the directory's prefix; the last answers what no other does with 404."""
-    names = directory.options.names
-    at, page = f"/{names.prefix}", frame.page_shape(names)
-    tokeninfo = Endpoint(directory, {"POST": oauth.tokeninfo}, oauth.TOKENINFO, spelling.rest)
+    """List every route under the directory's prefix; the last ones answer what no other does with 404."""
+    known = table(directory.options.names)
     unknown = _Unknown(directory)
     return [
-        Route(
-            f"{at}/login",
-            Endpoint(directory, {"GET": sign_in.page, "POST": oauth.login}, oauth.LOGIN, spelling.login(names)),
-        ),
-        Route(f"{at}/v1/authentication/oauth/tokeninfo", tokeninfo),
-        Route(f"{at}/v1/authentication/tokeninfo", tokeninfo),
-        Route(
-            f"{at}/v1/authentication/oauth/{{token}}",
-            Endpoint(
-                directory,
-                {"DELETE": oauth.revoke, "OPTIONS": oauth.preflight},
-                oauth.REVOCATION,
-                spelling.rest,
-            ),
-        ),
-        Route(
-            f"{at}/rest/resources/{{resource_id}}/activate",
-            Endpoint(directory, {"POST": resources.activate}, resources.ACTIVATION, spelling.rest),
-        ),
-        Route(f"{at}/console", Endpoint(directory, {"GET": pages.overview}, pages.CONSOLE, page)),
-        Route(
-            f"{at}/console/system-attributes",
-            Endpoint(
-                directory,
-                {"GET": pages.system_attributes, "POST": pages.change_system_attribute},
-                pages.CONSOLE,
-                page,
-            ),
-        ),
-        Route(f"{at}/static/{{name}}", Endpoint(directory, {"GET": frame.static}, pages.CONSOLE, page)),
-        Route(at, unknown),
-        Route(f"{at}/{{rest:path}}", unknown),
+        *known.routes(directory),
+        Route(known.prefix, unknown),
+        Route(f"{known.prefix}/{{rest:path}}", unknown),
     ]
 
 

@@ -114,18 +114,10 @@ def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question
     client = entries.by_id(cx, question.client_id)
     if client is None or not client.live:
         raise AccessEnded("The client of this token may not act any more.")
-    user = admit(cx, question.user_id, resource.id)
+    user = resources.require_access(cx, question.user_id, resource.id)
     answer = Access(_shown(cx, names, user), user.has_password, resources.scope(names, resource))
     memory.keep(question, answer)
     return answer
-
-
-def admit(cx: Connection, user_id: int, resource_id: str) -> Entry:
-    """Give the user, if he is live and in the resource's access role (given 5.2). Raises AccessEnded."""
-    user = entries.by_id(cx, user_id)
-    if user is None or not user.live or not resources.admits(cx, resource_id, user.id):
-        raise AccessEnded("The user has no access to the resource.")
-    return user
 
 
 def _shown(cx: Connection, names: DirectoryNames, user: Entry) -> User:

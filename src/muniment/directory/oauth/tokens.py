@@ -22,11 +22,12 @@ from muniment.db import BigId, PreparedStatement, directory_tables
 from muniment.directory import system
 from muniment.directory.oauth import access
 from muniment.directory.oauth.access import Question
-from muniment.directory.refusals import UnparseableToken
+from muniment.directory.refusals import DeadToken, UnparseableToken
 
 Kind = Literal["access", "refresh"]
 Which = Literal["user", "client", "resource"]
 
+_DEAD = "The token has expired or was revoked."
 _RANDOM = 32
 _CHECK = 8
 # The last character holds two bits of the check and four of padding. These are zero: a second spelling is no token.
@@ -122,6 +123,11 @@ class TokenState(msgspec.Struct, frozen=True):
         """Whether the token is neither expired nor revoked."""
         return now < self.expires and self.grant.alive(now)
 
+    def require_alive(self, now: Instant) -> None:
+        """Go on only with a living token. Raises DeadToken."""
+        if not self.alive(now):
+            raise DeadToken(_DEAD)
+
 
 def parse(cx: Connection, token: str) -> ParsedToken:
     """Read a token. Raises UnparseableToken for whatever this directory did not write (given 7)."""
@@ -177,6 +183,17 @@ def look_up(cx: Connection, digest: bytes) -> TokenState | None:
     """Find an access token with its grant: one statement. None when it was purged."""
     row = _STANDING.first(cx, access=digest)
     return None if row is None else TokenState(row[0], row[1], Grant(*row[3:]), row[2])
+
+
+def state_of(cx: Connection, token: str) -> TokenState:
+    """Read an access token and look it up; it may have expired. Raises UnparseableToken, DeadToken (purged)."""
+    parsed = parse(cx, token)
+    if parsed.kind != "access":
+        raise UnparseableToken("The token is no access token.")
+    standing = look_up(cx, parsed.digest)
+    if standing is None:
+        raise DeadToken(_DEAD)
+    return standing
 
 
 def revoke(cx: Connection, token: ParsedToken, now: Instant) -> Grant | None:

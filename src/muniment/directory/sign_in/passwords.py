@@ -22,6 +22,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 
 from muniment import locks
 from muniment.clock import Instant
+from muniment.directory.options import DirectoryOptions
 from muniment.directory.sign_in.line import Asker, Line
 from muniment.web.refusals import Overloaded
 
@@ -137,6 +138,11 @@ class PasswordGate:
 def hash_password(password: str, *, memory_kib: int = 19_456, passes: int = 2) -> str:
     """Hash a new password for storing, outside any gate: for the command line."""
     return _hasher(memory_kib, passes).hash(_normal(password))
+
+
+def hash_new(password: str, options: DirectoryOptions) -> str:
+    """Hash a new password or secret for storing as the settings say."""
+    return hash_password(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
 
 
 class _Slots:

@@ -2,7 +2,7 @@
 
 AND binds tighter than OR, NOT applies to the next term, a blank means AND. Operators are operators in any case, but
 only between terms: anywhere else ``and`` is a word. Punctuation that says nothing is harmless, a quote that is never
-closed too. Source: the issue's step 7; the field's language as collected in repository.md section 2.
+closed too. Source: docs/aql.md, "By keywords".
 """
 
 import re

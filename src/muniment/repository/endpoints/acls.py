@@ -1,6 +1,6 @@
 """ACLs by id or name, and which one an object carries.
 
-Sources: repository.md 8.7 for ids, accessors, permissions and permission sets; what a name means is ours.
+Source: docs/interface.md, ours 4.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from starlette.responses import Response
 from muniment import events
 from muniment.repository import cursors, removal
 from muniment.repository.cursors import Listing
-from muniment.repository.endpoints import object_body, representations, spelling
-from muniment.repository.endpoints.context import BELOW, ENTERING, Address, RepositoryContext, address, enter
+from muniment.repository.endpoints import object_body, parameters, representations, spelling
+from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import ListPage, Page
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.objects import objects
@@ -61,18 +61,22 @@ ASSIGNING: Table = {
 _LEVELS = {level.name.lower(): level for level in Permission}
 
 
-class _Permitted(msgspec.Struct, rename="kebab"):
+class AclEntryBody(msgspec.Struct, rename="kebab"):
+    """One entry of an ACL: a user, a group, the owner or everybody, and what they may do at most."""
+
     accessor: str
     basic_permission: str
 
 
-class _Body(msgspec.Struct, rename="kebab"):
+class AclBody(msgspec.Struct, rename="kebab"):
+    """An ACL with its entries, or the name of the one to assign."""
+
     name: str = ""
     acl_name: str = ""
-    permitted: list[_Permitted] | None = None
+    permitted: list[AclEntryBody] | None = None
 
 
-_body = msgspec.json.Decoder(_Body)
+_body = msgspec.json.Decoder(AclBody)
 
 
 class _Shown(msgspec.Struct, frozen=True):
@@ -160,7 +164,7 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
     event = events.begin(request.scope, "acl", how="removed")
     caller = await enter(request, context)
     caller.tell(event)
-    representations.parameters(request, ("force",))
+    representations.parameters(request, (parameters.FORCE,))
     name = _called(request)
     await caller.write(lambda cx, principals: _removed(cx, caller.repository, name, principals))
     event.on = name
@@ -254,7 +258,7 @@ def _permitted_by(cx: Connection, stored: StoredObject, permission: Permission, 
     return _Permissions(stored, permission, acls.shown_name(cx, acl.id, principals), shown)
 
 
-async def _read(request: Request, context: RepositoryContext) -> _Body:
+async def _read(request: Request, context: RepositoryContext) -> AclBody:
     kind = bodies.media_type(request)
     if not object_body.is_one(kind):
         raise UnsupportedMediaType("The body must be application/json or application/xml.")
@@ -265,8 +269,8 @@ async def _read(request: Request, context: RepositoryContext) -> _Body:
     return _from_xml(strangers_xml.parse(body), context.options.names)
 
 
-def _from_xml(root: Element, names: RepositoryNames) -> _Body:
-    body = _Body()
+def _from_xml(root: Element, names: RepositoryNames) -> AclBody:
+    body = AclBody()
     for part in (root, *root.children):
         if part.namespace != names.vocab_namespace:
             raise Malformed(f"The element {part.name[:100]!r} is not in the vocabulary's namespace ({part.place}).")
@@ -281,14 +285,14 @@ def _from_xml(root: Element, names: RepositoryNames) -> _Body:
     return body
 
 
-def _permitted(line: Element) -> _Permitted:
+def _permitted(line: Element) -> AclEntryBody:
     said = {part.name: part.text.strip() for part in line.children}
     if "accessor" not in said or "basic-permission" not in said:
         raise Malformed(f"A permission has an accessor and a basic-permission ({line.place}).")
-    return _Permitted(said["accessor"], said["basic-permission"])
+    return AclEntryBody(said["accessor"], said["basic-permission"])
 
 
-def _entries(body: _Body, names: RepositoryNames) -> dict[str, Permission]:
+def _entries(body: AclBody, names: RepositoryNames) -> dict[str, Permission]:
     if body.permitted is None:
         raise WrongValue("Say in 'permitted' who may do how much.")
     entries: dict[str, Permission] = {}
@@ -339,11 +343,3 @@ def _permission_answer(
     }
     headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
     return Response(spelling.answer(media_type, "permission-set", document, names), headers=headers)
-
-
-ADDRESSES: tuple[Address, ...] = (
-    Address(f"{BELOW}/acls", {"GET": list_all, "POST": make}, TABLE),
-    Address(f"{BELOW}/acls/{{acl}}", {"GET": read, "POST": change, "DELETE": remove}, TABLE),
-    Address(f"{BELOW}/objects/{{id}}/permission-set", {"GET": permission_set, "PUT": assign}, ASSIGNING),
-)
-"""The ACL surface: every address below a repository that this module answers."""

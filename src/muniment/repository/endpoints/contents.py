@@ -1,6 +1,6 @@
 """An object's content: described, given out piece by piece, replaced.
 
-Sources: repository.md 8.4; RFC 9110 14 (ranges), 13 (conditions); RFC 6266 (file name). Content goes out as an
+Sources: docs/interface.md, ours 3; RFC 9110 14 (ranges), 13 (conditions); RFC 6266 (file name). Content goes out as an
 attachment that no browser may interpret: ``nosniff`` and ``Content-Security-Policy: sandbox``.
 """
 
@@ -16,9 +16,9 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.db import Busy
-from muniment.repository.content import StoredContent
-from muniment.repository.endpoints import representations, spelling, uploads
-from muniment.repository.endpoints.context import BELOW, ENTERING, Address, Caller, RepositoryContext, address, enter
+from muniment.repository.content.contract import StoredContent
+from muniment.repository.endpoints import parameters, representations, spelling, uploads
+from muniment.repository.endpoints.context import ENTERING, Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import ListPage
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import IndexStatus
@@ -61,7 +61,7 @@ _UNPRINTABLE = re.compile(r'[^ -~]|["\\%/]')
 async def media(request: Request, context: RepositoryContext) -> Response:
     """GET content-media: the bytes, whole or one range of them."""
     caller = await enter(request, context)
-    representations.parameters(request, ("format", "page", "modifier", "media-url-policy"))
+    representations.parameters(request, parameters.MEDIA)
     with ExitStack() as held:
         held.enter_context(caller.downloading())
         while True:
@@ -80,7 +80,7 @@ async def describe(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     names = context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
-    representations.parameters(request, ("format", "page", "modifier", "media-url-policy", "network-location"))
+    representations.parameters(request, parameters.DESCRIPTION)
     stored = await _readable(request, caller)
     _content(stored)
     document = representations.content_document(address(request, context, caller.repository), stored, names)
@@ -110,9 +110,7 @@ async def replace(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     repository, names = caller.repository, context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
-    given = representations.parameters(
-        request, ("format", "page", "primary", "overwrite", "content-length", "content-charset"), later=("modifier",)
-    )
+    given = representations.parameters(request, parameters.REPLACE, later=("modifier",))
     if given.get("primary", "true").lower() != "true" or given.get("page", "0") != "0":
         raise NotOfferedYet("Renditions and further pages of content are not offered yet.")
     expected = representations.expected_version(request)
@@ -297,12 +295,3 @@ def _heeded(following: "asyncio.Task[bytes]") -> None:
     # Whoever left has nobody to hear of it any more; asyncio would complain that nobody asked.
     if not following.cancelled():
         following.exception()
-
-
-ADDRESSES: tuple[Address, ...] = (
-    Address(f"{BELOW}/objects/{{id}}/contents", {"GET": list_all, "POST": replace}, TABLE),
-    Address(f"{BELOW}/objects/{{id}}/contents/content", {"GET": describe}, TABLE),
-    Address(f"{BELOW}/objects/{{id}}/content-media", {"GET": media}, TABLE),
-    Address(f"{BELOW}/objects/{{id}}/index-status", {"GET": index_status}, TABLE),
-)
-"""The content surface: every address below a repository that this module answers."""

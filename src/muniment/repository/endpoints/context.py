@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy.engine import Connection
@@ -18,7 +18,7 @@ from muniment.events import Event
 from muniment.repository import keys, repositories
 from muniment.repository.callers import Bearer, Callers, StaleAnswer
 from muniment.repository.change_log.changes import Position
-from muniment.repository.content import ContentStore
+from muniment.repository.content.contract import ContentStore
 from muniment.repository.endpoints import positions
 from muniment.repository.index.contract import Index
 from muniment.repository.keys import Seal
@@ -41,9 +41,6 @@ from muniment.web.streams import Stream
 from muniment.web.transactions import Transactions
 
 T = TypeVar("T")
-
-BELOW = "/repositories/{repository}"
-"""What the path template of every address below a repository begins with, after the prefix."""
 
 SEARCHES = 2
 """Searches of one process under way at one time; more would only wait for each other, and let nobody else work."""
@@ -82,14 +79,6 @@ class RepositoryContext:
 
 
 Answering: TypeAlias = Callable[[Request, RepositoryContext], Awaitable[Response]]
-
-
-class Address(NamedTuple):
-    """One address: its path template after the prefix, its methods, and how it says no."""
-
-    path: str
-    methods: Mapping[str, Answering]
-    table: Table
 
 
 ENTERING: Table = {

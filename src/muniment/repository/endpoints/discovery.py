@@ -1,6 +1,7 @@
 """Which repositories are there, and where does each keep what: the addresses a client begins with.
 
-Source: given 2.10; repository.md 7.2. The list is open without credentials, as in the field, and says names only.
+Source: given 2.10; docs/interface.md, ours 1. The list is open without credentials, as in the field, and shows
+names only.
 """
 
 from collections.abc import Callable

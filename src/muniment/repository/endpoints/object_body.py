@@ -1,6 +1,6 @@
 """What a body says about an object: its properties and its type, in JSON or XML.
 
-Source: repository.md 8.2.
+Source: docs/interface.md, ours 2.
 """
 
 from collections.abc import Mapping
@@ -25,12 +25,14 @@ class Metadata(msgspec.Struct, frozen=True):
     type: str = ""
 
 
-class _JsonBody(msgspec.Struct):
+class JsonMetadata(msgspec.Struct):
+    """An object's properties by name, and its type; either may be left out."""
+
     properties: dict[str, msgspec.Raw] = {}
     type: str = ""
 
 
-_json_body = msgspec.json.Decoder(_JsonBody)
+_json_body = msgspec.json.Decoder(JsonMetadata)
 
 
 def is_one(media_type: str) -> bool:

@@ -1,6 +1,6 @@
 """Objects, folders and cabinets: made, read, changed, deleted, listed.
 
-Sources: repository.md 8.1-8.3; issue 3, step 2. A create answers 201 with the address, an update is a POST.
+Source: docs/interface.md, ours 2. A create answers 201 with the address, an update is a POST.
 """
 
 from sqlalchemy.engine import Connection
@@ -11,11 +11,9 @@ from muniment import events
 from muniment.db import Busy
 from muniment.repository import cursors
 from muniment.repository.cursors import Listing
-from muniment.repository.endpoints import object_body, representations, spelling, uploads
+from muniment.repository.endpoints import object_body, parameters, representations, spelling, uploads
 from muniment.repository.endpoints.context import (
-    BELOW,
     ENTERING,
-    Address,
     Answering,
     Caller,
     RepositoryContext,
@@ -69,9 +67,6 @@ TABLE: Table = {
 _RIGHTS = {"acl_name", "owner_name"}
 """Properties that say who may do what with an object."""
 
-_CREATE_PARAMETERS = ("object-name", "object-type", "format", "content-count", "all-primary")
-_DELETE_PARAMETERS = ("del-non-empty", "del-all-links", "del-version", "del-vd-all", "check-subscription")
-
 
 def creating(root: str, *, filed: bool) -> Answering:
     """Make the POST that creates an object of this type or below it, in the folder the address names when filed.
@@ -84,7 +79,7 @@ def creating(root: str, *, filed: bool) -> Answering:
         caller = await enter(request, context)
         repository = caller.repository
         answered = spelling.negotiate(request, spelling.both(context.options.names))
-        given = representations.parameters(request, _CREATE_PARAMETERS)
+        given = representations.parameters(request, parameters.CREATE)
         folder_id = representations.identifier(request) if filed else None
         named = given.get("object-type")
         type_name = spelling.read_type(named, context.options.names) if named else ""
@@ -172,7 +167,7 @@ def deleting(kind: str) -> Answering:
     async def delete(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)
         object_id, expected = representations.identifier(request), representations.expected_version(request)
-        given = representations.parameters(request, _DELETE_PARAMETERS)
+        given = representations.parameters(request, parameters.DELETE)
         if given.get("del-non-empty", "false").lower() != "false":
             raise NotOfferedYet("Deleting a folder with what is in it is not offered yet.")
         gone, place = await caller.change(
@@ -326,29 +321,3 @@ def _shown(
 ) -> ObjectBody:
     acl_name = acls.shown_name(cx, stored.acl_id, principals)
     return ObjectBody(stored, catalogue, acl_name, queue.status(cx, stored.id).state)
-
-
-def _single(kind: str) -> Address:
-    methods = {"GET": reading(kind), "POST": changing(kind), "DELETE": deleting(kind)}
-    return Address(f"{BELOW}/{kind}s/{{id}}", methods, TABLE)
-
-
-def _collection(root: str, name: str) -> Address:
-    title = f"{name.capitalize()} under folder"
-    methods = {"GET": listing(root, name, title, filed=True), "POST": creating(root, filed=True)}
-    return Address(f"{BELOW}/folders/{{id}}/{name}", methods, TABLE)
-
-
-ADDRESSES: tuple[Address, ...] = (
-    Address(
-        f"{BELOW}/cabinets",
-        {"GET": listing("cabinet", "cabinets", "Cabinets", filed=False), "POST": creating("cabinet", filed=False)},
-        TABLE,
-    ),
-    Address(f"{BELOW}/objects", {"POST": creating("sysobject", filed=False)}, TABLE),
-    *(_single(kind) for kind in ("object", "document", "folder", "cabinet")),
-    _collection("folder", "folders"),
-    _collection("document", "documents"),
-    _collection("sysobject", "objects"),
-)
-"""The object surface: every address below a repository that this module answers."""

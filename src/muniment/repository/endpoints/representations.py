@@ -1,6 +1,7 @@
 """Objects, ACLs and types as the wire shows them, in JSON or XML, and lists of them as feeds.
 
-Sources: repository.md 8.2 (objects), 8.4 (content objects), 8.7 (permission sets), 8.8 (types), 4.2 (feeds).
+Sources: given 2.9 (feeds); docs/interface.md, ours 1 (types), ours 2 (objects), ours 3 (contents),
+ours 4 (permission sets), ours 5 (lists).
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from muniment.clock import Instant, timestamp
 from muniment.repository.cursors import Part
 from muniment.repository.endpoints import spelling
 from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.parameters import LIST, TYPED_LIST
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.object_types import Catalogue, ObjectType
@@ -26,6 +28,7 @@ from muniment.repository.permissions.principals import Permission
 from muniment.repository.refusals import NotOfferedYet, VersionConflict
 from muniment.repository.search import atom
 from muniment.web import bodies
+from muniment.web.addresses import Parameter
 from muniment.web.refusals import Malformed
 
 _LATER = ("view", "filter", "sort", "inline", "links", "locations", "facet")
@@ -80,7 +83,7 @@ def object_answer(
         "properties": {"xsi:type": f"{type_name}-properties"},
     }
     body = spelling.answer(media_type, kind, document, names, attributes=attributes)
-    etag = f'"{stored.version}-{hashlib.sha256(body).hexdigest()[:16]}"'
+    etag = f'"{stored.revision}-{hashlib.sha256(body).hexdigest()[:16]}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
     if status == 201:
         headers["Location"] = own
@@ -90,7 +93,7 @@ def object_answer(
 
 
 def object_links(here: str, stored: StoredObject, names: RepositoryNames) -> list[Written]:
-    """List the addresses that belong to an object (repository.md 8.2)."""
+    """List the addresses that belong to an object (docs/interface.md, ours 2)."""
     kind = kind_of(stored.id)
     own, thing = f"{here}/{kind}s/{stored.id}", f"{here}/objects/{stored.id}"
     found = [("self", own), ("edit", own), ("canonical", thing), (f"{names.linkrel_base}/delete", own)]
@@ -111,7 +114,7 @@ def object_links(here: str, stored: StoredObject, names: RepositoryNames) -> lis
 
 
 def content_document(here: str, stored: StoredObject, names: RepositoryNames) -> dict[str, Written]:
-    """Describe an object's content (repository.md 8.4)."""
+    """Describe an object's content (docs/interface.md, ours 3)."""
     thing = f"{here}/objects/{stored.id}"
     return {
         "name": "content",
@@ -144,7 +147,7 @@ def acl_document(here: str, acl: Acl, entries: Mapping[str, Permission], names: 
 
 
 def permitted(entries: Mapping[str, Permission], names: RepositoryNames) -> list[Written]:
-    """List ACL entries as permission sets show them (repository.md 8.7)."""
+    """List ACL entries as permission sets show them (docs/interface.md, ours 4)."""
     return [
         {"accessor": spelling.write_accessor(accessor, names), "basic-permission": level.name.capitalize()}
         for accessor, level in entries.items()
@@ -206,8 +209,7 @@ def page(request: Request, options: RepositoryOptions, *, typed: bool = False) -
 
     Raises Malformed, NotOfferedYet, UnknownType (only with ``typed``).
     """
-    own = ("object-type",) if typed else ()
-    given = parameters(request, ("page", "items-per-page", "include-total", "cursor", *own), later=_LATER)
+    given = parameters(request, TYPED_LIST if typed else LIST, later=_LATER)
     size = _number(given, "items-per-page", options.items_per_page, options.max_items_per_page)
     number = _number(given, "page", 1, 10**9)
     cursor = given.get("cursor")
@@ -225,13 +227,13 @@ def page(request: Request, options: RepositoryOptions, *, typed: bool = False) -
     )
 
 
-def parameters(request: Request, known: Sequence[str], later: Sequence[str] = ()) -> dict[str, str]:
+def parameters(request: Request, known: Sequence[Parameter], later: Sequence[str] = ()) -> dict[str, str]:
     """Read the address's query. Raises NotOfferedYet for a parameter that comes later, Malformed for an unknown one."""
-    given = bodies.query(request)
+    given, names = bodies.query(request), {parameter.name for parameter in known}
     for name in given:
         if name in later:
             raise NotOfferedYet(f"The parameter {name!r} is not offered yet.")
-        if name not in known:
+        if name not in names:
             raise Malformed(f"This address has no parameter {name[:100]!r}.")
     return given
 
@@ -239,7 +241,7 @@ def parameters(request: Request, known: Sequence[str], later: Sequence[str] = ()
 def feed_answer(
     request: Request, context: RepositoryContext, title: str, own: str, wanted: Page, listed: ListPage
 ) -> Response:
-    """Answer with one page of a list (repository.md 4.2)."""
+    """Answer with one page of a list (docs/interface.md, ours 5)."""
     names = context.options.names
     media_type = feed_type(request, names)
     feed = atom.Feed(

@@ -1,6 +1,6 @@
 """The search service: keywords by GET, a query document by POST, a feed as the answer.
 
-Source: given 2.8-2.10, 4.6; issue 3, steps 3 and 7; repository.md 3 and 4.
+Source: given 2.8-2.10, 4.6; docs/interface.md, ours 6.
 """
 
 import asyncio
@@ -42,9 +42,6 @@ _NOT_YET = (
 )
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
-
-_query_encoder = msgspec.json.Encoder()
-_query_decoder = msgspec.json.Decoder(Query)
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -128,12 +125,13 @@ def _query(
     names = context.options.names
     if asked.document is not None:
         query = as_xml.read(asked.document, names, limits)
-        return query, _query_encoder.encode(query)
+        return query, kept_searches.encode(query)
     link = asked.repeated.get("link")
     if link is not None:
         caller = principals.key
         with context.transactions.database.read() as cx:
-            return _query_decoder.decode(kept_searches.follow(cx, repository.id, link, caller, context.clock())), None
+            document = kept_searches.follow(cx, repository.id, link, caller, context.clock())
+        return kept_searches.decode(document), None
     text = asked.repeated.get("q", "")
     named = asked.repeated.get("object-type")
     return Query(
@@ -146,7 +144,7 @@ def _keep(context: RepositoryContext, repository: Repository, principals: Princi
     caller, now, seconds = principals.key, context.clock(), context.options.link_seconds
     link = kept_searches.name(repository.id, caller, document)
     with context.transactions.database.read() as cx:
-        kept = kept_searches.kept_until(cx, link)
+        kept = kept_searches.kept_until(cx, link, document)
     if kept < now + seconds * SECOND // 2:
         quota = kept_searches.SearchQuota(context.options.kept_queries, context.options.kept_query_bytes)
         with context.transactions.database.begin() as cx:

@@ -1,7 +1,7 @@
 """Names, media types and errors as the wire spells them.
 
-Sources: repository.md 8.1 (media types, suffixes) and 8.10 (errors); RFC 9110 12.5.1 (Accept). Names come from the
-settings; within they are our neutral ones.
+Sources: docs/interface.md, ours 1 (media types, suffixes); given 7 (errors); RFC 9110 12.5.1 (Accept). Names come
+from the settings; within they are our neutral ones.
 """
 
 import re
@@ -121,14 +121,18 @@ def xml(
     return "".join(pieces).encode()
 
 
+def error_code(said: ErrorCode) -> str:
+    """Spell the code of an error as the repository does: the shared ones get its prefix."""
+    return said.code if said.code.startswith("E_") else f"E_{said.code.upper()}"
+
+
 def error_shape(names: RepositoryNames) -> Shape:
-    """Make the shape of the repository's errors: JSON, or XML where the caller prefers it (repository.md 8.10)."""
+    """Make the shape of the repository's errors: JSON, or XML where the caller prefers it (given 7)."""
 
     def shape(request: Request, said: ErrorCode, sentence: str) -> Response:
-        code = said.code if said.code.startswith("E_") else f"E_{said.code.upper()}"
         document: dict[str, Written] = {
             "status": said.status,
-            "code": code,
+            "code": error_code(said),
             "message": sentence,
             "details": "",
             "id": request.scope.get("muniment.request_id", ""),

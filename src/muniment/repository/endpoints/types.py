@@ -1,4 +1,4 @@
-"""The object types of a repository, with their properties. Source: repository.md 8.8."""
+"""The object types of a repository, with their properties. Source: docs/interface.md, ours 1."""
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
@@ -7,7 +7,7 @@ from starlette.responses import Response
 from muniment.repository import cursors
 from muniment.repository.cursors import Listing
 from muniment.repository.endpoints import representations, spelling
-from muniment.repository.endpoints.context import BELOW, ENTERING, Address, RepositoryContext, address, enter
+from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import ListPage, Page
 from muniment.repository.objects import object_types
 from muniment.repository.options import RepositoryNames
@@ -58,10 +58,3 @@ def _listed(
         entries.append(representations.plain_entry(f"{own}/{name}", name, "Muniment", parent, repository.created))
     total = object_types.count(cx, repository.id, root) if wanted.include_total else None
     return ListPage(entries, following, total)
-
-
-ADDRESSES: tuple[Address, ...] = (
-    Address(f"{BELOW}/types", {"GET": list_all}, TABLE),
-    Address(f"{BELOW}/types/{{name}}", {"GET": read}, TABLE),
-)
-"""The type surface: every address below a repository that this module answers."""

@@ -1,7 +1,6 @@
 """Content on its way in: it goes to the store piece by piece, alone or after its metadata in a multipart body.
 
-Sources: repository.md 8.4 (multipart as clients really send it: parts are known by order and type); RFC 2046 5.1,
-RFC 7578.
+Sources: docs/interface.md, ours 2 (the parts of a multipart body are known by order and type); RFC 2046 5.1, RFC 7578.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
-from muniment.repository.content import PIECE, StoredContent
+from muniment.repository.content.contract import PIECE, StoredContent
 from muniment.repository.endpoints import object_body
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.object_body import Metadata

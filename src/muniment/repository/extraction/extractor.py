@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import BinaryIO, Literal, Protocol
 
 import structlog
@@ -32,8 +33,8 @@ _log = structlog.get_logger(__name__)
 class Contents(Protocol):
     """Where the files are: what the extractor asks of the content store."""
 
-    def open(self, key: str) -> BinaryIO:
-        """Open the content for reading; the caller closes it."""
+    def local(self, key: str) -> AbstractContextManager[BinaryIO]:
+        """Lend a file of this machine that holds the content, open for reading."""
 
 
 def run(
@@ -115,7 +116,7 @@ def _handle(
 ) -> None:
     held = _Held(database, job, stop, clock)
     try:
-        with store.open(job.content_key) as content:
+        with store.local(job.content_key) as content:
             found = _plain(content.fileno(), job, reader.characters) or reader.read(
                 content.fileno(), job.file_name, job.media_type, held
             )

@@ -1,14 +1,19 @@
 """The narrow interface of an index: the agent puts documents in, a search asks one snapshot of it.
 
+It knows neither folders nor the built-in engine. A generation is one making of an index and has a name that the engine
+chooses. Searches read the current one while a rebuild fills the next.
+
 A search takes a snapshot first and asks the database second: every change the snapshot has not seen is then known as
 pending, and what the answer says is true at the time of the database's read.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import msgspec
 
+from muniment.clock import Instant
 from muniment.naming import fold_name
 from muniment.repository.aql.tree import Query
 from muniment.repository.change_log.changes import Position
@@ -142,3 +147,51 @@ class IndexWriter(Protocol):
 
     def close(self) -> None:
         """Finish merges and let the lock go."""
+
+
+class RepositoryIndex(Protocol):
+    """One repository's index with its generations."""
+
+    def reader(self) -> Index:
+        """Open it for reading, whichever generation is the current one."""
+
+    def current(self) -> str | None:
+        """Name the current generation; None before the first."""
+
+    def writer(self, generation: str) -> IndexWriter:
+        """Open a generation for writing; a new one is empty. Raises OtherFormat, IndexUnavailable, OSError."""
+
+    def rebuilding(self) -> AbstractContextManager[str]:
+        """Hold this machine's only right to begin a generation while the block runs. Raises InUse.
+
+        The right ends with the process that holds it. Gives the name of the place that has it, as for ``alone``.
+        """
+
+    def begin(self) -> str:
+        """Begin the next generation, and name it."""
+
+    def switch(self, generation: str) -> None:
+        """Make this generation the current one; it survives a crash, and nobody sees half of it."""
+
+    def remove(self) -> None:
+        """Remove every generation, with what is said about them."""
+
+
+class Engine(Protocol):
+    """What keeps the indexes of all repositories."""
+
+    def index(self, repository_id: int) -> RepositoryIndex:
+        """Give the index of one repository, whether it has a generation or not."""
+
+    def follower(self) -> str:
+        """Name the agent that writes these indexes: the same name as long as they are there."""
+
+    def alone(self) -> AbstractContextManager[str]:
+        """Be this machine's only agent of these indexes while the block runs. Raises InUse when another one is.
+
+        The right ends with the process that holds it. Gives the name of the place that has it: whoever has the right
+        later has the same name, so they take over the lease of their predecessor at once.
+        """
+
+    def sweep(self, now: Instant) -> None:
+        """Drop generations that are not current, once nobody can be reading them."""

@@ -2,7 +2,6 @@
 
 A batch's documents and its position are one commit, and a document is made from what the database says now: repeating
 a batch changes nothing, and a kill at any moment repeats work but never skips or doubles.
-Source: issue 3, "Index agent".
 """
 
 import hashlib
@@ -11,35 +10,30 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 
 import msgspec
 import sqlalchemy as sa
 import structlog
 
-from muniment import locks
 from muniment.clock import SECOND, Instant
 from muniment.db import Busy, Database
 from muniment.repository import repositories
 from muniment.repository.change_log import changes, followers
 from muniment.repository.change_log.changes import START, LinesGone, Position
 from muniment.repository.change_log.followers import Retention
-from muniment.repository.content import ContentStore
-from muniment.repository.index import generations
-from muniment.repository.index.contract import IndexWriter, OtherFormat, Snapshot
+from muniment.repository.content.contract import ContentStore
+from muniment.repository.index.contract import Engine, IndexWriter, OtherFormat, Snapshot
 from muniment.repository.index.document import Document
 from muniment.repository.index_agent import indexing
+from muniment.repository.index_agent.tenure import Tenure
+from muniment.repository.leases import Lease
 from muniment.repository.objects import objects
 from muniment.repository.refusals import InUse
 from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches
 from muniment.web.refusals import Refusal
-
-OpenWriter = Callable[[Path], IndexWriter]
-"""Opens one generation's folder for writing, making an empty index there when there is none. Raises OtherFormat."""
-
 
 BATCH_CHANGES = 400
 """Most lines of the log that one commit covers."""
@@ -105,8 +99,7 @@ def catch_up(
 
 def run(
     database: Database,
-    folder: Path,
-    open_writer: OpenWriter,
+    engine: Engine,
     stop: threading.Event,
     clock: Callable[[], Instant],
     store: ContentStore | None = None,
@@ -114,10 +107,12 @@ def run(
 ) -> None:
     """Follow the change logs of all repositories, also of those made meanwhile, until told to stop.
 
-    ``folder`` holds one folder a repository id; ``retention`` says which lines of the logs go. Raises InUse when
-    another agent is at work on the folder.
+    ``retention`` says which lines of the logs go. It works while it holds the lease of these indexes, and waits for it
+    while an agent of another machine does. Raises InUse when another agent of this machine is at work on them.
     """
-    with _alone(folder), ExitStack() as at_the_end:
+    with engine.alone() as place, ExitStack() as at_the_end:
+        tenure = Tenure(database, Lease("agent", engine.follower()), place, clock)
+        at_the_end.callback(tenure.release)
         followed: dict[int, _Followed] = {}
         at_the_end.callback(_close, followed)
         watch = database.watch()
@@ -126,17 +121,22 @@ def run(
         moved = False
         while not stop.is_set():
             try:
+                if not tenure.holds():
+                    _close(followed)
+                    moved, look = False, 0.0
+                    stop.wait(_LOOK_SECONDS)
+                    continue
                 # Now and then also without a commit: another generation may be the current one, or the disk have room.
                 looking = time.monotonic() >= look
                 if watch.moved() or moved or looking:
                     if looking:
-                        _follow(database, followed, folder, open_writer)
+                        _follow(database, followed, engine, tenure)
                         look = time.monotonic() + _LOOK_SECONDS
                     moved = False
                     for each in followed.values():
                         moved |= each.advance(database, clock)
                 if time.monotonic() >= chores:
-                    _chores(database, folder, store, clock)
+                    _chores(database, engine, store, clock)
                     for each in followed.values():
                         each.cut_log(database, retention, clock())
                     chores = time.monotonic() + _CHORES_SECONDS
@@ -151,24 +151,27 @@ def run(
 def rebuild(
     database: Database,
     repository: Repository,
-    folder: Path,
-    open_writer: OpenWriter,
+    engine: Engine,
     clock: Callable[[], Instant],
     progress: Callable[[int], None] = lambda _indexed: None,
 ) -> Position:
     """Make a new generation of one repository's index from the database and switch to it, while searches go on.
 
-    ``folder`` is the one of all repositories, as for ``run``. ``progress`` hears how many objects are done. Raises
-    InUse when a rebuild is under way.
+    ``progress`` hears how many objects are done. Raises InUse when a rebuild is under way on any machine, and when
+    another machine has taken over because this one did not renew its lease.
     """
-    own, name = folder / str(repository.id), uuid.uuid4().hex
-    with generations.rebuilding(own), ExitStack() as at_the_end:
-        generation = generations.begin(own)
+    index, name = engine.index(repository.id), uuid.uuid4().hex
+    with index.rebuilding() as place, ExitStack() as at_the_end:
+        tenure = Tenure(database, Lease("rebuild", f"{engine.follower()} {repository.id}"), place, clock)
+        if not tenure.holds():
+            raise InUse("The index is being rebuilt already.")
+        at_the_end.callback(tenure.release)
+        generation = index.begin()
         with database.begin() as cx:
             start, heard_of = changes.settled(cx, repository.id), clock()
             followers.note(cx, repository.id, name, start, heard_of)
         at_the_end.callback(_leave, database, repository, name)
-        writer = open_writer(generation)
+        writer = index.writer(generation)
         try:
             indexed, readmitted = 0, set[str]()
             for made in indexing.every(database, repository):
@@ -178,6 +181,7 @@ def rebuild(
                 readmitted |= excused - made.refused.keys()
                 indexed += len(made.done)
                 progress(indexed)
+                _check(tenure)
                 if clock() - heard_of > _HEARD_OF:
                     heard_of = clock()
                     with database.begin() as cx:
@@ -186,9 +190,11 @@ def rebuild(
             position = start
             while (reached := catch_up(database, repository, writer, clock())) != position:
                 position = reached
+                _check(tenure)
         finally:
             writer.close()
-        generations.switch(own, generation)
+        _check(tenure)
+        index.switch(generation)
         indexing.readmit(database, readmitted)
     log.info("rebuilt", repository=repository.name, objects=indexed, position=str(position))
     return position
@@ -238,12 +244,13 @@ def check(database: Database, repository: Repository, snapshot: Snapshot) -> Rep
 class _Followed:
     """One repository that the agent follows, with the writer of its current generation."""
 
-    def __init__(self, repository: Repository, folder: Path, open_writer: OpenWriter) -> None:
+    def __init__(self, repository: Repository, engine: Engine, tenure: Tenure | None = None) -> None:
         self._repository = repository
-        self._name = _name(folder)
-        self._folder = folder / str(repository.id)
-        self._open_writer = open_writer
-        self._generation: Path | None = None
+        self._tenure = tenure
+        self._name = engine.follower()
+        self._engine = engine
+        self._index = engine.index(repository.id)
+        self._generation: str | None = None
         self._writer: IndexWriter | None = None
         self._not_before = 0.0
         self._failures = 0
@@ -321,17 +328,17 @@ class _Followed:
         return True
 
     def _current_writer(self, database: Database, clock: Callable[[], Instant]) -> IndexWriter:
-        generation = generations.current(self._folder)
+        generation = self._index.current()
         if self._writer is not None and generation == self._generation:
             return self._writer
         self.close()
         if generation is None:
-            with generations.rebuilding(self._folder):
-                generation = generations.current(self._folder) or generations.begin(self._folder)
-                self._open_writer(generation).close()
-                generations.switch(self._folder, generation)
+            with self._index.rebuilding():
+                generation = self._index.current() or self._index.begin()
+                self._index.writer(generation).close()
+                self._index.switch(generation)
         try:
-            writer = self._open_writer(generation)
+            writer = self._index.writer(generation)
         except OtherFormat as error:
             log.warning("the index is made anew", repository=self._repository.name, reason=str(error))
             return self._rebuilt(database, clock)
@@ -347,16 +354,17 @@ class _Followed:
         return writer
 
     def _rebuilt(self, database: Database, clock: Callable[[], Instant]) -> IndexWriter:
-        rebuild(database, self._repository, self._folder.parent, self._open_writer, clock)
+        def renew(_indexed: int) -> None:
+            if self._tenure is not None:
+                self._tenure.holds()  # if it was lost, the rebuild's own lease still holds
+
+        rebuild(database, self._repository, self._engine, clock, renew)
         return self._current_writer(database, clock)
 
 
-def _name(folder: Path) -> str:
-    """Say by which name the agent of this folder is known: the same as long as the folder is there."""
-    kept = folder / "follower"
-    if not kept.exists():
-        kept.write_text(uuid.uuid4().hex, encoding="ascii")
-    return kept.read_text(encoding="ascii")[:32]
+def _check(tenure: Tenure) -> None:
+    if not tenure.holds():
+        raise InUse("Another machine makes this index anew: this one did not renew its lease in time.")
 
 
 def _leave(database: Database, repository: Repository, name: str) -> None:
@@ -373,38 +381,25 @@ def _mark(kept: Document) -> bytes:
     return hashlib.blake2b(_encoder.encode(kept), digest_size=16).digest()
 
 
-def _chores(database: Database, folder: Path, store: ContentStore | None, clock: Callable[[], Instant]) -> None:
+def _chores(database: Database, engine: Engine, store: ContentStore | None, clock: Callable[[], Instant]) -> None:
     """Clear away what nobody needs: followed links that expired, generations left behind, content without an object."""
     now, dropped = clock(), True
     while dropped:  # each in a transaction of its own, so that no write waits for all of them
         with database.begin() as cx:
             dropped = kept_searches.purge(cx, now) > 0
-    for own in folder.iterdir():
-        if own.name.isdecimal():
-            generations.sweep(own, now / SECOND)
+    engine.sweep(now)
     if store is not None:
         with database.read() as cx:
             objects.sweep(cx, store, now - _ORPHAN_AGE)
 
 
-def _follow(database: Database, followed: dict[int, _Followed], folder: Path, open_writer: OpenWriter) -> None:
+def _follow(database: Database, followed: dict[int, _Followed], engine: Engine, tenure: Tenure) -> None:
     with database.read() as cx:
         for repository in repositories.every(cx):
             if repository.id not in followed:
-                followed[repository.id] = _Followed(repository, folder, open_writer)
+                followed[repository.id] = _Followed(repository, engine, tenure)
 
 
 def _close(followed: Mapping[int, _Followed]) -> None:
     for each in followed.values():
         each.close()
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(locks.hold(folder / "agent.lock", wait=False))
-        except locks.Held as error:
-            raise InUse(f"Another index agent is at work on {folder}: stop it first, or let it do the work.") from error
-        yield

@@ -1,7 +1,7 @@
 """A batch: the documents that some objects make now, and their way into the index in one commit.
 
 An object that makes no document, or one the engine refuses, is recorded with its reason and left out: it never stops
-the others. Source: issue 3, "Index agent".
+the others.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

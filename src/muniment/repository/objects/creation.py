@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.repository.content import StoredContent
+from muniment.repository.content.contract import StoredContent
 from muniment.repository.extraction.queue import ExtractedText
 from muniment.repository.objects import objects, writable
 from muniment.repository.objects.object_types import Catalogue
@@ -95,7 +95,7 @@ def create_all(
                 creator=owner,
                 modified=now,
                 modifier=owner,
-                version=1,
+                revision=1,
                 properties=writable.decoded(writable.encoded(said)),
                 media_type=writable.text_of(said, "a_content_type"),
                 content=one.content,

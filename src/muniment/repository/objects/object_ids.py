@@ -2,7 +2,7 @@
 
 An id is 16 hexadecimal digits: two that tell the kind, 14 that stand for the object's counter (``keys.scramble``). So
 ids tell neither a count nor an order. Earlier releases made them of the repository's number and the counter itself:
-those ids stay what they are, and no new one equals one of them. Source: repository.md 8.1.
+those ids stay what they are, and no new one equals one of them. Source: docs/interface.md, ours 2.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The objects: kept, read, changed and deleted, each with the note of the change in the same transaction.
 
-What the caller may not browse answers exactly like what is not there. Source: repository.md 8.1 (ids), 8.2, 8.3.
+What the caller may not browse answers exactly like what is not there. Source: docs/interface.md, ours 2.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from muniment.clock import Instant
 from muniment.db import BigId, repository_tables
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind, Position
-from muniment.repository.content import ContentStore, StoredContent
+from muniment.repository.content.contract import ContentStore, StoredContent
 from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
 from muniment.repository.objects import object_ids, properties, usage, writable
@@ -45,7 +45,7 @@ objects = sa.Table(
     sa.Column("creator", sa.String(400), nullable=False),
     sa.Column("modified", sa.BigInteger, nullable=False),
     sa.Column("modifier", sa.String(400), nullable=False),
-    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("properties", sa.Text, nullable=False),
     sa.Column("media_type", sa.Text, nullable=False),
     sa.Column("content_key", sa.String(32), nullable=True, unique=True),
@@ -91,7 +91,7 @@ class StoredObject(msgspec.Struct, frozen=True):
     creator: str
     modified: Instant
     modifier: str
-    version: int
+    revision: int
     properties: dict[str, list[Value]]
     media_type: str
     content: StoredContent | None
@@ -170,7 +170,7 @@ def change(
     expected: int | None = None,
     kind: str = "object",
 ) -> StoredObject:
-    """Change the properties that are given; the others stay. ``expected`` is the version the caller has seen.
+    """Change the properties that are given; the others stay. ``expected`` is the revision the caller has seen.
 
     An object's ACL is its owner's to assign, its owner an administrator's. Raises UnknownObject, NotPermitted,
     VersionConflict, UnknownProperty, UnknownAcl, WrongValue, NotWritable.
@@ -347,7 +347,7 @@ def give(
     some.sort(key=lambda one: one.seq)
     columns = {"owner": owner, "owner_key": owner_key, "modified": now, "modifier": by.id}
     moved = [one.id for one in some]
-    cx.execute(objects.update().where(objects.c.id.in_(moved)).values(version=objects.c.version + 1, **columns))
+    cx.execute(objects.update().where(objects.c.id.in_(moved)).values(revision=objects.c.revision + 1, **columns))
     for former, amount in sorted(amounts(some).items()):
         usage.count(cx, {former: -amount, owner_key: amount}, None)
     queue.change_owner(cx, moved, owner_key)
@@ -402,7 +402,7 @@ def _locked(
     cx: Connection, repository: Repository, object_id: str, principals: Principals, kind: str, expected: int | None
 ) -> tuple[StoredObject, Permission]:
     stored, permission = read(cx, repository, object_id, principals, kind, lock=True)
-    if expected is not None and stored.version != expected:
+    if expected is not None and stored.revision != expected:
         raise VersionConflict("The object has changed since the version you named: read it again.")
     return stored, permission
 
@@ -447,7 +447,7 @@ def _written(
         cx.execute(
             objects.update()
             .where(objects.c.seq == stored.seq)
-            .values(modified=now, modifier=principals.id, version=stored.version + 1, **columns)
+            .values(modified=now, modifier=principals.id, revision=stored.revision + 1, **columns)
         )
     return _noted(cx, _stored(cx.execute(sa.select(objects).where(objects.c.id == stored.id)).one()), kinds, now)
 

@@ -1,6 +1,6 @@
 """What a caller says about an object: the properties he may write, read by their kinds.
 
-Source: repository.md 8.2; owner and ``r_`` properties are refused unless they repeat what is there (issue 3, step 2).
+Source: docs/interface.md, ours 2: owner and ``r_`` properties are refused unless they repeat what is there.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
 """How is an ACL called: by its id, by a bare name, or as owner/name?
 
-An id is 16 hexadecimal digits that begin with ``45`` (repository.md 8.7). What looks like an id is never a name.
+An id is 16 hexadecimal digits that begin with ``45`` (docs/interface.md, ours 4). What looks like an id is never
+a name.
 """
 
 import re

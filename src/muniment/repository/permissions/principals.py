@@ -1,6 +1,6 @@
 """Who calls, which accessors speak of them, and how much may accessors do?
 
-Source: repository.md 8.7 for the permissions.
+Source: docs/interface.md, ours 4, for the permissions.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ WORLD = "world"
 
 
 class Permission(IntEnum):
-    """How much an accessor may do; each includes those below it (repository.md 8.7)."""
+    """How much an accessor may do; each includes those below it (docs/interface.md, ours 4)."""
 
     NONE = 1
     BROWSE = 2

@@ -1,8 +1,11 @@
 """Searches that were sent as a document, kept for the caller who follows the feed's `next`.
 
 The document is kept in our neutral spelling, so a link outlives a change of names. What one caller may keep is bounded,
-in number and in bytes: beyond that their oldest search goes, so that a search is always answered. Source: issue 3,
-step 3: the `next` of a POST feed is followed by a plain GET, only by the same caller, on any worker.
+in number and in bytes: beyond that their oldest search goes, so that a search is always answered. The `next` of a POST
+feed is followed by a plain GET, only by the same caller, on any worker.
+
+Each row says in which format its query is written. A query of another format, or one whose bytes are damaged, is gone
+like one that has expired: its caller sends the search again.
 """
 
 import hashlib
@@ -13,7 +16,11 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
 from muniment.db import repository_tables
+from muniment.repository.aql.tree import Query
 from muniment.repository.refusals import UnknownLink
+
+FORMAT = 1
+"""The format in which this release writes and reads queries: raise it with every change of ``aql.tree``."""
 
 links = sa.Table(
     "links",
@@ -22,6 +29,7 @@ links = sa.Table(
     sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
     sa.Column("caller", sa.String(320), nullable=False),
     sa.Column("document", sa.LargeBinary, nullable=False),
+    sa.Column("format", sa.Integer, nullable=False),
     sa.Column("size", sa.Integer, nullable=False),
     sa.Column("expires", sa.BigInteger, nullable=False, index=True),
     sa.Index("ix_links_caller", "caller", "expires"),
@@ -35,7 +43,26 @@ class SearchQuota(msgspec.Struct, frozen=True):
     bytes: int
 
 
-_KEPT = sa.select(links.c.expires).where(links.c.digest == sa.bindparam("digest"))
+_KEPT = sa.select(links.c.expires).where(
+    links.c.digest == sa.bindparam("digest"),
+    links.c.format == FORMAT,
+    links.c.document == sa.bindparam("document", type_=sa.LargeBinary),
+)
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Query)
+
+
+def encode(query: Query) -> bytes:
+    """Write a query as the document that is kept of it."""
+    return _encoder.encode(query)
+
+
+def decode(document: bytes) -> Query:
+    """Read a kept document. Raises UnknownLink when its bytes are no query of this format."""
+    try:
+        return _decoder.decode(document)
+    except (ValueError, msgspec.DecodeError, RecursionError) as error:
+        raise _gone() from error
 
 
 def name(repository_id: int, caller: str, document: bytes) -> str:
@@ -43,9 +70,9 @@ def name(repository_id: int, caller: str, document: bytes) -> str:
     return _digest(repository_id, caller, document)[:16].hex()
 
 
-def kept_until(cx: Connection, link: str) -> Instant:
-    """Say until when the link is kept, so that no write is needed; 0 when it is not."""
-    return cx.execute(_KEPT, {"digest": bytes.fromhex(link)}).scalar() or 0
+def kept_until(cx: Connection, link: str, document: bytes) -> Instant:
+    """Say until when the link leads to this document, so that no write is needed; 0 when it does not."""
+    return cx.execute(_KEPT, {"digest": bytes.fromhex(link), "document": document}).scalar() or 0
 
 
 def keep(
@@ -58,18 +85,21 @@ def keep(
     link = name(repository_id, caller, document)
     digest = bytes.fromhex(link)
     expires = now + seconds * SECOND
-    moved = cx.execute(links.update().where(links.c.digest == digest).values(expires=expires))
+    kept = {"document": document, "format": FORMAT, "size": len(document), "expires": expires}
+    moved = cx.execute(links.update().where(links.c.digest == digest).values(kept))
     if not moved.rowcount:
         _wait_for_others(cx, caller)
         # Two workers may keep the same search at one time: the second finds the first's row.
-        row = {"digest": digest, "repository_id": repository_id, "caller": caller, "document": document}
-        cx.execute(_KEEP, row | {"size": len(document), "expires": expires})
+        cx.execute(_KEEP, {"digest": digest, "repository_id": repository_id, "caller": caller, **kept})
         _drop_oldest(cx, caller, digest, quota)
     return link
 
 
 def follow(cx: Connection, repository_id: int, link: str, caller: str, now: Instant) -> bytes:
-    """Read the document behind a link. Raises UnknownLink for another caller's, an expired or an unknown one."""
+    """Read the document behind a link.
+
+    Raises UnknownLink for another caller's link, one of another format, an expired or an unknown one.
+    """
     try:
         digest = bytes.fromhex(link)
     except ValueError:
@@ -79,11 +109,12 @@ def follow(cx: Connection, repository_id: int, link: str, caller: str, now: Inst
             links.c.digest == digest,
             links.c.repository_id == repository_id,
             links.c.caller == caller,
+            links.c.format == FORMAT,
             links.c.expires > now,
         )
     ).first()
     if row is None:
-        raise UnknownLink("The search behind this link is gone; send it again.")
+        raise _gone()
     return bytes(row.document)
 
 
@@ -113,10 +144,15 @@ def _drop_oldest(cx: Connection, caller: str, newest: bytes, quota: SearchQuota)
 
 
 _KEEP = sa.text(
-    "INSERT INTO links (digest, repository_id, caller, document, size, expires) "
-    "VALUES (:digest, :repository_id, :caller, :document, :size, :expires) ON CONFLICT DO NOTHING"
+    "INSERT INTO links (digest, repository_id, caller, document, format, size, expires) "
+    "VALUES (:digest, :repository_id, :caller, :document, :format, :size, :expires) ON CONFLICT DO NOTHING"
 )
 
 
 def _digest(repository_id: int, caller: str, document: bytes) -> bytes:
-    return hashlib.sha256(f"{repository_id}\n{caller}\n".encode() + document).digest()
+    # With its format, so that two releases beside each other never write to one row.
+    return hashlib.sha256(f"{FORMAT}\n{repository_id}\n{caller}\n".encode() + document).digest()
+
+
+def _gone() -> UnknownLink:
+    return UnknownLink("The search behind this link is gone; send it again.")

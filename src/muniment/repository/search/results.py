@@ -2,7 +2,7 @@
 
 The snapshot of the index comes first, then one read of the database that says what the caller may see, which changes
 the snapshot has not seen, and what the hits are called now. So a page obeys every change that was answered before,
-however far the index agent is behind. Source: given 2.9; design.md 1.2, 1.3 and section 4, "ACLs".
+however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
 """
 
 import msgspec

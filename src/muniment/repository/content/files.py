@@ -1,4 +1,4 @@
-"""The content store: bytes kept under a key, given back piece by piece, never changed in place, never whole in memory.
+"""The built-in content store: a file for each content, in folders of the data folder, never whole in memory.
 
 A file is written beside its place, brought to the disk, then renamed into it. A crash before the rename leaves a part
 in ``incoming``, a crash after it a file that no object names; both are found by their age.
@@ -15,16 +15,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-import msgspec
 import structlog
 
 from muniment import disk, locks
 from muniment.clock import SECOND, Instant
+from muniment.repository.content.contract import PIECE, StoredContent
 from muniment.repository.refusals import ContentDamaged
 from muniment.web.refusals import NotStored
-
-PIECE = 262_144
-"""Bytes that are read or written at one time."""
 
 log = structlog.get_logger("muniment.content")
 
@@ -43,16 +40,8 @@ _REFUSED_BY_DISK = {
 _KEY = re.compile(r"[0-9a-f]{32}")
 
 
-class StoredContent(msgspec.Struct, frozen=True):
-    """Content that is kept: its key, its size in bytes, its SHA-256 digest."""
-
-    key: str
-    size: int
-    sha256: bytes
-
-
-class ContentWriter:
-    """Content on its way into the store: pieces, then either ``finish`` or ``abort``."""
+class FileWriter:
+    """Content on its way into a file (a ContentWriter)."""
 
     def __init__(self, folder: Path, key: str) -> None:
         self._folder = folder
@@ -107,18 +96,23 @@ class ContentWriter:
         _let_go(self._part)
 
 
-class ContentStore:
-    """The folder that holds every content."""
+class FileStore:
+    """A folder that holds every content (a ContentStore).
 
-    def __init__(self, folder: Path) -> None:
+    ``copies`` says that it is a backup's folder: nothing is made in it but what is adopted.
+    """
+
+    def __init__(self, folder: Path, *, copies: bool = False) -> None:
         self._folder = folder
+        if copies:
+            return
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close_to_others(folder, folder.stat().st_mode)
         (folder / "incoming").mkdir(mode=0o700, exist_ok=True)
 
-    def writer(self) -> ContentWriter:
+    def writer(self) -> FileWriter:
         """Begin to keep new content."""
-        return ContentWriter(self._folder, uuid.uuid4().hex)
+        return FileWriter(self._folder, uuid.uuid4().hex)
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
         """Keep these bytes; if the pieces end with an exception, nothing is kept."""
@@ -161,12 +155,28 @@ class ContentStore:
             raise
         return kept
 
-    def open(self, key: str) -> BinaryIO:
-        """Open content for reading, unverified. Raises ContentDamaged when there is none under the key."""
-        try:
-            return open(_place(self._folder, key), "rb", buffering=0)
-        except (FileNotFoundError, ValueError) as error:
-            raise ContentDamaged("The content is missing from the store.") from error
+    def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
+        """Keep a copy from another store under the key that it has there, and say whether it is whole: else nothing is.
+
+        It is not brought to the disk: who adopts many does that once.
+        """
+        place = _place(self._folder, content.key)
+        for folder in (place.parent.parent, place.parent):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        with disk.create(place, buffering=0) as copied:
+            try:
+                for piece in pieces:
+                    _write(copied, piece)
+            except ContentDamaged:
+                place.unlink()
+                return False
+        return True
+
+    @contextmanager
+    def local(self, key: str) -> Iterator[BinaryIO]:
+        """Open the content's own file. Raises ContentDamaged when there is none under the key."""
+        with self._open(key) as file:
+            yield file
 
     def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         """Give back bytes, piece by piece.
@@ -175,7 +185,7 @@ class ContentStore:
         all of it was read and its digest is wrong: damaged content is never given back whole.
         """
         whole = start == 0 and (length is None or length >= content.size)
-        with self.open(content.key) as file:
+        with self._open(content.key) as file:
             if os.fstat(file.fileno()).st_size != content.size:
                 raise ContentDamaged("The content does not have the size it was kept with.")
             file.seek(start)
@@ -195,7 +205,7 @@ class ContentStore:
     def verify(self, key: str, sha256: bytes) -> bool:
         """Say whether the content is still what was kept."""
         try:
-            with self.open(key) as file:
+            with self._open(key) as file:
                 digest = hashlib.sha256()
                 while piece := file.read(PIECE):
                     digest.update(piece)
@@ -224,6 +234,12 @@ class ContentStore:
         with self._removals() as lock:
             locks.take(lock)
             yield
+
+    def _open(self, key: str) -> BinaryIO:
+        try:
+            return open(_place(self._folder, key), "rb", buffering=0)
+        except (FileNotFoundError, ValueError) as error:
+            raise ContentDamaged("The content is missing from the store.") from error
 
     @contextmanager
     def _removing(self) -> Iterator[bool]:
@@ -267,29 +283,6 @@ class ContentStore:
                         _close_to_others(place, seen.st_mode)
                         if _KEY.fullmatch(place.name) and seen.st_mtime < limit:
                             yield place.name
-
-
-def copy(source: Path, target: Path, content: StoredContent) -> bool:
-    """Copy content from one store's folder into another's, and say whether it is what was kept: else nothing is there.
-
-    It is not brought to the disk: who copies many does that once.
-    """
-    written = _place(target, content.key)
-    for folder in (written.parent.parent, written.parent):
-        folder.mkdir(mode=0o700, exist_ok=True)
-    digest, size = hashlib.sha256(), 0
-    try:
-        with open(_place(source, content.key), "rb", buffering=0) as read, disk.create(written, buffering=0) as copied:
-            while piece := read.read(PIECE):
-                _write(copied, piece)
-                digest.update(piece)
-                size += len(piece)
-    except FileNotFoundError:
-        return False
-    if (size, digest.digest()) == (content.size, content.sha256):
-        return True
-    written.unlink()
-    return False
 
 
 @contextmanager

@@ -1,0 +1,101 @@
+"""What do the directory's addresses take and give, as their table declares it?"""
+
+import msgspec
+
+from muniment.directory.console import frame
+from muniment.directory.endpoints import spelling
+from muniment.directory.options import DirectoryNames
+from muniment.web.addresses import TEXT, Answer, Content, ErrorShape, Parameter, Schema
+
+PAGE_OF_TEXT = {"text/html": TEXT}
+FORM = "application/x-www-form-urlencoded"
+
+RESOURCE_ID = Parameter("resource_id", "Identifier of a resource.", place="path")
+TOKEN = Parameter("token", "An access token or a refresh token.", place="path")
+FILE = Parameter("name", "Name of a file that the pages use.", place="path")
+
+RFA = Parameter("RFA", "Identifier of the resource to sign in to. Empty means the administration.")
+PAGE = Parameter("page", "Page of the console to which the sign-in leads back.")
+DONE = Parameter("done", "What was done: the page says it.", {"type": "string", "enum": ["add", "change", "delete"]})
+
+REDIRECT = Answer(303, "The browser is led to another page.")
+
+
+class RestError(msgspec.Struct, rename="camel"):
+    """An error of the directory, except at the token endpoint."""
+
+    status: int
+    error: str
+    error_details: None
+
+
+class OAuthError(msgspec.Struct):
+    """An error of the token endpoint (RFC 6749 5.2)."""
+
+    error: str
+    error_description: str
+
+
+class IssuedToken(msgspec.Struct):
+    """An access token (given 2.4); a refresh comes without a refresh token (given 4.1)."""
+
+    access_token: str
+    expires_in: int
+    token_type: str
+    refresh_token: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class ResourceSecret(msgspec.Struct):
+    """The secret of a resource, under two names. No later answer repeats it."""
+
+    secret_key: str
+    secretKey: str  # noqa: N815 - the name on the wire
+
+
+REST = ErrorShape("directory", spelling.rest, {"application/json": RestError})
+
+
+def login_errors(names: DirectoryNames) -> ErrorShape:
+    """Say how the token endpoint writes an error: OAuth's shape, for a browser a page."""
+    content: Content = {"application/json": OAuthError, **PAGE_OF_TEXT}
+    return ErrorShape("token-endpoint", spelling.login(names), content, lambda said: said.code)
+
+
+def page_errors(names: DirectoryNames) -> ErrorShape:
+    """Say how the console writes an error: as a page."""
+    return ErrorShape("console", frame.page_shape(names), PAGE_OF_TEXT)
+
+
+def login_form(names: DirectoryNames) -> Schema:
+    """Describe the bodies of ``POST /login``: the two grants, and the form of the sign-in page to sign in or out."""
+    client = {"client_id": TEXT, "client_secret": TEXT}
+    csrf = f"{names.form_prefix}csrf"
+    fields = (csrf, f"{names.form_prefix}username", f"{names.form_prefix}password")
+    return {
+        "anyOf": [
+            _form("A token for a user's name and password.", "password", "username", "password", "scope", **client),
+            _form("A further access token.", "refresh_token", "refresh_token", **client, scope=TEXT),
+            _fields("The sign-in page's form.", dict.fromkeys((*fields, "RFA", "page"), TEXT), fields),
+            _fields("The form that signs out.", dict.fromkeys((csrf, "sign_out", "RFA"), TEXT), (csrf, "sign_out")),
+        ]
+    }
+
+
+def attribute_form(names: DirectoryNames) -> Schema:
+    """Describe the console's form for system attributes."""
+    csrf = f"{names.form_prefix}csrf"
+    action = {"type": "string", "enum": ["add", "change", "delete"]}
+    return _fields(
+        "A system attribute, and what becomes of it.",
+        {"action": action, "name": TEXT, "value": TEXT, csrf: TEXT},
+        ("action", "name", csrf),
+    )
+
+
+def _form(meaning: str, grant_type: str, *needed: str, **optional: Schema) -> Schema:
+    fields = {"grant_type": {"const": grant_type}, **optional, **dict.fromkeys(needed, TEXT)}
+    return _fields(meaning, fields, ("grant_type", *needed))
+
+
+def _fields(meaning: str, fields: dict[str, Schema], needed: tuple[str, ...]) -> Schema:
+    return {"type": "object", "description": meaning, "properties": fields, "required": list(needed)}

@@ -1,0 +1,53 @@
+"""The password grant: a client shows a user's name and password (given 4.1, RFC 6749 4.3)."""
+
+from sqlalchemy.engine import Connection
+
+from muniment.clock import SECOND, Instant
+from muniment.directory.oauth import clients, token_requests, tokens
+from muniment.directory.oauth.access import AccessMemory
+from muniment.directory.oauth.clients import Client
+from muniment.directory.oauth.token_requests import (
+    GrantType,
+    PasswordCheck,
+    TokenAttempt,
+    TokenRequest,
+    TokenResponse,
+)
+from muniment.directory.options import DirectoryOptions
+from muniment.directory.sign_in import attempts
+from muniment.directory.sign_in.attempts import SignInAttempt
+from muniment.directory.sign_in.pauses import Origin
+
+
+def _look_up(
+    cx: Connection, options: DirectoryOptions, request: TokenRequest, client: Client, now: Instant
+) -> SignInAttempt:
+    """Look up who asks for what, from which address. Raises InvalidScope."""
+    resource = token_requests.resource_of(cx, options.names, request["scope"])
+    origin = Origin(request.address, str(client.id))
+    return attempts.begin(cx, options, resource, request["username"], origin, now)
+
+
+def _check(attempt: TokenAttempt[SignInAttempt]) -> PasswordCheck:
+    request, sign_in = attempt.request, attempt.basis
+    asker = sign_in.asker(request["username"])
+    return PasswordCheck(sign_in.stored, request["password"], asker, user_exists=sign_in.user_id is not None)
+
+
+def _decide(
+    cx: Connection,
+    options: DirectoryOptions,
+    _memory: AccessMemory,
+    attempt: TokenAttempt[SignInAttempt],
+    password_ok: bool,
+    now: Instant,
+) -> TokenResponse:
+    """Decide who may have tokens (given 5.1, 5.2). Raises SignInRefused, InvalidClient."""
+    user = attempts.finish(cx, options, attempt.basis, password_ok, now)
+    clients.require_unchanged(cx, attempt.client)
+    expires = now + options.refresh_token_seconds * SECOND
+    grant, refresh_token = tokens.open_grant(cx, user.id, attempt.client.id, attempt.basis.resource_id, now, expires)
+    return token_requests.issue(cx, options, grant, refresh_token, now)
+
+
+PASSWORD = GrantType(("username", "password", "scope"), _look_up, _check, _decide, account="username")

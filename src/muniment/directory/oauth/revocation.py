@@ -1,0 +1,42 @@
+"""How does whoever holds a token end its grant (given 3, 4.4)?"""
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.directory import resources
+from muniment.directory.entries import entries
+from muniment.directory.oauth import tokens
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import UnknownResource
+
+
+class Revocation(msgspec.Struct, frozen=True):
+    """The grant that was revoked, by its user's id, its client and its resource; None for what is gone."""
+
+    user: str | None
+    client: str | None
+    resource: str | None
+
+
+def revoke(cx: Connection, names: DirectoryNames, token: str, now: Instant) -> Revocation | None:
+    """End the whole grant of an access or refresh token; None when it was over already.
+
+    Raises UnparseableToken.
+    """
+    grant = tokens.revoke(cx, tokens.parse(cx, token), now)
+    if grant is None:
+        return None
+    user, client = entries.by_id(cx, grant.user_id), entries.by_id(cx, grant.client_id)
+    return Revocation(
+        None if user is None else entries.shown_id(names, user),
+        None if client is None else client.name,
+        _resource_name(cx, names, grant.resource_id),
+    )
+
+
+def _resource_name(cx: Connection, names: DirectoryNames, resource_id: str) -> str | None:
+    try:
+        return resources.shown_name(names, resources.by_id(cx, resource_id))
+    except UnknownResource:
+        return None

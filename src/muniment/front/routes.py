@@ -1,0 +1,103 @@
+"""Every address of the front door on one page, and the description of all addresses of this process."""
+
+from importlib import metadata
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from muniment.directory.endpoints import routes as directory_routes
+from muniment.front import health, pages
+from muniment.front.halves import Halves
+from muniment.repository.endpoints import routes as repository_routes
+from muniment.web import openapi
+from muniment.web.addresses import (
+    BINARY,
+    TEXT,
+    Address,
+    AddressTable,
+    Answer,
+    Answering,
+    Content,
+    Credentials,
+    ErrorShape,
+    Operation,
+    Parameter,
+)
+
+_PAGE = {"text/html": TEXT}
+_STATUS = {"application/json": {"type": "object", "description": "What is well, part by part."}}
+
+
+class PlainError(msgspec.Struct):
+    """An error of the front door."""
+
+    status: int
+    code: str
+    message: str
+
+
+async def describe(request: Request, halves: Halves) -> Response:
+    """Describe every address of this process in OpenAPI 3.1."""
+    base = request.scope["muniment.base"]
+    if base not in halves.descriptions:
+        cookie = halves.installation.settings.directory.names.ticket_cookie or "__Host-muniment_ticket"
+        description = openapi.document(tables(halves), base, metadata.version("muniment"), cookie)
+        halves.descriptions[base] = msgspec.json.encode(description)
+    return Response(halves.descriptions[base], headers={"Cache-Control": "max-age=300"}, media_type="application/json")
+
+
+def table() -> AddressTable[Halves]:
+    """List every address that belongs to neither half."""
+    return AddressTable(
+        "front door",
+        "",
+        (
+            Address("/health/live", {"GET": _read(health.live, "Say that this process is alive.", _STATUS)}),
+            Address(
+                "/health/ready",
+                {
+                    "GET": Operation(
+                        health.ready,
+                        "Say part by part whether this process can do its work.",
+                        answers=(
+                            Answer(200, "It can.", _STATUS),
+                            Answer(503, "It cannot. `Retry-After` says when to ask again.", _STATUS),
+                        ),
+                    )
+                },
+            ),
+            Address("/", {"GET": _read(pages.front_page, "Link everything there is.", _PAGE)}),
+            Address("/openapi.json", {"GET": _read(describe, "", {"application/json": {"type": "object"}})}),
+            Address("/style.css", {"GET": _read(pages.asset, "Fetch the stylesheet.", {"text/css": BINARY})}),
+            Address("/icon.svg", {"GET": _read(pages.asset, "Fetch the icon.", {"image/svg+xml": BINARY})}),
+            Address(
+                "/docs/{page:path}",
+                {"GET": _read(pages.document, "Show a page of the documentation.", {"text/plain": TEXT})},
+            ),
+        ),
+        ErrorShape("front-door", pages.plain, {"application/json": PlainError, **_PAGE}, lambda said: said.code),
+        Credentials.NONE,
+        (Parameter("page", "File name of a page of the documentation.", place="path"),),
+    )
+
+
+def tables(halves: Halves) -> list[AddressTable[Any]]:
+    """List the tables of addresses of this process: the front door's, and those of the halves that run here."""
+    known: list[AddressTable[Any]] = [table()]
+    if halves.directory is not None:
+        known.append(directory_routes.table(halves.directory.options.names))
+    if halves.repository is not None:
+        known.append(repository_routes.table(halves.repository.options.names))
+    return known
+
+
+def routes(halves: Halves) -> list[Route]:
+    """List every route of the front door, except the last one, which refuses whatever no other address takes."""
+    return table().routes(halves)
+
+
+def _read(endpoint: Answering[Halves], summary: str, content: Content) -> Operation[Halves]:
+    return Operation(endpoint, summary, answers=(Answer(200, "It is here.", content),))

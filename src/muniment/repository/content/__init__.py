@@ -1,0 +1,1 @@
+"""Keep these bytes; give me those bytes; are they still what they were?"""

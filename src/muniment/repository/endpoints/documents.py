@@ -1,0 +1,199 @@
+"""What do the repository's bodies and answers look like in JSON, and in which media types do they come?
+
+The types here only describe: endpoints write their answers from names that settings may spell otherwise.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from muniment.repository.endpoints import spelling
+from muniment.repository.options import RepositoryNames
+from muniment.web.addresses import BINARY, Content, ErrorShape, Schema
+
+Properties = Mapping[str, Any]
+
+
+class Link(msgspec.Struct):
+    """An address that belongs to a thing: whole, or as a template (RFC 6570)."""
+
+    rel: str
+    href: str | msgspec.UnsetType = msgspec.UNSET
+    hreftemplate: str | msgspec.UnsetType = msgspec.UNSET
+    title: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class RepositoryDocument(msgspec.Struct):
+    """A repository, and where its services are."""
+
+    id: int
+    name: str
+    description: str
+    links: list[Link]
+
+
+class ObjectDocument(msgspec.Struct):
+    """An object with all its properties."""
+
+    name: str
+    type: str
+    definition: str
+    properties: Properties
+    links: list[Link]
+
+
+class ContentDocument(msgspec.Struct):
+    """An object's content, described."""
+
+    name: str
+    properties: Properties
+    links: list[Link]
+
+
+class IndexStatusDocument(msgspec.Struct):
+    """How far the text of an object is, and why there is none."""
+
+    state: str
+    reason: str
+    attempts: int
+    links: list[Link]
+
+
+class AclEntryDocument(msgspec.Struct, rename="kebab"):
+    """One entry of an ACL: who may do what at most."""
+
+    accessor: str
+    basic_permission: str
+
+
+class AclDocument(msgspec.Struct):
+    """An ACL, with those of its entries that the caller may see."""
+
+    id: str
+    name: str
+    owner: str
+    permitted: list[AclEntryDocument]
+    links: list[Link]
+
+
+class PermissionSetDocument(msgspec.Struct, rename="kebab"):
+    """An object's ACL, and what the caller may do with the object."""
+
+    acl_name: str
+    owner: str
+    basic_permission: str
+    permitted: list[AclEntryDocument]
+    links: list[Link]
+
+
+class PropertyDocument(msgspec.Struct):
+    """A property of an object type."""
+
+    name: str
+    type: str
+    repeating: bool
+    writable: bool
+
+
+class TypeDocument(msgspec.Struct):
+    """An object type with all its properties, inherited ones first."""
+
+    name: str
+    label: str
+    parent: str | None
+    properties: list[PropertyDocument]
+    links: list[Link]
+
+
+class Author(msgspec.Struct):
+    """Who made a feed or an entry."""
+
+    name: str
+
+
+class EntryContent(msgspec.Struct, rename="kebab"):
+    """Where the thing behind an entry answers, and in which media type."""
+
+    src: str
+    type: str
+    content_type: str
+
+
+class EntryDocument(msgspec.Struct):
+    """One member of a feed. A hit of a search has a score, and the words that matched."""
+
+    id: str
+    title: str
+    author: list[Author]
+    updated: str
+    summary: str
+    content: EntryContent
+    links: list[Link]
+    score: str | msgspec.UnsetType = msgspec.UNSET
+    terms: list[str] | msgspec.UnsetType = msgspec.UNSET
+
+
+class FeedDocument(msgspec.Struct, rename="kebab"):
+    """One page of a list or a search."""
+
+    id: str
+    title: str
+    author: list[Author]
+    updated: str
+    page: int
+    items_per_page: int
+    links: list[Link]
+    entries: list[EntryDocument]
+    total: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class ErrorDocument(msgspec.Struct):
+    """An error of the repository."""
+
+    status: int
+    code: str
+    message: str
+    details: str
+    id: str
+
+
+class Documents:
+    """The media types of one set of names."""
+
+    def __init__(self, names: RepositoryNames) -> None:
+        self._names = names
+        self._json = (f"{names.media_type}+json", "application/json")
+        self._xml = (f"{names.media_type}+xml", "application/xml")
+        self.errors = ErrorShape(
+            "repository", spelling.error_shape(names), self.thing(ErrorDocument, "error"), spelling.error_code
+        )
+        self.feed: Content = {
+            **dict.fromkeys(self._json, FeedDocument),
+            **dict.fromkeys((*self._xml, "application/atom+xml"), self._text("An Atom feed (RFC 4287).")),
+        }
+        self.query: Content = dict.fromkeys(
+            (*self._xml, "text/xml"),
+            self._text(f"A query document: `search` in the namespace {names.vocab_namespace} (docs/aql.md)."),
+        )
+
+    def thing(self, kind: type[Any], root: str) -> Content:
+        """Say in which media types a single thing is sent and answered, and as what."""
+        meaning = f"The same elements: `{root}` in the namespace {self._names.vocab_namespace}."
+        return {**dict.fromkeys(self._json, kind), **dict.fromkeys(self._xml, self._text(meaning))}
+
+    def creation(self, metadata: type[Any]) -> Content:
+        """Say what makes an object: metadata, metadata and content in parts, or (with a name) content alone."""
+        parts: Schema = {
+            "type": "object",
+            "description": "Metadata, then content: parts are known by order and media type, not by name.",
+        }
+        return {
+            **self.thing(metadata, "an object's kind"),
+            **dict.fromkeys(("multipart/form-data", "multipart/mixed"), parts),
+            "*/*": BINARY,
+        }
+
+    @staticmethod
+    def _text(meaning: str) -> Schema:
+        return {"type": "string", "description": meaning}

@@ -1,0 +1,59 @@
+"""A lease that a process keeps while it works: taken when it is free, renewed in time, given back at the end."""
+
+from collections.abc import Callable
+
+import sqlalchemy as sa
+import structlog
+
+from muniment.clock import SECOND, Instant
+from muniment.db import Busy, Database
+from muniment.repository import leases
+from muniment.repository.leases import Lease
+
+SECONDS = 30
+"""How long a lease lasts: for so long the work of a killed machine rests before another one does it."""
+
+_RENEWED: Instant = SECONDS * SECOND // 3
+
+log = structlog.get_logger("muniment.agent")
+
+
+class Tenure:
+    """The lease of one process, asked before each step of its work."""
+
+    def __init__(self, database: Database, lease: Lease, holder: str, clock: Callable[[], Instant]) -> None:
+        self._database, self._lease, self._holder, self._clock = database, lease, holder, clock
+        self._renewed: Instant | None = None
+        self._waits = False
+
+    def holds(self) -> bool:
+        """Say whether the work may go on. It takes the lease where it is free, and renews it in time.
+
+        Raises what the database raises; then nothing may be written.
+        """
+        now = self._clock()
+        if self._renewed is not None and abs(now - self._renewed) < _RENEWED:
+            return True
+        with self._database.begin() as cx:
+            keep = leases.take if self._renewed is None else leases.renew
+            held = keep(cx, self._lease, self._holder, now, SECONDS)
+        if not held and not self._waits:
+            log.warning(
+                "another process does this work: waiting for its lease",
+                work=self._lease.purpose,
+                of=self._lease.subject,
+                lost=self._renewed is not None,
+            )
+        self._renewed, self._waits = now if held else None, not held
+        return held
+
+    def release(self) -> None:
+        """Give the lease back, if it is held. A database that is gone lets it run out."""
+        if self._renewed is None:
+            return
+        self._renewed = None
+        try:
+            with self._database.begin() as cx:
+                leases.release(cx, self._lease, self._holder)
+        except (Busy, sa.exc.DBAPIError) as why:
+            log.warning("a lease runs out by itself", work=self._lease.purpose, reason=str(why)[:300])

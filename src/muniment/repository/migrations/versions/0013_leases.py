@@ -1,0 +1,20 @@
+"""Work that only one process may do is leased in the database."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0013"
+down_revision = "0012"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Make the table."""
+    op.create_table(
+        "leases",
+        sa.Column("purpose", sa.String(16), primary_key=True),
+        sa.Column("subject", sa.String(64), primary_key=True),
+        sa.Column("holder", sa.Text, nullable=False),
+        sa.Column("until", sa.BigInteger, nullable=False),
+    )

@@ -1,0 +1,85 @@
+"""A token request goes through the same phases for every grant; a new grant is a module and a row (decision 0033)."""
+
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy.engine import Connection
+
+from muniment.clock import SECOND, Instant
+from muniment.directory.entries import credentials, editing
+from muniment.directory.oauth import grants, token_requests, tokens
+from muniment.directory.oauth.access import AccessMemory
+from muniment.directory.oauth.clients import Client
+from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenRequest, TokenResponse
+from muniment.directory.options import DirectoryOptions
+from muniment.directory.resources import Resource
+from muniment.directory.sign_in import pauses
+from tests.console.conftest import HASH, PASSWORD, Scene
+
+
+def ask(scene: Scene, **asked: str) -> httpx.Response:
+    return scene.browser.post("/dirws/login", data=asked, headers={"Accept": "application/json"})
+
+
+def test_a_wrong_client_secret_ends_a_request_before_the_user_counts(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scene.database.begin() as cx:
+        editing.add_client(cx, "safe", scene.clock(), password_hash=HASH)
+    checked: list[str] = []
+    check = scene.directory.gate.check
+
+    def noted(stored: str | None, password: str, *more: Any) -> Any:
+        checked.append(password)
+        return check(stored, password, *more)
+
+    monkeypatch.setattr(scene.directory.gate, "check", noted)
+    asked = {"grant_type": "password", "username": scene.shown_id(scene.user), "scope": "resource:Demo Files"}
+    answer = ask(scene, **asked, client_id="safe", client_secret="wrong", password="no")
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
+    assert checked == ["wrong"], "the user's password is nothing to a stranger"
+    with scene.database.read() as cx:
+        known = credentials.find(cx, scene.names, scene.shown_id(scene.user))
+    assert known is not None
+    assert pauses.pauses(scene.directory.options, known, scene.clock()) == []
+    assert ask(scene, **asked, client_id="safe", client_secret=PASSWORD, password=PASSWORD).status_code == 200
+
+
+def _look_up(
+    cx: Connection, options: DirectoryOptions, request: TokenRequest, _client: Client, _now: Instant
+) -> Resource:
+    return token_requests.resource_of(cx, options.names, request["scope"])
+
+
+def _check(_attempt: TokenAttempt[Resource]) -> None:
+    return None
+
+
+def _decide(
+    cx: Connection,
+    options: DirectoryOptions,
+    _memory: AccessMemory,
+    attempt: TokenAttempt[Resource],
+    password_ok: bool,
+    now: Instant,
+) -> TokenResponse:
+    assert not password_ok
+    client = attempt.client.id
+    grant, refresh_token = tokens.open_grant(cx, client, client, attempt.basis.id, now, now + 60 * SECOND)
+    return token_requests.issue(cx, options, grant, refresh_token, now)
+
+
+def test_a_new_grant_is_a_module_and_a_row(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"grant_type": "client_credentials", "client_id": scene.client_id}
+    refused = ask(scene, **asked)
+    assert (refused.status_code, refused.json()["error"]) == (400, "unsupported_grant_type")
+    monkeypatch.setitem(
+        grants.GRANTS,
+        "client_credentials",
+        GrantType(("scope",), _look_up, _check, _decide),
+    )
+    assert ask(scene, **asked).json()["error_description"] == "The parameter scope is missing."
+    assert ask(scene, **asked, scope="resource:Nothing").json()["error"] == "invalid_scope"
+    assert ask(scene, **asked, scope="resource:Demo Files").json()["expires_in"] == 60
+    assert "and client_credentials" in ask(scene, grant_type="magic", client_id="web").json()["error_description"]
