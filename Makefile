@@ -27,7 +27,7 @@ WALK = --data "$(DATA)" walk --port "$(PORT)" --project docs $(if $(DOCS),--docs
 
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: run demo test campaign bench coverage lint lock clean
+.PHONY: run demo test quick campaign bench coverage lint lock clean
 
 run: .venv/ready-to-run ## Set up demo data and serve it until Ctrl-C: make run PORT=8443 DATA=folder DOCS=folder
 	@exec $(BIN)/muniment $(DEMO)
@@ -37,6 +37,9 @@ demo: .venv/ready-to-run ## Perform the walk against the server of make run, or 
 
 test: .venv/ready-to-test ## Run the tests; ARGS goes to pytest
 	@exec $(BIN)/python -m pytest -n 2 -m "not campaign" $(ARGS)
+
+quick: .venv/ready-to-test ## Run unit and house tests on SQLite alone, in about a minute; ARGS goes to pytest
+	@exec $(BIN)/python -m pytest -q -n 2 -m "not campaign" -k "not postgresql" tests/unit tests/house $(ARGS)
 
 campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties
 	@exec $(BIN)/python -m pytest -n 2 -m campaign --hypothesis-profile campaign --timeout 3000 $(ARGS)

@@ -8,7 +8,7 @@ from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import repositories
 from muniment.repository.aql import keywords
-from muniment.repository.aql.tree import Expression, Fulltext, Limits, Query
+from muniment.repository.aql.tree import Expression, Fulltext, Query, QueryLimits
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.extraction import queue
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
@@ -20,7 +20,7 @@ from muniment.repository.permissions import acl_names, acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownAcl
 from muniment.repository.search import results
-from muniment.repository.search.results import HitPage, Question
+from muniment.repository.search.results import HitPage, SearchQuestion
 
 MARTA = Principals("marta@staff", frozenset({"editors@staff"}))
 BORIS = Principals("boris@staff")
@@ -101,15 +101,15 @@ class Shelf:
 
     def page(self, caller: Principals, asked: str | Expression, items: int = 100, number: int = 1) -> HitPage:
         """Search as a caller, by keywords or by an expression."""
-        condition = Fulltext(keywords.read(asked, Limits())) if isinstance(asked, str) else asked
-        question = Question(Query(condition=condition), number, items, include_total=True)
+        condition = Fulltext(keywords.read(asked, QueryLimits())) if isinstance(asked, str) else asked
+        question = SearchQuestion(Query(condition=condition), number, items, include_total=True)
         return results.search(self.database, self.index.snapshot(), self.repository, caller, question, 100_000)
 
     def found(self, caller: Principals, asked: str | Expression) -> list[str]:
         """Name what a caller finds, in the order in which the objects were made; the total must agree."""
         page = self.page(caller, asked)
-        assert page.total == len(page.found)
-        return self.as_made(found.object_id for found in page.found)
+        assert page.total == len(page.hits)
+        return self.as_made(found.object_id for found in page.hits)
 
     def as_made(self, object_ids: Iterable[str]) -> list[str]:
         """Bring ids, each once, into the order in which their objects were made."""

@@ -45,7 +45,7 @@ from muniment.web.addresses import Addresses
 from muniment.web.responses import ErrorCode
 from muniment.web.transactions import Transactions
 from muniment.web.transport import Transport
-from muniment.web.witness import Witness, tell_counts
+from muniment.web.witness import Witness, record_counts
 
 log = structlog.get_logger("muniment.app")
 
@@ -55,8 +55,8 @@ _DAY_SECONDS = 86_400
 def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now) -> ASGIApp:
     """Build the application over a data folder whose databases are migrated.
 
-    Its lifespan opens this process's databases, password gate and index readers, and closes them. Raises SchemaMismatch
-    there when a database is not at this release's schema.
+    Its lifespan opens this process's databases, password gate and index readers, and closes them at the end. It raises
+    SchemaMismatch when a database is not at this release's schema.
     """
     halves = Halves(Installation(data, settings), clock, reader)
 
@@ -65,20 +65,20 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
     @asynccontextmanager
     async def lifespan(application: Starlette) -> AsyncIterator[None]:
         async with AsyncExitStack() as closing:
-            _meanwhile(tell_counts(recorder, clock), closing)
-            application.state.addresses = Witness(Addresses(await _open(halves, closing)), recorder, clock)
+            _run_beside(record_counts(recorder, clock), closing)
+            application.state.addresses = Witness(Addresses(await _open_halves(halves, closing)), recorder, clock)
             yield
 
-    opened = Starlette(lifespan=lifespan)
+    starlette = Starlette(lifespan=lifespan)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await opened(scope, receive, send)
+            await starlette(scope, receive, send)
         else:
-            await opened.state.addresses(scope, receive, send)
+            await starlette.state.addresses(scope, receive, send)
 
     async def enforced() -> bool:
-        # A repository without the directory beside it cannot ask whether TLS is enforced: then it is.
+        # A repository without the directory cannot ask whether TLS is enforced, so it enforces TLS.
         return halves.directory is None or await halves.directory.transactions.read(system.enforce_ssl)
 
     return Transport(
@@ -91,12 +91,12 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
 
 
 def reader(installation: Installation, repository: Repository) -> Index:
-    """Open a repository's index for reading, whichever generation of it is the current one."""
+    """Open a repository's index for reading; the reader follows to each new generation of it."""
     return engine(installation).index(repository.id).reader()
 
 
 def engine(installation: Installation) -> Engine:
-    """Give what keeps the indexes of all repositories."""
+    """Return the engine that keeps the indexes of all repositories."""
     language = installation.settings.repository.language
     return FolderEngine(
         installation.indexes,
@@ -111,24 +111,24 @@ def content(installation: Installation) -> ContentStore:
 
 
 def gate(installation: Installation) -> PasswordGate:
-    """Open this process's gate before password checks."""
+    """Open this process's gate, through which every password check passes."""
     options = installation.settings.directory
     return PasswordGate(
         installation.gate, options.hash_slots, options.hash_queue, options.hash_memory_kib, options.hash_passes
     )
 
 
-async def _open(halves: Halves, closing: AsyncExitStack) -> list[Route]:
+async def _open_halves(halves: Halves, closing: AsyncExitStack) -> list[Route]:
     installation = halves.installation
     routes = front_routes.routes(halves)
-    _meanwhile(_watch_certificate(halves), closing)
+    _run_beside(_watch_certificate(halves), closing)
     if "directory" in installation.settings.halves:
         halves.directory = _open_directory(halves, closing)
         routes += directory_routes.routes(halves.directory)
     if "repository" in installation.settings.halves:
         halves.repository = _open_repository(halves, closing)
         routes += repository_routes.routes(halves.repository)
-    return [*routes, pages.elsewhere(halves, _shape(installation.settings))]
+    return [*routes, pages.unknown_addresses(halves, _shape(installation.settings))]
 
 
 def _open_directory(halves: Halves, closing: AsyncExitStack) -> Directory:
@@ -157,7 +157,7 @@ def _open_repository(halves: Halves, closing: AsyncExitStack) -> RepositoryConte
 def _callers(halves: Halves) -> Callers:
     settings = halves.installation.settings
     names, options = settings.directory.names, settings.repository
-    attributes = Attributes(*(names.attributes.get(ours, ours) for ours in ATTRIBUTES))
+    attributes = Attributes(*(names.attributes.get(name, name) for name in ATTRIBUTES))
     if options.tokeninfo_url or halves.directory is None:
         return Callers.over_http(
             options.tokeninfo_url, options.tokeninfo_ca_file, options.administrators, names.dn_suffix, attributes
@@ -175,7 +175,7 @@ def _callers(halves: Halves) -> Callers:
 
 
 def bearing(directory: Database, settings: Settings) -> Identify:
-    """Make what asks the directory's database who bears a name now."""
+    """Make the function that asks the directory's database who bears a name now."""
 
     def identify(ids: Collection[str]) -> Mapping[str, str]:
         with directory.read() as cx:
@@ -185,7 +185,7 @@ def bearing(directory: Database, settings: Settings) -> Identify:
 
 
 def in_process(directory: Directory) -> Ask:
-    """Make tokeninfo of the directory in this process the way callers are known: no socket, the same document."""
+    """Make the function that asks the directory in this process for tokeninfo: the same document, without a socket."""
 
     def ask(token: str, resource_id: str) -> bytes:
         try:
@@ -206,35 +206,35 @@ def _shape(settings: Settings) -> Callable[[Request, ErrorCode, str], Response]:
     if "repository" in settings.halves:
         shapes[f"/{repository_prefix}/"] = repository_spelling.error_shape(settings.repository.names)
 
-    def write(request: Request, said: ErrorCode, sentence: str) -> Response:
+    def write(request: Request, code: ErrorCode, sentence: str) -> Response:
         path = request.scope["path"] + "/"
         for prefix, shape in shapes.items():
             if path.startswith(prefix):
-                return shape(request, said, sentence)
-        return pages.plain(request, said, sentence)
+                return shape(request, code, sentence)
+        return pages.plain(request, code, sentence)
 
     return write
 
 
 async def _watch_certificate(halves: Halves) -> None:
-    """Say in the log, once a day, that the listener's certificate ends soon."""
+    """Warn in the log, once a day, when the listener's certificate expires soon."""
     while True:
-        left = certificates.days_left(halves.installation.certificate, halves.clock())
-        if left is not None and left < certificates.RENEW_DAYS:
-            own = not halves.installation.settings.web.certificate_file
+        days = certificates.days_left(halves.installation.certificate, halves.clock())
+        if days is not None and days < certificates.RENEW_DAYS:
+            is_own = not halves.installation.settings.web.certificate_file
             log.warning(
-                "the certificate is over" if left < 0 else "the certificate ends soon",
-                days_left=left,
+                "the certificate has expired" if days < 0 else "the certificate expires soon",
+                days_left=days,
                 file=str(halves.installation.certificate),
-                to_do="start the server anew: that renews it" if own else "renew it, then start the server anew",
+                to_do="restart the server: that renews it" if is_own else "renew it, then restart the server",
             )
         await asyncio.sleep(_DAY_SECONDS)
 
 
-def _meanwhile(work: Coroutine[None, None, None], closing: AsyncExitStack) -> None:
-    closing.push_async_callback(_ended, asyncio.create_task(work))
+def _run_beside(work: Coroutine[None, None, None], closing: AsyncExitStack) -> None:
+    closing.push_async_callback(_cancel, asyncio.create_task(work))
 
 
-async def _ended(task: "asyncio.Task[None]") -> None:
+async def _cancel(task: "asyncio.Task[None]") -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

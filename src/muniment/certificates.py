@@ -1,4 +1,4 @@
-"""A certificate of our own on first start: a local CA, and the leaf it signs for the listener (RFC 5280)."""
+"""Certificates that need no operator: a local CA, and the leaf that it signs for the listener (RFC 5280)."""
 
 import datetime as dt
 import ipaddress
@@ -23,10 +23,10 @@ from muniment.clock import Instant
 _CA_DAYS = 3650
 _LEAF_DAYS = 397
 RENEW_DAYS = 30
-"""A certificate of fewer days is renewed at the next start, or its operator is told."""
+"""A certificate with fewer days left is renewed at the next start; an operator's own one is reported in the log."""
 
 _ALWAYS = ("localhost", "127.0.0.1", "::1")
-_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - addresses nobody can ask for, so no name for a certificate
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - nobody can call these addresses, so no certificate names them
 
 
 class CertificateProblem(Exception):
@@ -42,27 +42,27 @@ class Certificates(NamedTuple):
 
 
 def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
-    """Make what is missing in ``folder`` (itself made, mode 0700), renew what is due, and say where everything is.
+    """Make what is missing in ``folder`` (mode 0700), renew what is due, and return the files.
 
     The CA lasts 10 years. The leaf lasts 397 days and is renewed when it has less than 30 left, when ``names`` ask for
-    others than it holds, or when the CA is another. It always holds localhost, 127.0.0.1 and ::1. Keys are mode 0600.
+    names that it lacks, or when the CA has changed. It always holds localhost, 127.0.0.1 and ::1. Keys are mode 0600.
     Safe to call from several processes at once. Raises CertificateProblem.
     """
     at = _at(now)
-    wanted = _wanted(names)
+    general_names = _general_names(names)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server-key.pem")
-    with _alone(folder):
+    with _locked(folder):
         authority = _read_certificate(files.ca_file)
         if authority is None or _days_left(authority, at) < RENEW_DAYS:
             authority = _make_authority(folder, files, at)
-        if _leaf_is_due(files, authority, wanted, at):
-            _make_leaf(folder, files, authority, wanted, at)
+        if _leaf_is_due(files, authority, general_names, at):
+            _make_leaf(folder, files, authority, general_names, at)
     return files
 
 
 def check_pair(cert_file: Path, key_file: Path) -> None:
-    """See that an operator's own certificate and key can be shown. Raises CertificateProblem."""
+    """Check that an operator's own certificate and key can be used. Raises CertificateProblem."""
     try:
         # An encrypted key would ask a terminal for its password, in every process.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert_file, key_file, password=b"")
@@ -74,9 +74,9 @@ def check_pair(cert_file: Path, key_file: Path) -> None:
 
 
 def days_left(cert_file: Path, now: Instant) -> int | None:
-    """Say for how many whole days a certificate (the first of a chain) holds, fewer than 0 when it is over.
+    """Count the whole days for which a certificate (the first of a chain) is still valid; negative once it has expired.
 
-    None when there is no such file, or no certificate in it.
+    None when there is no such file or no certificate in it.
     """
     try:
         certificate = _read_certificate(cert_file)
@@ -89,17 +89,17 @@ def _at(now: Instant) -> dt.datetime:
     return clock.to_datetime(now).replace(microsecond=0)
 
 
-def _wanted(names: Sequence[str]) -> list[x509.GeneralName]:
-    spelled: dict[str, x509.GeneralName] = {}
+def _general_names(names: Sequence[str]) -> list[x509.GeneralName]:
+    by_text: dict[str, x509.GeneralName] = {}
     for name in (*_ALWAYS, *names):
         text = name.strip().strip("[]").rstrip(".").lower()
         if not text or text in _EVERYWHERE:
             continue
         try:
-            spelled[text] = x509.IPAddress(ipaddress.ip_address(text))
+            by_text[text] = x509.IPAddress(ipaddress.ip_address(text))
         except ValueError:
-            spelled[text] = x509.DNSName(_ascii(text))
-    return list(spelled.values())
+            by_text[text] = x509.DNSName(_ascii(text))
+    return list(by_text.values())
 
 
 def _ascii(name: str) -> str:
@@ -114,7 +114,7 @@ def _ascii(name: str) -> str:
 
 def _make_authority(folder: Path, files: Certificates, at: dt.datetime) -> x509.Certificate:
     key = ec.generate_private_key(ec.SECP256R1())
-    # Two data folders on one machine must not make CAs of one name: a caller may trust both.
+    # Two data folders on one machine must not give their CAs the same name: a caller may trust both.
     number = x509.random_serial_number()
     name = x509.Name(
         [
@@ -124,7 +124,7 @@ def _make_authority(folder: Path, files: Certificates, at: dt.datetime) -> x509.
     )
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     certificate = (
-        _begun(name, name, key.public_key(), number, at, at + dt.timedelta(days=_CA_DAYS))
+        _builder(name, name, key.public_key(), number, at, at + dt.timedelta(days=_CA_DAYS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
         .add_extension(identifier, critical=False)
@@ -140,7 +140,7 @@ def _make_leaf(
     folder: Path,
     files: Certificates,
     authority: x509.Certificate,
-    wanted: list[x509.GeneralName],
+    general_names: list[x509.GeneralName],
     at: dt.datetime,
 ) -> None:
     authority_key = _read_key(folder / "ca-key.pem")
@@ -159,11 +159,11 @@ def _make_leaf(
     until = min(at + dt.timedelta(days=_LEAF_DAYS), authority.not_valid_after_utc)
     issuer = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     certificate = (
-        _begun(name, authority.subject, key.public_key(), x509.random_serial_number(), at, until)
+        _builder(name, authority.subject, key.public_key(), x509.random_serial_number(), at, until)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName(wanted), critical=False)
+        .add_extension(x509.SubjectAlternativeName(general_names), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer), critical=False)
         .sign(authority_key, hashes.SHA256())
@@ -172,7 +172,7 @@ def _make_leaf(
     _write(files.cert_file, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
 
 
-def _begun(
+def _builder(
     subject: x509.Name,
     issuer: x509.Name,
     key: ec.EllipticCurvePublicKey,
@@ -180,7 +180,7 @@ def _begun(
     at: dt.datetime,
     until: dt.datetime,
 ) -> x509.CertificateBuilder:
-    # Valid an hour back, for callers whose clock is behind ours.
+    # Valid from an hour ago, for callers whose clock is behind ours.
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -207,7 +207,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 
 def _leaf_is_due(
-    files: Certificates, authority: x509.Certificate, wanted: list[x509.GeneralName], at: dt.datetime
+    files: Certificates, authority: x509.Certificate, general_names: list[x509.GeneralName], at: dt.datetime
 ) -> bool:
     leaf, key = _read_certificate(files.cert_file), _read_key(files.key_file)
     if leaf is None or key is None or key.public_key() != leaf.public_key():
@@ -216,9 +216,9 @@ def _leaf_is_due(
         leaf.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature):
         return True
-    held = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    current = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     until_the_authority_ends = leaf.not_valid_after_utc == authority.not_valid_after_utc
-    return set(held) != set(wanted) or (_days_left(leaf, at) < RENEW_DAYS and not until_the_authority_ends)
+    return set(current) != set(general_names) or (_days_left(leaf, at) < RENEW_DAYS and not until_the_authority_ends)
 
 
 def _days_left(certificate: x509.Certificate, at: dt.datetime) -> float:
@@ -265,6 +265,6 @@ def _write(file: Path, text: bytes, mode: int) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
     with locks.hold(folder / ".lock"):
         yield

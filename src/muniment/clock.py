@@ -19,7 +19,7 @@ def now() -> Instant:
 
 
 def to_datetime(instant: Instant) -> datetime:
-    """Give the moment as a datetime in UTC. Raises OverflowError after the year 9999."""
+    """Return the moment as a datetime in UTC. Raises OverflowError after the year 9999."""
     return _EPOCH + timedelta(microseconds=instant)
 
 

@@ -1,4 +1,4 @@
-"""A data folder as a command finds it: its settings, its lock, its databases."""
+"""Open a data folder for a command: its settings, its lock, its databases."""
 
 import os
 import time
@@ -24,7 +24,7 @@ log = structlog.get_logger("muniment.data")
 
 
 class DataFolder:
-    """The data folder and settings a command was started with, opened as far as the command asks."""
+    """The data folder and settings of one command. Files and databases are opened when the command asks for them."""
 
     def __init__(self, path: Path, config: Path | None, overrides: Sequence[str]) -> None:
         self.path = path.absolute()
@@ -32,7 +32,7 @@ class DataFolder:
         self._overrides = list(overrides)
 
     def override(self, key: str, value: object | None) -> None:
-        """Let a command's own option win over every other source; None leaves the setting alone."""
+        """Set a setting from a command's own option, which wins over every other source. None changes nothing."""
         if value is not None:
             self._overrides.append(f"{key}={value}")
             self.__dict__.pop("settings", None)
@@ -49,39 +49,39 @@ class DataFolder:
 
     @property
     def together(self) -> bool:
-        """Whether the repository's callers are those of the directory in this folder."""
+        """Whether the repository's callers are known to the directory in this folder."""
         return set(self.settings.halves) == {"directory", "repository"} and not self.settings.repository.tokeninfo_url
 
     @property
     def now(self) -> Instant:
-        """The time, read once for each use."""
+        """The present moment; each use reads the clock."""
         return clock.now()
 
     def make_folder(self) -> None:
-        """Make the data folder, or leave it to its owner alone (mode 0700)."""
+        """Make the data folder if it is missing, and let only its owner into it (mode 0700)."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
 
     @property
     def settings_file(self) -> Path:
-        """The file that settings are read from, if it is there."""
+        """The file that settings are read from, if it exists."""
         return self._config or self.path / "muniment.toml"
 
     def read_settings_again(self) -> None:
-        """Forget the settings: their file has come meanwhile."""
+        """Forget the settings, so that the next use reads the file again."""
         self.__dict__.pop("settings", None)
 
     def must_be_whole(self) -> None:
-        """Raise Failure when the data folder holds a part of a backup only."""
+        """Raise Failure when the data folder holds only a part of a backup."""
         if (self.path / UNFINISHED_RESTORE).exists():
             raise Failure(
-                f"{self.path} holds only a part of a backup: a restore did not come to its end. "
-                f"Give 'muniment --data {self.path} restore BACKUP' again, or remove the folder.",
+                f"{self.path} holds only a part of a backup: a restore did not finish. "
+                f"Run 'muniment --data {self.path} restore BACKUP' again, or remove the folder.",
                 Exit.NOT_READY,
             )
 
     def must_exist(self) -> None:
-        """Raise Failure unless the data folder has been initialised."""
+        """Raise Failure unless the data folder exists."""
         if not self.path.is_dir():
             raise Failure(
                 f"There is no data folder {self.path}: make one with 'muniment --data {self.path} init', "
@@ -115,7 +115,7 @@ class DataFolder:
             self._settle_names()
 
     def settle_acls(self) -> list[tuple[str, AclSummary]]:
-        """Give the ACLs of a migrated folder whose bare names now mean them to their owners alone, once."""
+        """List, once after a migration, the ACLs that only their owners may now call by the bare name."""
         if "repository" not in self.settings.halves:
             return []
         options = self.settings.repository
@@ -127,7 +127,7 @@ class DataFolder:
             return guards.settle_acls(rights, cx, self.settings.directory.names, options.administrators)
 
     def identify(self, names: Collection[str]) -> Mapping[str, str]:
-        """Ask the directory of this folder who bears these names now; of one elsewhere nothing is known here."""
+        """Ask this folder's directory who bears these names now. Without one, nobody is known."""
         if not self.together:
             return {}
         database = Database(self.installation.database_url("directory"))
@@ -137,9 +137,9 @@ class DataFolder:
             database.close()
 
     def acting_as(self, user_id: str) -> Principals:
-        """Give who acts from the command line in this user's name: with every permission, owning what they make.
+        """Return the principals of a command that acts as this user: with every permission, owning what it makes.
 
-        It writes to the repository's database, so it comes before a transaction of the command's own.
+        This writes to the repository's database, so call it before the command opens its own transaction.
         """
         name = fold_name(user_id)
         with self.database("repository") as database, database.begin() as cx:
@@ -147,24 +147,25 @@ class DataFolder:
         return Principals(user_id, administrator=True, keys=keys, identify=self.identify)
 
     @contextmanager
-    def held(self, *, for_restore: bool = False) -> Iterator[None]:
-        """Hold the data folder for this process and its children alone.
+    def lock(self, *, for_restore: bool = False) -> Iterator[None]:
+        """Lock the data folder for this process and its children.
 
-        Raises Failure when another one serves it; when a restore did not come to its end, unless this is another.
+        Raises Failure when another process has locked it, or when it holds an unfinished restore, unless
+        ``for_restore``.
         """
         if not for_restore:
             self.must_be_whole()
-        lock = locks.open_file(self.installation.lock)
+        lock_file = locks.open_file(self.installation.lock)
         try:
-            self._take(lock)
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, str(os.getpid()).encode(), 0)
+            self._take(lock_file)
+            os.ftruncate(lock_file, 0)
+            os.pwrite(lock_file, str(os.getpid()).encode(), 0)
             yield
         finally:
-            os.close(lock)
+            os.close(lock_file)
 
     def _settle_names(self) -> None:
-        """Bind the names of a migrated folder to whoever bears them now (decision 0019)."""
+        """Bind the names in a migrated folder to their present bearers (decision 0019)."""
         borne = unborne = 0
         with self.database("repository") as database:
             while True:
@@ -177,7 +178,7 @@ class DataFolder:
             log.info("names bound", to_users_and_groups=borne, to_nobody=unborne)
 
     def _take(self, lock: int) -> None:
-        # The processes of a server that was killed let go within moments of it.
+        # The processes of a killed server release the lock within moments.
         deadline = time.monotonic() + 2
         while True:
             try:

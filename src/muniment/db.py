@@ -1,4 +1,4 @@
-"""One database, SQLite by default and PostgreSQL for several nodes: snapshots and transactions."""
+"""One database: snapshots and transactions. SQLite by default, PostgreSQL for several nodes."""
 
 import sqlite3
 import threading
@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from muniment.troubles import Trouble, trouble
 
 Half = Literal["directory", "repository"]
-_KEPT_READERS = 8
+_IDLE_READERS = 8
 
 _LIVELY_SECONDS = 2.0
 
@@ -30,7 +30,7 @@ _SHORT_WAITS = 0.05
 _PAGES_AT_A_TIME = 1024
 
 _STEPS_BETWEEN_LOOKS = 20_000
-"""How many steps SQLite takes between two looks at the clock, where a time is set: about half a millisecond."""
+"""How many steps SQLite takes between two looks at the clock when a read has a time limit: about half a millisecond."""
 
 _CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -40,13 +40,13 @@ _CONVENTION = {
 }
 
 directory_tables = sa.MetaData(naming_convention=_CONVENTION)
-"""Every table of the directory; the noun modules declare theirs into it."""
+"""Every table of the directory. Each module declares its own tables here."""
 
 repository_tables = sa.MetaData(naming_convention=_CONVENTION)
 """Every table of the repository."""
 
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-"""A key the database numbers itself; SQLite numbers INTEGER columns only."""
+"""The type of a key that the database numbers itself: SQLite numbers INTEGER columns only."""
 
 
 class Busy(Exception):
@@ -54,13 +54,13 @@ class Busy(Exception):
 
 
 class Unwritable(Busy):
-    """The database takes no writes: its disk is full, cannot be written, or it is read-only. Nothing was changed."""
+    """The database takes no writes: it is read-only, or its disk is full or broken. Nothing was changed."""
 
 
 class Database:
     """A pool of connections that gives out read snapshots and write transactions.
 
-    ``busy_seconds`` is how long a write waits for the others'.
+    ``busy_seconds`` is how long a write waits for other writes.
 
     ``url`` is an SQLAlchemy address: ``sqlite:////path/file.db`` or ``postgresql+psycopg://...``. A process
     makes its own: a Database must not cross a fork.
@@ -74,7 +74,7 @@ class Database:
         self._writer = threading.Lock()
         self._readers: deque[Connection] = deque()
         self._watches: weakref.WeakSet[Watch] = weakref.WeakSet()
-        self._writes_on: Connection | None = None
+        self._write_connection: Connection | None = None
         self.busy_seconds = busy_seconds
         if self.dialect == "sqlite":
             self._engine = _sqlite_engine(parsed, busy_seconds)
@@ -100,12 +100,12 @@ class Database:
         when it cannot take writes.
         """
         if self.dialect == "postgresql":
-            with _named(), self._engine.begin() as connection:
+            with _translated_errors(), self._engine.begin() as connection:
                 yield connection
             return
         writing = self.writing()
         try:
-            with _named():
+            with _translated_errors():
                 yield writing.connection
         except BaseException as error:
             writing.roll_back(broken=isinstance(error, Unwritable))
@@ -115,45 +115,45 @@ class Database:
     def writing(self, *, until: float | None = None) -> "WriteBatch":
         """Open SQLite's write transaction. Raises as ``begin`` does.
 
-        ``until`` is the moment (``time.monotonic``) up to which others' writes are waited for; one that has passed
-        means not at all.
+        ``until`` is the moment (``time.monotonic``) until which it waits for other writes. With a past moment it does
+        not wait.
         """
         until = time.monotonic() + self.busy_seconds if until is None else until
         if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
             raise Busy("The database is busy with other writes.")
         try:
-            with _named():
-                if self._writes_on is None:
-                    self._writes_on = _kept(self._engine, muniment_write=True)
-                    _driver(self._writes_on).execute("PRAGMA busy_timeout = 0")
-                _begin_writing(self._writes_on, until)
+            with _translated_errors():
+                if self._write_connection is None:
+                    self._write_connection = _take_connection(self._engine, muniment_write=True)
+                    _driver(self._write_connection).execute("PRAGMA busy_timeout = 0")
+                _begin_writing(self._write_connection, until)
         except BaseException as error:
-            self._written(broken=isinstance(error, Unwritable))
+            self._end_writing(broken=isinstance(error, Unwritable))
             raise
-        return WriteBatch(self._writes_on, self._written)
+        return WriteBatch(self._write_connection, self._end_writing)
 
     def read(self, *, within: float | None = None) -> AbstractContextManager[Connection]:
         """Open a read-only snapshot: every statement in the block sees the same state.
 
-        ``within`` is how many seconds it may take: on SQLite all that is asked in the block together, on PostgreSQL
-        each statement. A statement that takes longer is stopped. Raises Busy.
+        ``within`` is a limit in seconds: on SQLite for the whole block, on PostgreSQL for each statement. A statement
+        that takes longer is stopped. Raises Busy.
         """
         if self.dialect == "sqlite":
             return _Snapshot(self._engine, self._readers, within)
         return self._read_postgresql(within)
 
     def watch(self) -> "Watch":
-        """Begin to watch what is committed, whoever commits it."""
+        """Make a watch that notices every commit, by whichever process."""
         watch = Watch(self)
         self._watches.add(watch)
         return watch
 
     def close(self) -> None:
-        """Give back every connection."""
+        """Close every connection."""
         self._forget_readers()
-        if self._writes_on is not None:
-            self._writes_on.close()
-            self._writes_on = None
+        if self._write_connection is not None:
+            self._write_connection.close()
+            self._write_connection = None
         self._engine.dispose()
 
     @property
@@ -161,12 +161,12 @@ class Database:
         """The engine underneath, for migrations and for tests that compare schemas."""
         return self._engine
 
-    def _written(self, broken: bool) -> None:
-        if broken and self._writes_on is not None:
-            # A connection opened while the file could not be written stays read-only for as long as it lives, and
-            # so does the memory that every connection of a process shares: as long as one of them is left.
-            self._writes_on.invalidate()
-            self._writes_on = None
+    def _end_writing(self, broken: bool) -> None:
+        if broken and self._write_connection is not None:
+            # A connection that was opened while the file could not be written stays read-only. So does the memory that
+            # all connections of a process share, until the last of them is closed.
+            self._write_connection.invalidate()
+            self._write_connection = None
             self._forget_readers()
             for watch in list(self._watches):
                 watch.close()
@@ -174,14 +174,14 @@ class Database:
         self._writer.release()
 
     def _forget_readers(self) -> None:
-        kept, self._readers = self._readers, deque()
+        readers, self._readers = self._readers, deque()
         with suppress(IndexError):  # a reader of another thread may take the last one
             while True:
-                kept.pop().close()
+                readers.pop().close()
 
     @contextmanager
     def _read_postgresql(self, within: float | None) -> Iterator[Connection]:
-        with _named(), self._engine.connect() as connection:
+        with _translated_errors(), self._engine.connect() as connection:
             connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
                 if within is not None:
@@ -190,45 +190,45 @@ class Database:
 
 
 class Watch:
-    """Says whether anything was committed since it was last asked, for a fraction of what a look at the tables costs.
+    """Says whether anything was committed since the last question, at a fraction of the cost of a look at the tables.
 
-    It may say so without need; it never keeps silent about a commit. One thread asks, any may close it; that comes
-    before closing its database.
+    It may say so wrongly, but it never misses a commit. One thread asks; any thread may close it, before it closes the
+    database.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connection: Connection | None = None
-        self._seen: object = None
-        self._asking = threading.RLock()
-        self._quiet_from = 0.0
+        self._last_state: object = None
+        self._lock = threading.RLock()
+        self._lively_until = 0.0
 
-    def moved(self) -> bool:
-        """Say whether something may have been committed since the last call; the first says yes. Raises Busy."""
-        with self._asking:
+    def has_new_commits(self) -> bool:
+        """Say whether something may have been committed since the last call; the first call says yes. Raises Busy."""
+        with self._lock:
             try:
-                with _named():
-                    before, self._seen = self._seen, self._state()
+                with _translated_errors():
+                    before, self._last_state = self._last_state, self._state()
             except BaseException:
                 self.close()
                 raise
-            if before == self._seen:
+            if before == self._last_state:
                 return False
-        self._quiet_from = time.monotonic() + _LIVELY_SECONDS
+        self._lively_until = time.monotonic() + _LIVELY_SECONDS
         return True
 
     def wait(self, stop: threading.Event, shortest: float, longest: float) -> None:
         """Wait until it is worth asking again: ``shortest`` seconds soon after a commit, else ``longest``.
 
-        To wake up costs more than to ask. It ends early when ``stop`` is set.
+        Waking up costs more than asking. The wait ends early when ``stop`` is set.
         """
-        stop.wait(shortest if time.monotonic() < self._quiet_from else longest)
+        stop.wait(shortest if time.monotonic() < self._lively_until else longest)
 
     def close(self) -> None:
-        """Give its connection back; the next call of ``moved`` says yes."""
-        # A counter begins anew with each connection: what another one said is no answer to what this one says.
-        with self._asking:
-            connection, self._connection, self._seen = self._connection, None, None
+        """Close its connection; the next call of ``has_new_commits`` says yes."""
+        # Each connection has its own counter: the numbers of two connections cannot be compared.
+        with self._lock:
+            connection, self._connection, self._last_state = self._connection, None, None
             if connection is not None:
                 connection.close()
 
@@ -236,32 +236,34 @@ class Watch:
         engine, sql = self._database.engine, _STATE[self._database.dialect]
         if self._connection is None:
             self._connection = (
-                _kept(engine)
+                _take_connection(engine)
                 if self._database.dialect == "sqlite"
                 else engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             )
         return _on_driver(self._connection, sql).fetchone()
 
 
-# Neither begins a transaction: the one reads a counter in shared memory, the other is one round trip.
+# Neither statement begins a transaction: the first reads a counter in shared memory, the second is one round trip.
 _STATE = {"sqlite": "PRAGMA data_version", "postgresql": "SELECT CAST(pg_current_snapshot() AS TEXT)"}
 
 
 class _Snapshot:
-    """A snapshot of SQLite on a connection kept from one read to the next: SQLAlchemy's taking one out of the pool, and
-    putting it back, costs more than a look-up."""
+    """A snapshot of SQLite on a connection that is reused from one read to the next.
 
-    def __init__(self, engine: Engine, kept: deque[Connection], within: float | None) -> None:
+    Taking a connection out of SQLAlchemy's pool and putting it back costs more than a look-up.
+    """
+
+    def __init__(self, engine: Engine, idle: deque[Connection], within: float | None) -> None:
         self._engine = engine
-        self._kept = kept
+        self._idle = idle
         self._within = within
 
     def __enter__(self) -> Connection:
         try:
-            self._connection = self._kept.pop()
+            self._connection = self._idle.pop()
         except IndexError:
-            with _named():
-                self._connection = _kept(self._engine)
+            with _translated_errors():
+                self._connection = _take_connection(self._engine)
         self._driver = _driver(self._connection)
         self._driver.execute("BEGIN")
         if self._within is not None:
@@ -274,43 +276,43 @@ class _Snapshot:
         if self._within is not None:
             self._driver.set_progress_handler(None, 0)
         self._driver.rollback()
-        if failed or len(self._kept) >= _KEPT_READERS:
+        if failed or len(self._idle) >= _IDLE_READERS:
             self._connection.close()
         else:
-            self._kept.append(self._connection)
+            self._idle.append(self._connection)
         if failed and error is not None:
-            with _named():
+            with _translated_errors():
                 raise error
 
 
 class Outcome(NamedTuple):
-    """How a decision ended: what it gave, or what it raised."""
+    """How a decision ended: the value that it returned, or the exception that it raised."""
 
-    given: Any
+    value: Any
     raised: Exception | None
 
 
 class WriteBatch:
-    """SQLite's write transaction, open for one decision after the other; ``commit`` keeps them together, or none.
+    """SQLite's write transaction, open for one decision after the other. ``commit`` stores all of them, or none.
 
-    One thread may decide and another commit. ``ended`` is called once, when it is over either way, and told whether the
-    connection is of no use any more.
+    One thread may decide and another commit. ``on_end`` is called once, at the end of the transaction, with True if
+    the connection can no longer be used.
     """
 
-    def __init__(self, connection: Connection, ended: Callable[[bool], None]) -> None:
+    def __init__(self, connection: Connection, on_end: Callable[[bool], None]) -> None:
         self.connection = connection
         self._driver = _driver(connection)
-        self._ended = ended
+        self._on_end = on_end
         self._broken = False
 
     def decide(self, decision: Callable[[Connection], Any]) -> Outcome:
-        """Take a decision. What it raises undoes it alone.
+        """Run a decision. If it raises, only this decision is undone.
 
-        Raises what it raised where SQLite has given up the whole transaction for it, as when the disk is full.
+        If SQLite gave up the whole transaction, as when the disk is full, it raises what the decision raised.
         """
         self._driver.execute("SAVEPOINT decision")
         try:
-            with _named():
+            with _translated_errors():
                 outcome = Outcome(decision(self.connection), None)
         except Exception as error:
             self._broken |= isinstance(error, Unwritable)
@@ -322,9 +324,9 @@ class WriteBatch:
         return outcome
 
     def commit(self) -> None:
-        """Keep what was decided, on disk. What goes wrong is raised, and nothing is kept."""
+        """Write all decisions to disk. Raises what goes wrong; then nothing is stored."""
         try:
-            with _named():
+            with _translated_errors():
                 _on_driver(self.connection, "COMMIT")
         except Unwritable:
             self._broken = True
@@ -333,18 +335,18 @@ class WriteBatch:
             self.roll_back()
 
     def roll_back(self, *, broken: bool = False) -> None:
-        """Undo what was decided and not kept; say with ``broken`` that the connection is of no use any more."""
+        """Undo the decisions that were not committed. ``broken``: the connection can no longer be used."""
         try:
             self._driver.rollback()
         finally:
-            self._ended(broken or self._broken)
+            self._on_end(broken or self._broken)
 
 
 class PreparedStatement:
-    """A statement of SQLAlchemy's whose SQL is made once and from then on run on the driver (decision 0011).
+    """A statement of SQLAlchemy whose SQL is compiled once and then run on the driver (decision 0011).
 
-    For the few that nearly every request runs: SQLAlchemy's work around an execution costs several times the look-up.
-    It suits integers, texts, bytes and truth values. Where the database refuses, SQLAlchemy's exceptions are raised.
+    It is for the few statements that nearly every request runs: SQLAlchemy's work around an execution costs several
+    times the look-up. It suits integers, texts, bytes and truth values. Errors raise SQLAlchemy's exceptions.
     """
 
     def __init__(self, statement: sa.Select[Any] | sa.Insert) -> None:
@@ -354,17 +356,17 @@ class PreparedStatement:
         self._truths = [place for place, column in enumerate(selected) if isinstance(column.type, sa.Boolean)]
 
     def first(self, cx: Connection, **values: Any) -> Sequence[Any] | None:
-        """Run it and give the first row, or None."""
+        """Run it and return the first row, or None."""
         row: Sequence[Any] | None = self._run(cx, values).fetchone()
         if row is None or not self._truths:
             return row
         cells = list(row)
-        for place in self._truths:  # SQLite has no truth values but 0 and 1
+        for place in self._truths:  # SQLite stores truth values as 0 and 1
             cells[place] = None if row[place] is None else bool(row[place])
         return cells
 
     def run(self, cx: Connection, **values: Any) -> None:
-        """Run it for what it does."""
+        """Run it without reading a result."""
         self._run(cx, values)
 
     def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
@@ -372,24 +374,24 @@ class PreparedStatement:
         return _on_driver(cx, sql, {**constants, **values})
 
     def _compile(self, dialect: sa.Dialect) -> tuple[str, Mapping[str, Any]]:
-        # By name, as psycopg has it: SQLite's own style is by position.
-        named = sqlite.dialect(paramstyle="named") if dialect.name == "sqlite" else dialect
-        compiled = self._statement.compile(dialect=named, compile_kwargs={"render_postcompile": True})
+        # Parameters by name, as in psycopg; SQLite's default style is by position.
+        named_dialect = sqlite.dialect(paramstyle="named") if dialect.name == "sqlite" else dialect
+        compiled = self._statement.compile(dialect=named_dialect, compile_kwargs={"render_postcompile": True})
         constants = {name: value for name, value in compiled.params.items() if value is not None}
         self._compiled[dialect.name] = str(compiled), constants
         return self._compiled[dialect.name]
 
 
 def copy_sqlite(connection: Connection, file: Path) -> None:
-    """Copy what a read sees of SQLite into a file, page by page, while others write (SQLite's online backup).
+    """Copy the SQLite database as a read sees it into a file, while others write (SQLite's online backup).
 
-    The read must have begun: its snapshot is what is copied.
+    The read must have begun: the copy holds its snapshot.
     """
     source = _driver(connection)
-    with _named(), closing(sqlite3.connect(file)) as target:
+    with _translated_errors(), closing(sqlite3.connect(file)) as target:
         try:
             source.backup(target, pages=_PAGES_AT_A_TIME)
-            # A copy is one file; who opens it chooses its journal again.
+            # So that the copy is one file; the next opening sets the journal mode again.
             target.execute("PRAGMA journal_mode=DELETE")
         except sqlite3.Error as error:
             raise DBAPIError.instance("backup", None, error, sqlite3.Error, hide_parameters=True) from error
@@ -408,7 +410,7 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
     def prepare(dbapi_connection: Any, _record: Any) -> None:
         cursor = dbapi_connection.cursor()
         cursor.execute("PRAGMA journal_mode=WAL")
-        # FULL: a revocation that was answered must survive a power cut.
+        # FULL: an answered revocation must survive a power cut.
         cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.execute("PRAGMA cache_size=-8000")
@@ -425,10 +427,10 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
     return engine
 
 
-def _kept(engine: Engine, **options: Any) -> Connection:
+def _take_connection(engine: Engine, **options: Any) -> Connection:
     """Take a connection to SQLite out of the pool for good.
 
-    To SQLAlchemy it is in one long transaction; those of SQLite begin and end on the driver (decision 0011).
+    For SQLAlchemy it is in one long transaction. SQLite's transactions begin and end on the driver (decision 0011).
     """
     connection = engine.connect()
     driver = connection.connection.driver_connection
@@ -440,8 +442,8 @@ def _kept(engine: Engine, **options: Any) -> Connection:
 def _begin_writing(connection: Connection, until: float) -> None:
     """Open SQLite's write transaction as soon as no other process has one open.
 
-    SQLite's own way to wait sleeps longer each time, up to 100 ms: beside a process that writes all the time, another's
-    writes would hardly ever find the moment between two of its transactions.
+    SQLite's own wait sleeps longer each time, up to 100 ms. Beside a process that writes all the time, it would hardly
+    ever find the moment between two transactions of that process.
     """
     began = time.monotonic()
     while True:
@@ -469,21 +471,21 @@ def _driver(connection: Connection) -> Any:
 
 
 @contextmanager
-def _named() -> Iterator[None]:
-    """Tell what is no bug by its name: a database that is busy, gone, full or read-only."""
+def _translated_errors() -> Iterator[None]:
+    """Turn a driver's error into Busy or Unwritable when the database is busy, gone, full or read-only."""
     try:
         yield
     except DBAPIError as error:
         kind = trouble(error)
         if kind is None:
             raise
-        refusal, sentence = _SENTENCES[kind]
+        refusal, sentence = _ERRORS[kind]
         raise refusal(sentence) from error
     except sa.exc.TimeoutError as error:
         raise Busy("Every connection to the database is in use.") from error
 
 
-_SENTENCES: Mapping[Trouble, tuple[type[Busy], str]] = {
+_ERRORS: Mapping[Trouble, tuple[type[Busy], str]] = {
     "busy": (Busy, "The database is busy with other writes."),
     "long": (Busy, "This takes the database longer than one request may take."),
     "gone": (Busy, "The database cannot be reached at the moment."),

@@ -1,8 +1,8 @@
 """Security events: who did what, with which client and resource, from where, with which result (docs/operations.md).
 
-An event is one line, at every log level. A server's goes to its log and to the data folder's file of events, a
-command's to that file. An event holds no secret: no token, password, secret or cookie, and no name that a stranger gave
-unless something of that name exists. Nobody waits for an event or is refused because one cannot be written.
+An event is one line, at every log level. A server writes it to its log and to the data folder's ``events.log``; a
+command writes it to that file only. An event holds no secret: no token, password, secret or cookie, and no name from a
+stranger unless something of that name exists. No request waits for an event, or fails because one cannot be written.
 """
 
 import os
@@ -33,7 +33,7 @@ KINDS: Mapping[Kind, str] = {
     "object rights": "an object's ACL or owner changed with its properties",
     "command": "a change by the command line",
 }
-"""Every kind of event, and when there is one."""
+"""Every kind of event, and what causes it."""
 
 FIELDS: Mapping[str, str] = {
     "timestamp": "when, in UTC",
@@ -56,13 +56,13 @@ _SEPARATOR = "\x1f"
 _log = structlog.wrap_logger(
     None, wrapper_class=structlog.make_filtering_bound_logger(0), logger_factory_args=("muniment.events",)
 )
-"""Not the logger that the log level filters."""
+"""A logger of its own: the log level does not filter it."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Event(msgspec.Struct, omit_defaults=True):
-    """One event, to which an endpoint adds what it learns. ``account`` tells refused ones apart and is not written."""
+    """One event, to which an endpoint adds what it learns. ``account`` separates counts and is not written."""
 
     event: Kind
     result: Result | None = None
@@ -77,15 +77,15 @@ class Event(msgspec.Struct, omit_defaults=True):
     account: str = ""
 
 
-def begin(scope: MutableMapping[str, Any], kind: Kind, **known: Any) -> Event:
-    """Begin the event of a request: it is written when the request is over, with the answer's result."""
-    event = Event(kind, **known)
+def begin(scope: MutableMapping[str, Any], kind: Kind, **fields: Any) -> Event:
+    """Begin an event of a request. It is written after the answer, with the answer's result."""
+    event = Event(kind, **fields)
     scope.setdefault("muniment.events", []).append(event)
     return event
 
 
 def tells(*kinds: Kind) -> Callable[[_F], _F]:
-    """Mark an endpoint with the kinds of event that it may begin; none: it changes nobody's rights."""
+    """Mark an endpoint with the kinds of event that it may begin. No kind: it changes nobody's rights."""
 
     def mark(endpoint: _F) -> _F:
         endpoint.__dict__["events"] = kinds
@@ -97,8 +97,8 @@ def tells(*kinds: Kind) -> Callable[[_F], _F]:
 class Recorder:
     """Writes events to the file ``path`` (0600, append only, opened anew for each), with ``log`` also to the log.
 
-    Unless it is ``limited`` it writes every one: nobody but this system's users can make it write. ``counts`` is the
-    file in which the processes of one server count together those that were not done.
+    With ``limited`` it counts frequent refusals instead of writing each. A command is not limited: only this system's
+    users can run one. ``counts`` is the file in which the processes of one server share these counts.
     """
 
     def __init__(
@@ -111,39 +111,39 @@ class Recorder:
         self._torn = False
 
     def record(self, event: Event, now: int) -> None:
-        """Write an event, or count it: of those that were not done, ten per account, kind and minute are written."""
+        """Write an event, or count it: of refusals and failures ten a minute are written per account and kind."""
         minute = now // _MINUTE
         if event.result == "done" or not self._limited:
             self._write(event, now)
             return
         label = f"{event.event}{_SEPARATOR}{event.who or ''}"
-        due, over = self._tally.count(f"{event.event}{_SEPARATOR}{event.account or event.who}", label, minute)
-        for count in over:
-            self._write(_sum(count), now)
-        if due:
+        is_written, counts = self._tally.count(f"{event.event}{_SEPARATOR}{event.account or event.who}", label, minute)
+        for count in counts:
+            self._write(_count_event(count), now)
+        if is_written:
             self._write(event, now)
 
     def settle(self, now: int, *, stopping: bool = False) -> None:
-        """Write the counts of minutes that are over; with ``stopping`` also that of the minute under way."""
+        """Write the counts of past minutes; with ``stopping`` also that of the present minute."""
         for count in self._tally.settle(now // _MINUTE, all_of_it=stopping):
-            self._write(_sum(count), now)
+            self._write(_count_event(count), now)
 
     def _write(self, event: Event, now: int) -> None:
-        said = msgspec.to_builtins(event)
-        said.pop("account", None)
-        said.pop("event")
+        fields = msgspec.to_builtins(event)
+        fields.pop("account", None)
+        fields.pop("event")
         if self._log:
-            _log.info(event.event, **said)
+            _log.info(event.event, **fields)
         if self._path is None:
             return
         moment = timestamp(now, precision="auto")
-        line = msgspec.json.encode({"timestamp": moment, "event": event.event, **said}) + b"\n"
-        # What finds no room is lost here, as a line of the log would be; the decision stands.
+        line = msgspec.json.encode({"timestamp": moment, "event": event.event, **fields}) + b"\n"
+        # An event that cannot be written is lost, like a log line; the decision stands.
         with suppress(OSError):
             self._append(line)
 
     def _append(self, line: bytes) -> None:
-        assert self._path is not None  # noqa: S101 - asked before
+        assert self._path is not None  # noqa: S101 - checked by the caller
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             line = b"\n" + line if self._torn else line
@@ -153,7 +153,7 @@ class Recorder:
             os.close(file)
 
 
-def _sum(count: Count) -> Event:
+def _count_event(count: Count) -> Event:
     kind, _, who = count.label.partition(_SEPARATOR)
     if not kind:
         return Event("sign-in", "refused", how="of many accounts", count=count.number)

@@ -1,4 +1,4 @@
-"""How a command ends: its exit codes, and errors as one sentence that says what to do next."""
+"""How a command ends: its exit code and, for an error, one sentence that says what to do next."""
 
 import errno
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from muniment.repository.refusals import IndexUnavailable, UnknownAcl, UnknownRe
 from muniment.schema import SchemaMismatch
 from muniment.web.refusals import Refusal
 
-_LISTED: Mapping[type[Refusal], str] = {
+_LISTING_COMMANDS: Mapping[type[Refusal], str] = {
     UnknownPartition: "partition list",
     UnknownEntry: "user list PARTITION",
     UnknownResource: "resource list",
@@ -29,12 +29,12 @@ _LISTED: Mapping[type[Refusal], str] = {
     UnknownType: "type list",
     UnknownAcl: "acl list",
 }
-_NEXT: Mapping[type[Refusal], str] = {
+_NEXT_STEPS: Mapping[type[Refusal], str] = {
     NobodyAdministers: "'muniment group add-member' does that.",
     guards.StillGuards: "Let another guard it first, with 'muniment repository guard'.",
     guards.CannotKnow: "Where none does, give --force.",
 }
-_TO_DO: Mapping[int, str] = {
+_OS_ERROR_STEPS: Mapping[int, str] = {
     errno.EACCES: " Let this user write there, or name another place.",
     errno.EPERM: " It belongs to another user: name another place.",
     errno.EROFS: " That disk is mounted read-only: name another place.",
@@ -42,10 +42,10 @@ _TO_DO: Mapping[int, str] = {
     errno.EDQUOT: " Make room there, then try again.",
 }
 
-_OF_UNWRITABLE: Mapping[str, str] = {
+_UNWRITABLE_STEPS: Mapping[str, str] = {
     "is full": " Make room on that disk, then try again.",
     "read-only": " Let this user write to the data folder and the files in it.",
-    "reports an error": " See to that disk, then try again.",
+    "reports an error": " Check that disk, then try again.",
 }
 
 
@@ -70,7 +70,7 @@ class Failure(Exception):
 
 
 def as_failure(error: BaseException) -> Failure | None:
-    """Say an exception in one sentence with its exit code; None when it is a bug that deserves its trace."""
+    """Turn an exception into a sentence with an exit code; None for a bug, which shows its trace."""
     failure: Failure | None = None
     match error:
         case Failure():
@@ -78,10 +78,10 @@ def as_failure(error: BaseException) -> Failure | None:
         case IndexUnavailable():
             failure = Failure(f"{error.sentence} Start 'muniment serve' or 'muniment agent'.", Exit.NOT_READY)
         case Refusal():
-            listed, next_step = _LISTED.get(type(error)), _NEXT.get(type(error))
+            listing, next_step = _LISTING_COMMANDS.get(type(error)), _NEXT_STEPS.get(type(error))
             failure = Failure(
                 error.sentence
-                + (f" 'muniment {listed}' shows those there are." if listed else "")
+                + (f" 'muniment {listing}' shows those there are." if listing else "")
                 + (f" {next_step}" if next_step else ""),
                 Exit.REFUSED,
             )
@@ -90,20 +90,20 @@ def as_failure(error: BaseException) -> Failure | None:
         case SchemaMismatch():
             failure = Failure(str(error), Exit.NOT_READY)
         case Unwritable():
-            to_do = next((to_do for reason, to_do in _OF_UNWRITABLE.items() if reason in str(error)), "")
+            to_do = next((to_do for reason, to_do in _UNWRITABLE_STEPS.items() if reason in str(error)), "")
             failure = Failure(f"{error}{to_do}")
         case Busy():
             failure = Failure(f"{error} Try again in a moment.")
         case sqlalchemy.exc.OperationalError() | sqlalchemy.exc.InterfaceError():
-            # SQLAlchemy's own message carries the statement; the driver's first line is what a person can use.
-            failure = Failure(_of_database(str(error.orig).strip().partition("\n")[0]))
+            # SQLAlchemy's own message repeats the statement; a person can use the first line of the driver's message.
+            failure = Failure(_database_sentence(str(error.orig).strip().partition("\n")[0]))
         case OSError():
-            named = f"{error.filename}: " if error.filename else ""
-            failure = Failure(f"{named}{error.strerror or error}.{_TO_DO.get(error.errno or 0, '')}")
+            file_name = f"{error.filename}: " if error.filename else ""
+            failure = Failure(f"{file_name}{error.strerror or error}.{_OS_ERROR_STEPS.get(error.errno or 0, '')}")
     return failure
 
 
-def _of_database(reason: str) -> str:
+def _database_sentence(reason: str) -> str:
     if "disk is full" in reason:
         return f"The database cannot grow: {reason}. Make room on that disk, then try again."
     if "readonly database" in reason or "unable to open database file" in reason:

@@ -1,9 +1,9 @@
 """Which rules bind both halves? A repository always has a resource that guards it.
 
-Whose ACLs go on for everybody in a migrated repository is asked of the directory, too.
+After a migration, the directory also says which users are administrators, whose ACLs stay common to everybody.
 
-The halves have separate databases. So whoever changes what guards what holds the directory's decisions about rights
-while the repository's are made: of a removal and a new guard at one time, the later one sees the earlier one.
+The halves have separate databases. So a change of guards first locks the directory's decisions about rights, then
+decides in the repository. Thus, when a removal and a new guard come at one time, the later one sees the earlier one.
 """
 
 from collections.abc import Callable, Collection
@@ -29,11 +29,11 @@ Snapshot = Callable[[], AbstractContextManager[Connection]]
 
 
 class StillGuards(Refusal):
-    """The resource guards a repository, which nobody could enter without it."""
+    """The resource guards a repository. Without the resource nobody could enter it."""
 
 
 class CannotKnow(Refusal):
-    """The directory runs apart: it does not know what the resource guards elsewhere."""
+    """The directory runs apart, and does not know whether the resource guards a repository elsewhere."""
 
 
 def remove_resource(
@@ -45,11 +45,11 @@ def remove_resource(
     """
     access.one_at_a_time(directory)
     if snapshot is not None:
-        # Read only once the directory's decisions wait: what guards what does not change in between.
+        # Read only after the directory's other decisions wait: so no guard changes in between.
         with snapshot() as repository:
             guarded = repositories.guarded_by(repository, resource.id)
         if guarded:
-            names = ", ".join(repr(one.name) for one in guarded)
+            names = ", ".join(repr(each.name) for each in guarded)
             raise StillGuards(f"This resource guards {names}: without it nobody could enter there.")
     elif not force:
         raise CannotKnow(
@@ -61,39 +61,42 @@ def remove_resource(
 def add_repository(
     directory: Connection | None, repository: Connection, name: str, resource_id: str, now: Instant
 ) -> Repository:
-    """Make a repository that a resource guards; of another directory, where ``directory`` is None.
+    """Make a repository that a resource guards. With ``directory`` None, the resource is in another directory.
 
     Raises UnknownResource, NameTaken.
     """
-    _must_be(directory, resource_id)
-    made = repositories.add(repository, name, resource_id, "", now)
-    acls.initialise(repository, made.id, now)
-    return made
+    _require_resource(directory, resource_id)
+    added = repositories.add(repository, name, resource_id, "", now)
+    acls.initialise(repository, added.id, now)
+    return added
 
 
 def guard(directory: Connection | None, repository: Connection, name: str, resource_id: str) -> None:
     """Let another resource guard a repository. Raises UnknownResource, UnknownRepository."""
-    _must_be(directory, resource_id)
+    _require_resource(directory, resource_id)
     repositories.guard(repository, repositories.find(repository, name), resource_id)
 
 
 def settle_acls(
     directory: Connection | None, repository: Connection, names: DirectoryNames, administrators: Collection[str]
 ) -> list[tuple[str, AclSummary]]:
-    """Give, each with its repository, the ACLs whose bare names mean them to their owners alone from now on.
+    """List, each with its repository, the ACLs that only their owners may call by the bare name from now on.
 
-    It gives them once, after a migration. ACLs that administrators made go on for everybody: the first administrator
-    and the users and groups in ``administrators``. Where ``directory`` is None, members of a group are not known.
+    It lists them once, after a migration. ACLs that administrators made stay common to everybody. Administrators are
+    the first administrator and the users and groups in ``administrators``; with ``directory`` None, group members are
+    not known.
     """
     if not acls.unsettled(repository):
         return []
     users = {user_id(administration.FIRST_ADMINISTRATOR, names.administration_partition), *administrators}
     if directory is not None:
         users |= administration.members_of(directory, names, administrators)
-    return [(one.name, acl) for one in repositories.every(repository) for acl in acls.settle(repository, one.id, users)]
+    return [
+        (each.name, acl) for each in repositories.every(repository) for acl in acls.settle(repository, each.id, users)
+    ]
 
 
-def _must_be(directory: Connection | None, resource_id: str) -> None:
+def _require_resource(directory: Connection | None, resource_id: str) -> None:
     if directory is not None:
         access.one_at_a_time(directory)
         resources.by_id(directory, resource_id)

@@ -1,4 +1,4 @@
-"""The first start: a data folder with its databases, an administrator, and a repository to begin with."""
+"""Initialise a data folder: its databases, the first administrator, and a first repository."""
 
 import secrets
 from typing import NamedTuple
@@ -20,9 +20,9 @@ CLIENT = "muniment-cli"
 
 
 class Initialisation(NamedTuple):
-    """What there is now; the password only when it was made just now."""
+    """What a data folder holds after its initialisation; the password only if it was generated just now."""
 
-    made_folder: bool
+    is_new_folder: bool
     administrator: str = ""
     password: str = ""
     repository: str = ""
@@ -31,30 +31,30 @@ class Initialisation(NamedTuple):
 
 
 def run(data: DataFolder, password: str = "") -> Initialisation:
-    """Initialise a data folder; what exists stays as it is. The administrator's password is made up unless given.
+    """Initialise a data folder; whatever exists stays as it is. Without a ``password``, one is generated.
 
     Raises Failure when the folder is being served.
     """
-    made = not data.path.exists()
+    is_new_folder = not data.path.exists()
     settings = data.settings
     data.make_folder()
-    with data.held():
+    with data.lock():
         data.migrate()
         if "directory" not in settings.halves:
-            return Initialisation(made)
+            return Initialisation(is_new_folder)
         with data.database("directory") as database:
             administrator, password = _administrator(data, database, password)
             if "repository" not in settings.halves:
-                return Initialisation(made, administrator, password)
+                return Initialisation(is_new_folder, administrator, password)
             name = resource_name(REPOSITORY)
             with database.begin() as cx:
                 resource = administration.ensure_resource(cx, settings.directory.names, name, data.now)
         repository = ensure_repository(data, REPOSITORY, resource.id)
-    return Initialisation(made, administrator, password, repository.name, name, resource.id)
+    return Initialisation(is_new_folder, administrator, password, repository.name, name, resource.id)
 
 
 def administrator(data: DataFolder) -> Principals:
-    """Name who acts from the command line: the administrator, who holds every permission."""
+    """Return the principals that commands act as: the administrator, who has every permission."""
     partition = data.settings.directory.names.administration_partition
     return data.acting_as(names.user_id(administration.FIRST_ADMINISTRATOR, partition))
 
@@ -71,19 +71,19 @@ def require_initialised(data: DataFolder) -> None:
 
 
 def resource_name(repository: str) -> str:
-    """Name the resource that guards a repository unless another is chosen."""
+    """Name the resource that guards a repository by default."""
     return f"Documents of {repository}"
 
 
 def ensure_repository(data: DataFolder, name: str, resource_id: str) -> Repository:
-    """Give the repository of that name, made if it is not there."""
+    """Return the repository of that name; make it if it is missing."""
     with data.database("repository") as database, database.begin() as cx:
         for repository in repositories.every(cx):
             if repository.name == name:
                 return repository
-        made = repositories.add(cx, name, resource_id, "", data.now)
-        acls.initialise(cx, made.id, data.now)
-        return made
+        added = repositories.add(cx, name, resource_id, "", data.now)
+        acls.initialise(cx, added.id, data.now)
+        return added
 
 
 def _administrator(data: DataFolder, database: Database, password: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""One data folder with the settings that hold for it: where everything lies."""
+"""Where does everything lie in a data folder?"""
 
 from pathlib import Path
 
@@ -10,17 +10,17 @@ from muniment.settings import Settings
 from muniment.web.transport import base_address
 
 UNFINISHED_RESTORE = "restore.unfinished"
-"""The file in a data folder that says that the folder holds a part of a backup only."""
+"""The file that marks a data folder which holds only a part of a backup."""
 
 
 class Installation(msgspec.Struct, frozen=True):
-    """One data folder with the settings that hold for it: where everything lies."""
+    """One data folder with its settings. It knows where everything lies."""
 
     data: Path
     settings: Settings
 
     def database_url(self, half: Half) -> str:
-        """Give the half's database address as SQLAlchemy reads it."""
+        """Return the address of the half's database, as SQLAlchemy reads it."""
         configured = self.settings.directory_database if half == "directory" else self.settings.repository_database
         if not configured:
             return sa.URL.create("sqlite", database=str(self.data / f"{half}.db")).render_as_string()
@@ -36,7 +36,7 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def indexes(self) -> Path:
-        """The folder of the embedded indexes, one folder in it for each repository."""
+        """The folder of the indexes; it has one folder for each repository."""
         return self.data / "index"
 
     @property
@@ -46,7 +46,7 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def certificate(self) -> Path:
-        """The certificate that the HTTPS listener shows."""
+        """The certificate file that the HTTPS listener uses."""
         return Path(self.settings.web.certificate_file or self.tls / "server.pem")
 
     @property
@@ -71,5 +71,5 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def base(self) -> str:
-        """What every link begins with, without a slash at its end."""
+        """The address with which every link begins, without a slash at its end."""
         return base_address(self.settings.web)

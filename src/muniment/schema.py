@@ -1,4 +1,4 @@
-"""Is a database at this release's schema, and how does it get there? One history of migrations a half (Alembic)."""
+"""Is a database at this release's schema, and how does it get there? Each half has its own migrations (Alembic)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ class SchemaMismatch(Exception):
 def migrate(database: Database, half: Half) -> None:
     """Bring the half's tables to this release's schema. Raises SchemaMismatch for a newer database."""
     config = _alembic(half)
-    with database.engine.connect() as connection, _unreferenced(connection):
+    with database.engine.connect() as connection, _without_foreign_keys(connection):
         at = revision(connection, half)
         if at is not None and not knows(half, at):
             raise SchemaMismatch(
@@ -46,7 +46,7 @@ def check_schema(database: Database, half: Half) -> None:
 
 
 def revision(connection: Connection, half: Half) -> str | None:
-    """Say which revision the half's tables are at; None where there are none."""
+    """Return the revision of the half's tables; None when there are no tables."""
     context = alembic.runtime.migration.MigrationContext.configure(
         connection, opts={"version_table": version_table(half)}
     )
@@ -56,7 +56,7 @@ def revision(connection: Connection, half: Half) -> str | None:
 def knows(half: Half, revision: str) -> bool:
     """Say whether a revision is one of this release's, or of one before it."""
     script = alembic.script.ScriptDirectory.from_config(_alembic(half))
-    return revision in {known.revision for known in script.walk_revisions()}
+    return revision in {migration.revision for migration in script.walk_revisions()}
 
 
 def version_table(half: Half) -> str:
@@ -65,8 +65,8 @@ def version_table(half: Half) -> str:
 
 
 @contextmanager
-def _unreferenced(connection: Connection) -> Iterator[None]:
-    """Let a table of SQLite be made anew while others refer to it, which no transaction can begin to allow."""
+def _without_foreign_keys(connection: Connection) -> Iterator[None]:
+    """Let migrations rebuild an SQLite table to which others refer. SQLite allows this only outside a transaction."""
     driver: Any = connection.connection.driver_connection
     if connection.dialect.name != "sqlite":
         yield

@@ -1,7 +1,7 @@
-"""Every setting: read once from one file, the environment and the command line, checked, and frozen.
+"""Every setting: read once from one file, the environment and the command line, then checked and frozen.
 
-A later source wins: the file, then the environment, then the command line. A key nobody knows is refused with the
-nearest one that exists, so that a slip of the pen never leaves a default in force in silence.
+A later source wins: the file, then the environment, then the command line. An unknown key is refused, and the message
+names the nearest known key. So a typing error never leaves a default in force unnoticed.
 """
 
 import difflib
@@ -56,11 +56,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BadSettings(Refusal):
-    """A setting is unknown, of the wrong type, out of bounds, or at odds with another; the sentence names it."""
+    """A setting is unknown, has a wrong value, or contradicts another setting. The sentence names it."""
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One row of the table of settings: its key, its type as annotated, its default, what it is for."""
+    """One row of the table of settings: its key, its annotated type, its default, its meaning."""
 
     key: str
     kind: Any
@@ -84,13 +84,13 @@ def read(
 
     Raises BadSettings with the source and the key.
     """
-    known = {setting.key: setting for setting in table()}
+    settings_by_key = {setting.key: setting for setting in table()}
     values: dict[str, Any] = {}
     if file is not None and (file_must_exist or file.exists()):
-        values |= _from_file(file, known)
-    values |= _from_environment(os.environ if environment is None else environment, known)
+        values |= _from_file(file, settings_by_key)
+    values |= _from_environment(os.environ if environment is None else environment, settings_by_key)
     for override in overrides:
-        values |= _from_override(override, known)
+        values |= _from_override(override, settings_by_key)
     if "directory.names.administration_partition" in values and "repository.administrators" not in values:
         values["repository.administrators"] = (f"administrators@{values['directory.names.administration_partition']}",)
     nested: dict[str, Any] = {}
@@ -139,8 +139,8 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
-def shown(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """List every setting with its value in force and its meaning; a password in a database address is not shown."""
+def values_in_force(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """List every setting with its value in force and its meaning; a password in a database address is left out."""
     for setting in table():
         value: Any = settings
         for name in setting.key.split("."):
@@ -165,24 +165,26 @@ def _rows(struct: type[msgspec.Struct], prefix: str) -> Iterator[Setting]:
         yield from section
 
 
-def _from_file(file: Path, known: Mapping[str, Setting]) -> dict[str, Any]:
+def _from_file(file: Path, settings_by_key: Mapping[str, Setting]) -> dict[str, Any]:
     try:
         content = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
         raise BadSettings(f"The settings file {file} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(f"The settings file {file} is not TOML: {error}.") from error
-    found: dict[str, Any] = {}
-    for key, value in _leaves(content, "", known):
-        found[key] = _checked(_named(key, known, str(file)), value, str(file))
-    return found
+    values: dict[str, Any] = {}
+    for key, value in _leaves(content, "", settings_by_key):
+        values[key] = _convert(_find_setting(key, settings_by_key, str(file)), value, str(file))
+    return values
 
 
-def _leaves(content: Mapping[str, Any], prefix: str, known: Mapping[str, Setting]) -> Iterator[tuple[str, Any]]:
+def _leaves(
+    content: Mapping[str, Any], prefix: str, settings_by_key: Mapping[str, Setting]
+) -> Iterator[tuple[str, Any]]:
     for name, value in content.items():
         key = prefix + name
-        if isinstance(value, dict) and value and key not in known:
-            yield from _leaves(value, key + ".", known)
+        if isinstance(value, dict) and value and key not in settings_by_key:
+            yield from _leaves(value, key + ".", settings_by_key)
         else:
             yield key, value
 
@@ -190,44 +192,44 @@ def _leaves(content: Mapping[str, Any], prefix: str, known: Mapping[str, Setting
 _OTHER_VARIABLES = {"MUNIMENT_DATA", "MUNIMENT_CONFIG", "MUNIMENT_PASSWORD", "MUNIMENT_TOKEN"}
 
 
-def _from_environment(environment: Mapping[str, str], known: Mapping[str, Setting]) -> dict[str, Any]:
-    variables = {setting.variable: setting for setting in known.values()}
+def _from_environment(environment: Mapping[str, str], settings_by_key: Mapping[str, Setting]) -> dict[str, Any]:
+    variables = {setting.variable: setting for setting in settings_by_key.values()}
     sections = ("MUNIMENT_WEB_", "MUNIMENT_DIRECTORY_", "MUNIMENT_REPOSITORY_")
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for variable, text in environment.items():
         if variable in variables:
             setting = variables[variable]
-            found[setting.key] = _checked(setting, _spelled(setting, text), f"environment variable {variable}")
+            values[setting.key] = _convert(setting, _parse_text(setting, text), f"environment variable {variable}")
         elif variable.startswith("MUNIMENT_") and variable not in _OTHER_VARIABLES:
-            # Names outside our sections may be somebody else's (a cluster's MUNIMENT_SERVICE_HOST) unless nearly ours.
+            # Other names may be somebody else's (a cluster sets MUNIMENT_SERVICE_HOST) unless they are nearly ours.
             near = difflib.get_close_matches(variable, variables, 1, 0.6 if variable.startswith(sections) else 0.85)
             if near or variable.startswith(sections):
-                raise BadSettings(f"There is no setting for the environment variable {variable}{_meant(near)}")
-    return found
+                raise BadSettings(f"There is no setting for the environment variable {variable}{_suggestion(near)}")
+    return values
 
 
-def _from_override(override: str, known: Mapping[str, Setting]) -> dict[str, Any]:
+def _from_override(override: str, settings_by_key: Mapping[str, Setting]) -> dict[str, Any]:
     key, equals, text = override.partition("=")
     if not equals:
         raise BadSettings(f"--set {override}: write it as --set key=value.")
-    setting = _named(key.strip(), known, "--set")
-    return {setting.key: _checked(setting, _spelled(setting, text), "--set")}
+    setting = _find_setting(key.strip(), settings_by_key, "--set")
+    return {setting.key: _convert(setting, _parse_text(setting, text), "--set")}
 
 
-def _named(key: str, known: Mapping[str, Setting], source: str) -> Setting:
-    if key in known:
-        return known[key]
-    near = difflib.get_close_matches(key, known, 1, 0.5)
+def _find_setting(key: str, settings_by_key: Mapping[str, Setting], source: str) -> Setting:
+    if key in settings_by_key:
+        return settings_by_key[key]
+    near = difflib.get_close_matches(key, settings_by_key, 1, 0.5)
     if not near:
-        near = [other for other in known if other.rpartition(".")[2] == key.rpartition(".")[2]][:1]
-    raise BadSettings(f"{source}: there is no setting {key!r}{_meant(near)}")
+        near = [other for other in settings_by_key if other.rpartition(".")[2] == key.rpartition(".")[2]][:1]
+    raise BadSettings(f"{source}: there is no setting {key!r}{_suggestion(near)}")
 
 
-def _meant(near: Sequence[str]) -> str:
+def _suggestion(near: Sequence[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else "; docs/settings.md lists them all."
 
 
-def _spelled(setting: Setting, text: str) -> Any:
+def _parse_text(setting: Setting, text: str) -> Any:
     plain = get_args(setting.kind)[0]
     if get_origin(plain) is tuple:
         return [part.strip() for part in text.split(",") if part.strip()]
@@ -241,7 +243,7 @@ def _spelled(setting: Setting, text: str) -> Any:
     return text
 
 
-def _checked(setting: Setting, value: Any, source: str) -> Any:
+def _convert(setting: Setting, value: Any, source: str) -> Any:
     try:
         return msgspec.convert(value, setting.kind)
     except msgspec.ValidationError as error:
@@ -265,7 +267,10 @@ def _check_web(web: WebOptions) -> None:
         raise BadSettings("web.certificate_file and web.key_file go together: set both, or neither.")
     if web.http_port == web.port:
         raise BadSettings("web.http_port and web.port are the same: give plain HTTP a port of its own, or 0.")
-    addresses = [("web.base_address", web.base_address), *(("web.other_addresses", one) for one in web.other_addresses)]
+    addresses = [
+        ("web.base_address", web.base_address),
+        *(("web.other_addresses", other) for other in web.other_addresses),
+    ]
     for key, address in addresses:
         parts = urlsplit(address)
         if address and (parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment):

@@ -1,6 +1,6 @@
 """How often was this refused within the minute? The processes of one server count together, in a file of fixed size.
 
-The file outlives the processes: what was counted and not yet told is told after the next start.
+The file outlives the processes: counts that were not yet reported are reported after the next start.
 """
 
 import hashlib
@@ -19,22 +19,22 @@ _TRIES = 8
 _HEAD = struct.Struct("<q")
 _SLOT = struct.Struct("<16sIH178s")
 _SIZE = _HEAD.size + _SLOTS * _SLOT.size
-_ANY = 0
-"""The slot of all that found no slot of their own."""
+_SHARED = 0
+"""The slot that all keys share that found no slot of their own."""
 
 
 class Count(NamedTuple):
-    """How many came in a minute beyond those told one by one; without a label those of many keys together."""
+    """How many came in a minute beyond those reported one by one. Without a label it is the count of many keys."""
 
     label: str
     number: int
 
 
 class Tally:
-    """Counts of one minute, under keys; each key's first ``limit`` are to be told, the rest as one count.
+    """Counts by key within one minute. Of each key the first ``limit`` are reported one by one, the others as a sum.
 
-    ``path`` None, or a file that cannot be used: this process counts alone. Memory and file have a fixed size,
-    whatever the keys: what finds no slot of its own is counted with all others of that sort.
+    If ``path`` is None, or the file cannot be used, this process counts alone. Memory and file have a fixed size: keys
+    that find no slot of their own are counted together in one slot.
     """
 
     def __init__(self, path: Path | None, limit: int = 10) -> None:
@@ -44,72 +44,74 @@ class Tally:
         self._path = path
 
     def count(self, key: str, label: str, minute: int) -> tuple[bool, list[Count]]:
-        """Count one more under a key. Say whether to tell of it, and what the minute before left to be told."""
-        with self._held() as table:
-            over = self._over(table, minute)
-            place = self._slot(table, hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=16).digest(), label)
+        """Count one more under a key. Return whether to report it singly, and the sums of the minute before."""
+        with self._locked_table() as table:
+            sums = self._sums_of_past(table, minute)
+            place = self._slot_of(
+                table, hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=16).digest(), label
+            )
             digest, count, size, text = _SLOT.unpack_from(table, place)
             _SLOT.pack_into(table, place, digest, min(count + 1, 2**32 - 1), size, text)
-            return place != self._place(_ANY) and count < self._limit, over
+            return place != self._place(_SHARED) and count < self._limit, sums
 
     def settle(self, minute: int, *, all_of_it: bool = False) -> list[Count]:
-        """Give what is left to be told of minutes that are over; with ``all_of_it`` also of the one under way."""
-        with self._held() as table:
-            return self._over(table, minute) + (self._left(table) if all_of_it else [])
+        """Return the unreported sums of past minutes; with ``all_of_it`` also those of the present minute."""
+        with self._locked_table() as table:
+            return self._sums_of_past(table, minute) + (self._take_sums(table) if all_of_it else [])
 
-    def _over(self, table: mmap.mmap, minute: int) -> list[Count]:
-        (kept,) = _HEAD.unpack_from(table)
-        if kept == minute:
+    def _sums_of_past(self, table: mmap.mmap, minute: int) -> list[Count]:
+        (table_minute,) = _HEAD.unpack_from(table)
+        if table_minute == minute:
             return []
-        left = self._left(table)
+        sums = self._take_sums(table)
         table[:] = _HEAD.pack(minute) + b"\x00" * (_SIZE - _HEAD.size)
-        return left
+        return sums
 
-    def _left(self, table: mmap.mmap) -> list[Count]:
-        left = []
+    def _take_sums(self, table: mmap.mmap) -> list[Count]:
+        sums = []
         for slot in range(_SLOTS):
             digest, count, size, text = _SLOT.unpack_from(table, self._place(slot))
-            limit = 0 if slot == _ANY else self._limit
+            limit = 0 if slot == _SHARED else self._limit
             if count > limit:
-                left.append(Count(text[:size].decode("utf-8", "ignore"), count - limit))
+                sums.append(Count(text[:size].decode("utf-8", "ignore"), count - limit))
                 _SLOT.pack_into(table, self._place(slot), digest, limit, size, text)
-        return left
+        return sums
 
-    def _slot(self, table: mmap.mmap, digest: bytes, label: str) -> int:
-        first = int.from_bytes(digest[:4], "little")
-        for number in range(first, first + _TRIES):
+    def _slot_of(self, table: mmap.mmap, digest: bytes, label: str) -> int:
+        start = int.from_bytes(digest[:4], "little")
+        for number in range(start, start + _TRIES):
             place = self._place(1 + number % (_SLOTS - 1))
-            held = _SLOT.unpack_from(table, place)
-            if held[1] == 0:
+            slot = _SLOT.unpack_from(table, place)
+            if slot[1] == 0:
                 text = label.encode("utf-8", "replace")[:178]
                 _SLOT.pack_into(table, place, digest, 0, len(text), text)
                 return place
-            if held[0] == digest:
+            if slot[0] == digest:
                 return place
-        return self._place(_ANY)
+        return self._place(_SHARED)
 
     @staticmethod
     def _place(slot: int) -> int:
         return _HEAD.size + slot * _SLOT.size
 
     @contextmanager
-    def _held(self) -> Iterator[mmap.mmap]:
-        table = self._table or self._open()
+    def _locked_table(self) -> Iterator[mmap.mmap]:
+        table = self._table or self._open_table()
         if self._file is None:
             yield table
             return
-        # The lock goes with the process: whoever is killed while holding it leaves nobody waiting.
+        # The lock ends with its process: a process killed while holding it leaves nobody waiting.
         locks.take(self._file)
         try:
             yield table
         finally:
             locks.release(self._file)
 
-    def _open(self) -> mmap.mmap:
+    def _open_table(self) -> mmap.mmap:
         try:
             if self._path is not None:
                 self._file = locks.open_file(self._path)
-                # With its room taken beforehand, a full disk cannot break a write into it.
+                # The room is reserved now, so that a full disk cannot break a later write.
                 os.posix_fallocate(self._file, 0, _SIZE)
                 self._table = mmap.mmap(self._file, _SIZE)
         except OSError:

@@ -1,4 +1,4 @@
-"""What does a driver's error mean: is the database busy, gone, full, read-only or broken, or is it a bug?"""
+"""What does a driver's error mean? The database is busy, gone, full, read-only or broken, or there is a bug."""
 
 import sqlite3
 from typing import Literal
@@ -33,7 +33,7 @@ _POSTGRESQL: dict[str, Trouble] = {
 
 
 def trouble(error: DBAPIError) -> Trouble | None:
-    """Name the trouble behind an error; None for what is a bug."""
+    """Name the trouble behind an error; None for a bug."""
     if isinstance(error.orig, sqlite3.Error):
         return _SQLITE.get(error.orig.sqlite_errorcode & 0xFF)  # the low byte is the primary code
     state = getattr(error.orig, "sqlstate", None)

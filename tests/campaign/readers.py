@@ -23,7 +23,7 @@ from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryNames
 from muniment.repository import callers
 from muniment.repository.aql import as_xml, keywords
-from muniment.repository.aql.tree import Limits
+from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.endpoints import acls, contents, object_body, representations, spelling, uploads
 from muniment.repository.objects import properties
@@ -146,7 +146,7 @@ def _addresses(data: bytes) -> None:
 
 
 def _acl(data: bytes) -> None:
-    acls._entries(bodies.decoded_json(data, acls._body), _REPOSITORY)
+    acls._entries(bodies.decode_json(data, acls._body), _REPOSITORY)
 
 
 def _acl_as_xml(data: bytes) -> None:
@@ -155,8 +155,8 @@ def _acl_as_xml(data: bytes) -> None:
 
 def _keywords(data: bytes) -> None:
     text = _text(data)
-    found = keywords.read(text, Limits())
-    assert keywords.count(found) <= Limits().clauses
+    found = keywords.read(text, QueryLimits())
+    assert keywords.count(found) <= QueryLimits().clauses
 
 
 _AQL = (
@@ -172,11 +172,11 @@ _EXPRESSIONS = (
 _SEARCHES = [_AQL.format(_SPACE, expression).encode() for expression in _EXPRESSIONS]
 
 READERS: dict[str, Reader] = {
-    "aql": Reader(lambda data: as_xml.read(data, _REPOSITORY, Limits()), _SEARCHES),
+    "aql": Reader(lambda data: as_xml.read(data, _REPOSITORY, QueryLimits()), _SEARCHES),
     "keywords": Reader(_keywords, [b'pump AND ("wet valve" OR NOT dry*)', "水 Ärger".encode(), b"((((a"]),
     "form": Reader(lambda data: bodies.form_fields(data, "The form"), [b"grant_type=password&scope=resource:a+b%20c"]),
     "json of tokeninfo": Reader(
-        lambda data: bodies.decoded_json(data, oauth._VERIFICATION), [b'{"token": "a", "resource_id": "b"}']
+        lambda data: bodies.decode_json(data, oauth._VERIFICATION), [b'{"token": "a", "resource_id": "b"}']
     ),
     "json of an object": Reader(
         lambda data: object_body.read(data, "application/json", _REPOSITORY),

@@ -12,8 +12,8 @@ import pytest
 from muniment.clock import Instant
 from muniment.db import Database
 from tests.campaign.test_directory_attacks import distance
+from tests.unit.repository.endpoints.test_objects import Site
 from tests.unit.repository.shelf import Shelf
-from tests.unit.repository.test_object_surface import Site
 
 pytestmark = pytest.mark.campaign
 

@@ -144,7 +144,7 @@ def test_tokeninfo_goes_on_while_nine_callers_list_a_folder_of_200_000_objects(t
 
 
 def test_tokeninfo_goes_on_while_the_largest_acls_of_one_caller_are_listed(tmp_path: Path, fresh: Fresh) -> None:
-    """failures C2: the statements and rows of a page are counted in tests/unit/repository/test_acl_lists.py."""
+    """failures C2: the statements and rows of a page are counted by unit tests."""
     house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
     entries = [{"accessor": f"user {number}@demo", "basic-permission": "Read"} for number in range(ENTRIES)]
     acls = f"{REPOSITORY}/acls"

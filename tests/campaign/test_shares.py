@@ -17,7 +17,7 @@ from muniment.repository.extraction import queue
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.search import kept_searches, results
 from tests.shelf import BORIS, Shelf
-from tests.unit.repository.test_search_far_behind import note_many
+from tests.unit.repository.search.test_far_behind import note_many
 
 pytestmark = pytest.mark.campaign
 
@@ -57,7 +57,7 @@ def test_a_search_costs_the_same_however_many_new_objects_the_index_has_not_seen
     shelf.catch_up()
 
     def search() -> None:
-        assert len(shelf.page(BORIS, "valve", items=20).found) == 20
+        assert len(shelf.page(BORIS, "valve", items=20).hits) == 20
 
     took = {"none": median(search)}
     note_many(shelf, 100_000, "created")

@@ -19,7 +19,7 @@ from muniment.repository.leases import Lease
 from muniment.repository.refusals import InUse
 from tests.clock import Clock
 from tests.shelf import Shelf
-from tests.unit.repository.test_agent import eventually, keys, reached, reader
+from tests.unit.repository.index_agent.test_agent import eventually, keys, reached, reader
 
 WORK = Lease("agent", "index")
 

@@ -12,7 +12,7 @@ from muniment.repository.aql.tree import Query
 from muniment.repository.cursors import Stretch
 from muniment.repository.objects import objects
 from muniment.repository.permissions.principals import Permission, Principals
-from muniment.repository.search.results import Question, search
+from muniment.repository.search.results import SearchQuestion, search
 from tests.shelf import BORIS, CALLERS, EDITOR, MARTA, Shelf
 
 NONE, BROWSE, READ = Permission.NONE, Permission.BROWSE, Permission.READ
@@ -36,10 +36,10 @@ def listed(shelf: Shelf, caller: Principals) -> list[str]:
 
 
 def everything_found(shelf: Shelf, caller: Principals) -> list[str]:
-    question = Question(Query(), 1, 1000, include_total=True)
+    question = SearchQuestion(Query(), 1, 1000, include_total=True)
     page = search(shelf.database, shelf.index.snapshot(), shelf.repository, caller, question, 100_000)
-    assert page.total == len(page.found)
-    return sorted(found.object_id for found in page.found)
+    assert page.total == len(page.hits)
+    return sorted(found.object_id for found in page.hits)
 
 
 def test_a_search_for_everything_is_the_list_of_what_may_be_browsed(shelf: Shelf) -> None:

@@ -10,7 +10,7 @@ from muniment.clock import SECOND, Instant
 from muniment.db import Database
 from muniment.repository.aql.tree import Expression, PropertyList, Query
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.search.results import Question, search
+from muniment.repository.search.results import SearchQuestion, search
 from tests.shelf import BORIS, MARTA, Shelf
 
 EVERYTHING = None
@@ -27,9 +27,9 @@ def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[She
 def page(
     shelf: Shelf, asked: Expression | None = EVERYTHING, items: int = 100, number: int = 1, who: Principals = MARTA
 ) -> list[str]:
-    question = Question(Query((), asked), number, items, include_total=True)
+    question = SearchQuestion(Query((), asked), number, items, include_total=True)
     found = search(shelf.database, shelf.index.snapshot(), shelf.repository, who, question, 100_000)
-    return [each.object_id for each in found.found]
+    return [each.object_id for each in found.hits]
 
 
 def paged(shelf: Shelf, items: int, asked: Expression | None = EVERYTHING, who: Principals = MARTA) -> list[str]:
@@ -105,6 +105,6 @@ def test_equal_scores_come_in_the_order_in_which_objects_were_made(shelf: Shelf)
     shelf.change(made[2], subject="")
     shelf.catch_up()
     for word in ("pump", "valve"):
-        assert [each.object_id for each in shelf.page(MARTA, word).found] == made
-        joined = [each.object_id for n in (1, 2, 3) for each in shelf.page(MARTA, word, items=5, number=n).found]
+        assert [each.object_id for each in shelf.page(MARTA, word).hits] == made
+        joined = [each.object_id for n in (1, 2, 3) for each in shelf.page(MARTA, word, items=5, number=n).hits]
         assert joined == made

@@ -179,7 +179,7 @@ def former_index(folder: Folder, place: Path) -> None:
     with (
         patch.object(fields, "FORMAT", FORMAT),
         patch.object(fields, "schema", former_fields),
-        patch.object(fields, "filled", former_document),
+        patch.object(fields, "to_tantivy", former_document),
     ):
         agent.rebuild(folder.database, folder.repository, FolderEngine(place), Clock())
 
@@ -198,9 +198,9 @@ def running(database: Database, place: Path, opening: Callable[[Path], TantivyWr
 
 
 def found(folder: Folder, index: FollowingIndex, condition: Fulltext | None = None, number: int = 1) -> list[str]:
-    question = results.Question(Query((), condition), number, 5, include_total=True)
+    question = results.SearchQuestion(Query((), condition), number, 5, include_total=True)
     page = results.search(folder.database, index.snapshot(), folder.repository, MARTA, question, 1000)
-    return [each.object_id for each in page.found]
+    return [each.object_id for each in page.hits]
 
 
 def paged(folder: Folder, index: FollowingIndex, condition: Fulltext | None = None) -> list[str]:

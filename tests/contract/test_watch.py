@@ -23,13 +23,13 @@ def repository(repository_db: Database, now: Instant) -> Repository:
 def test_a_commit_is_told_once_it_can_be_read(repository_db: Database, repository: Repository) -> None:
     watch = repository_db.watch()
     try:
-        assert watch.moved(), "whoever begins to watch has seen nothing yet"
+        assert watch.has_new_commits(), "whoever begins to watch has seen nothing yet"
         for _ in range(3):
-            while watch.moved():  # PostgreSQL's own chores commit too
+            while watch.has_new_commits():  # PostgreSQL's own chores commit too
                 pass
             with repository_db.begin() as cx:
                 changes.note(cx, repository.id, "0900000100000001", "created", 0)
-            assert watch.moved()
+            assert watch.has_new_commits()
     finally:
         watch.close()
 
@@ -38,7 +38,7 @@ def test_a_commit_is_told_once_it_can_be_read(repository_db: Database, repositor
 def test_nothing_is_told_of_readers_and_of_what_was_undone(repository_db: Database, repository: Repository) -> None:
     watch = repository_db.watch()
     try:
-        watch.moved()
+        watch.has_new_commits()
         with repository_db.read() as cx:
             changes.latest(cx, repository.id)
         try:
@@ -47,7 +47,7 @@ def test_nothing_is_told_of_readers_and_of_what_was_undone(repository_db: Databa
                 raise ZeroDivisionError
         except ZeroDivisionError:
             pass
-        assert not watch.moved()
+        assert not watch.has_new_commits()
     finally:
         watch.close()
 
@@ -55,11 +55,11 @@ def test_nothing_is_told_of_readers_and_of_what_was_undone(repository_db: Databa
 def test_a_watch_goes_on_after_its_connection_was_lost(repository_db: Database, repository: Repository) -> None:
     watch = repository_db.watch()
     try:
-        watch.moved()
+        watch.has_new_commits()
         watch.close()
         with repository_db.begin() as cx:
             changes.note(cx, repository.id, "0900000100000001", "created", 0)
-        assert watch.moved()
+        assert watch.has_new_commits()
     finally:
         watch.close()
 
@@ -75,16 +75,16 @@ def test_it_is_asked_less_often_when_nothing_has_been_committed_for_a_while(
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     watch = database.watch()
     try:
-        watch.moved()
+        watch.has_new_commits()
         clock[0] += 60
-        watch.moved()
+        watch.has_new_commits()
         watch.wait(stop, 0.02, 0.05)
         with database.begin() as cx:
             cx.exec_driver_sql("CREATE TABLE anything (id INTEGER)")
-        watch.moved()
+        watch.has_new_commits()
         watch.wait(stop, 0.02, 0.05)
         clock[0] += 1
-        watch.moved()
+        watch.has_new_commits()
         watch.wait(stop, 0.02, 0.05)
         clock[0] += 60
         watch.wait(stop, 0.02, 0.05)
@@ -100,12 +100,12 @@ def test_a_watch_keeps_no_file_open_that_was_found_unwritable(tmp_path: Path) ->
     database = Database(f"sqlite:///{file}")
     watch = database.watch()
     try:
-        watch.moved()
+        watch.has_new_commits()
         assert _open(file)
         with pytest.raises(Unwritable), database.begin():
             raise Unwritable("as on a read-only disk")
         assert not _open(file)
-        assert watch.moved()
+        assert watch.has_new_commits()
     finally:
         watch.close()
         database.close()

@@ -89,7 +89,7 @@ def test_replaced_content_is_not_found_by_its_former_text_nor_shown(shelf: Shelf
     shelf.catch_up()
     assert seen_by(shelf, "merger") == [[]] * 4
     assert seen_by(shelf, "pump") == [[kept]] * 4
-    assert all("merger" not in found.summary for found in shelf.page(MARTA, "pump").found)
+    assert all("merger" not in found.summary for found in shelf.page(MARTA, "pump").hits)
     shelf.extract("the harmless memo")
     assert seen_by(shelf, "pump") == [[kept]] * 4
     shelf.catch_up()
@@ -147,11 +147,11 @@ def test_excerpts_and_terms_of_a_browser_come_from_the_metadata(shelf: Shelf) ->
     shelf.acl("circle", boris_at_staff=Permission.BROWSE)
     kept = shelf.add("pump", "the pump and its secret valve", acl="circle")
     shelf.catch_up()
-    (browsed,) = shelf.page(BORIS, "pump OR valve").found
+    (browsed,) = shelf.page(BORIS, "pump OR valve").hits
     assert browsed.object_id == kept
     assert browsed.terms == ("pump",)
     assert "secret" not in browsed.summary
-    (read,) = shelf.page(MARTA, "pump OR valve").found
+    (read,) = shelf.page(MARTA, "pump OR valve").hits
     assert "secret" in read.summary
 
 
@@ -174,5 +174,5 @@ def test_pages_joined_are_the_whole_while_changes_wait(shelf: Shelf) -> None:
     wanted = kept[2::3]
     pages = [shelf.page(BORIS, "pump", items=3, number=number) for number in (1, 2, 3)]
     assert [page.total for page in pages] == [4, 4, 4]
-    assert [page.more for page in pages] == [True, False, False]
-    assert shelf.as_made(found.object_id for page in pages for found in page.found) == wanted
+    assert [page.has_more for page in pages] == [True, False, False]
+    assert shelf.as_made(found.object_id for page in pages for found in page.hits) == wanted

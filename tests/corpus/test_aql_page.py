@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from muniment.repository.aql import as_xml, bind
-from muniment.repository.aql.tree import Limits
+from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.endpoints import search
 from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.options import RepositoryNames, RepositoryOptions
@@ -25,7 +25,7 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_is_a_query_that_the_built_in_types_know(example: str) -> None:
-    query = as_xml.read(example.encode(), RepositoryNames(), Limits())
+    query = as_xml.read(example.encode(), RepositoryNames(), QueryLimits())
     assert bind.bind(query, Catalogue(()), {}) is not None
 
 
@@ -35,7 +35,7 @@ def test_an_operator_not_offered_is_said_to_be_so(operator: str) -> None:
     inner = f"<expression-set><expressions>{written}</expressions></expression-set>"
     document = f'<search xmlns="urn:muniment:vocab">{inner}</search>'
     with pytest.raises(NotOfferedYet, match=operator):
-        as_xml.read(document.encode(), RepositoryNames(), Limits())
+        as_xml.read(document.encode(), RepositoryNames(), QueryLimits())
 
 
 @pytest.mark.parametrize("element", ELEMENTS)
@@ -44,7 +44,7 @@ def test_an_element_not_offered_is_said_to_be_so(element: str) -> None:
     if element == "relative-date":
         part = f"<expression-set><expressions>{part}</expressions></expression-set>"
     with pytest.raises(NotOfferedYet, match=element):
-        as_xml.read(f'<search xmlns="urn:muniment:vocab">{part}</search>'.encode(), RepositoryNames(), Limits())
+        as_xml.read(f'<search xmlns="urn:muniment:vocab">{part}</search>'.encode(), RepositoryNames(), QueryLimits())
 
 
 def test_the_page_names_all_that_is_not_offered_yet() -> None:

@@ -17,7 +17,7 @@ from muniment.directory import memberships
 from muniment.directory.entries import editing, entries
 from muniment.directory.options import DirectoryNames
 from muniment.repository.aql import as_xml, keywords
-from muniment.repository.aql.tree import Fulltext, Limits, Query
+from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.objects import creation, object_types
 from muniment.repository.objects.object_types import ObjectType
@@ -26,7 +26,7 @@ from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.search import results
-from muniment.repository.search.results import HitPage, Question
+from muniment.repository.search.results import HitPage, SearchQuestion
 from tests.shelf import ADMINISTRATOR, Shelf
 
 HERE = Path(__file__).parent
@@ -96,7 +96,7 @@ def differences(
         search.caller, ADMINISTRATOR if search.caller == "administrator" else Principals(search.caller)
     )
     page, named = answered(shelf, folder, caller, search), {object_id: name for name, object_id in ids.items()}
-    hits = {named[hit.object_id]: hit for hit in page.found}
+    hits = {named[hit.object_id]: hit for hit in page.hits}
     found, wanted = list(hits), search.found
     said = []
     if (found if search.in_order else sorted(found)) != (wanted if search.in_order else sorted(wanted)):
@@ -119,11 +119,11 @@ def differences(
 def answered(shelf: Shelf, folder: Path, caller: Principals, search: Expected) -> HitPage:
     """Ask as the search service does: no keywords at all ask for everything."""
     if search.aql:
-        query = as_xml.read((folder / search.aql).read_bytes(), RepositoryNames(), Limits())
+        query = as_xml.read((folder / search.aql).read_bytes(), RepositoryNames(), QueryLimits())
     else:
-        condition = Fulltext(keywords.read(search.q, Limits())) if search.q.strip() else None
+        condition = Fulltext(keywords.read(search.q, QueryLimits())) if search.q.strip() else None
         query = Query((search.type,) if search.type else (), condition)
-    question = Question(query, 1, 1000, include_total=True)
+    question = SearchQuestion(query, 1, 1000, include_total=True)
     return results.search(shelf.database, shelf.index.snapshot(), shelf.repository, caller, question, 100_000)
 
 

@@ -23,11 +23,11 @@ from muniment.db import Database
 from muniment.installation import Installation
 from muniment.repository import repositories
 from muniment.repository.aql import as_xml, keywords
-from muniment.repository.aql.tree import Fulltext, Limits, Query
+from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.search import results
-from muniment.repository.search.results import HitPage, Question
+from muniment.repository.search.results import HitPage, SearchQuestion
 from tests.e2e.processes import ENVIRONMENT, QUICK, initialised, muniment
 
 HERE = Path(__file__).parent / "real"
@@ -127,9 +127,9 @@ def answered(data: Path, search: Expected) -> HitPage:
     """Ask the index as it was left, as the administrator."""
     installation = Installation(data, settings.read(None, {}, ()))
     if search.aql:
-        query = as_xml.read((HERE / search.aql).read_bytes(), RepositoryNames(), Limits())
+        query = as_xml.read((HERE / search.aql).read_bytes(), RepositoryNames(), QueryLimits())
     else:
-        query = Query(condition=Fulltext(keywords.read(search.q, Limits())))
+        query = Query(condition=Fulltext(keywords.read(search.q, QueryLimits())))
     database = Database(installation.database_url("repository"))
     try:
         with database.read() as cx:
@@ -137,7 +137,7 @@ def answered(data: Path, search: Expected) -> HitPage:
         reader = app.reader(installation, repository)
         try:
             administrator = Principals("admin@directory.admin", administrator=True)
-            question = Question(query, 1, 2000, include_total=True)
+            question = SearchQuestion(query, 1, 2000, include_total=True)
             return results.search(database, reader.snapshot(), repository, administrator, question, 100_000)
         finally:
             reader.close()
@@ -147,9 +147,9 @@ def answered(data: Path, search: Expected) -> HitPage:
 
 def differences(page: HitPage, search: Expected) -> list[str]:
     """Say what is not as it must be."""
-    names = [hit.title for hit in page.found]
+    names = [hit.title for hit in page.hits]
     kinds = {Path(name).suffix for name in names}
-    summaries = {hit.title: hit.summary for hit in page.found}
+    summaries = {hit.title: hit.summary for hit in page.hits}
     said = []
     if page.total != len(names):
         said.append(f"the total is {page.total}, with {len(names)} hits")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -62,14 +63,12 @@ class Place:
 
     def __init__(self, folder: Path, engine: Sqlite | Postgres, fresh: Fresh) -> None:
         self.folder, self._engine, self._fresh = folder, engine, fresh
-        self._made = 0
 
     def empty(self, name: str) -> Path:
         """Name a data folder; on PostgreSQL it holds settings that name a new, empty database."""
         data = self.folder / name
         if isinstance(self._engine, Postgres):
-            self._made += 1
-            database = f"restored_{os.getpid()}_{id(self)}_{self._made}"
+            database = f"restored_{uuid.uuid4().hex}"
             self._engine.make(database)
             data.mkdir(mode=0o700)
             url = f"postgresql://postgres@127.0.0.1:{self._engine.port}/{database}"
@@ -414,7 +413,7 @@ def test_an_altered_content_is_named_and_all_others_are_there(
     assert run(tmp_path / "restored", "content", "check") == Exit.FAILED
     assert "2 whole, 2 missing or altered" in capsys.readouterr().out
     assert run(tmp_path / "restored", "backup", tmp_path / "again") == Exit.FAILED
-    assert "was missing or altered already" in capsys.readouterr().out
+    assert "was missing or altered before the backup" in capsys.readouterr().out
     assert len(manifest.read(tmp_path / "again").damaged) == 2
 
 

@@ -126,7 +126,7 @@ def test_a_namesake_elsewhere_inherits_nothing_of_whoever_has_made_a_request(pai
         assert made.status_code == 201, made.text
         object_id = made.json()["properties"]["r_object_id"]
         assert http.get(f"{address}/{object_id}", headers=first).status_code == 200
-        assert "not known here" in pair.run("user", "remove", "heir@people")
+        assert "cannot see what heir@people owns" in pair.run("user", "remove", "heir@people")
         second = come("heir")
         assert http.get(f"{address}/{object_id}", headers=second).status_code == 404
         own = http.post(address, json=body, headers=second)

@@ -317,7 +317,7 @@ def test_workers_share_a_port_a_fallen_one_is_started_again_and_a_stop_closes_id
         for _ in range(20):
             with server.client() as http:
                 assert http.get("/health/live").status_code == 200
-        assert "process fell" in server.said
+        assert "process failed" in server.said
         with server.client() as http:
             http.get("/health/live")
             assert server.stop() == 0

@@ -154,10 +154,12 @@ def test_the_certificates_end_can_be_asked_for(server: Server) -> None:
         told = http.get("/health/ready").json()["certificate"]
     assert 390 <= told["days_left"] <= 397
     assert told["late"] is False
-    assert "the certificate ends soon" not in server.said
+    assert "the certificate expires soon" not in server.said
 
 
-@pytest.mark.parametrize(("age_days", "said"), [(387, "the certificate ends soon"), (400, "the certificate is over")])
+@pytest.mark.parametrize(
+    ("age_days", "said"), [(387, "the certificate expires soon"), (400, "the certificate has expired")]
+)
 def test_an_own_certificate_that_ends_is_told_of(server: Server, tmp_path: Path, age_days: int, said: str) -> None:
     now = clock.now()
     own = certificates.ensure(tmp_path / "own", [], now - age_days * 86_400 * SECOND)
@@ -184,4 +186,4 @@ def test_the_own_cas_certificate_is_renewed_at_the_next_start(tmp_path: Path) ->
     certificates.ensure(data / "tls", ["127.0.0.1"], clock.now() - 387 * 86_400 * SECOND)
     with Server(data, free_port()) as running, running.client() as http:
         assert http.get("/health/ready").json()["certificate"]["days_left"] > 390
-        assert "ends soon" not in running.said
+        assert "expires soon" not in running.said

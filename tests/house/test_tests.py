@@ -18,3 +18,11 @@ def test_no_test_returns_early_because_of_its_database() -> None:
         and ("dialect" in ast.unparse(node.test) or "sqlite" in ast.unparse(node.test))
     ]
     assert not early
+
+
+def test_unit_tests_lie_where_their_rooms_lie() -> None:
+    """A folder below ``tests/unit`` has the name of a room of ``src/muniment``."""
+    unit, source = ROOT / "tests" / "unit", ROOT / "src" / "muniment"
+    folders = {path.parent.relative_to(unit) for path in unit.rglob("test_*.py")}
+    assert len(folders) > 10
+    assert not [folder for folder in folders if not (source / folder).is_dir()]

@@ -26,6 +26,25 @@ def test_every_public_class_is_in_the_vocabulary() -> None:
     assert written == VOCABULARY, "run MUNIMENT_WRITE_DOCS=1 pytest tests/house/test_words.py"
 
 
+SHARED_NAMES = {
+    "Analyser": "repository/aql states its needs as a Protocol, which the index engine's class fulfils",
+    "Catalogue": "repository/aql states as a Protocol what it needs, and the class of that name fulfils it",
+    "NameTaken": "the halves share no refusals of their own: in both, the name belongs to something else already",
+    "NotSignedIn": "the halves share no refusals of their own: in both, the caller has proved nothing",
+}
+"""Names of public classes that two modules define with one meaning, and why both define them."""
+
+
+def test_no_class_name_has_two_meanings() -> None:
+    rooms: dict[str, list[str]] = {}
+    for module in modules():
+        for node in public_classes(module):
+            rooms.setdefault(node.name, []).append(module.room)
+    shared = {name: places for name, places in rooms.items() if len(places) > 1}
+    assert not {name: places for name, places in shared.items() if name not in SHARED_NAMES}
+    assert not SHARED_NAMES.keys() - shared.keys(), "these names are defined once now: take them off the list"
+
+
 def test_no_class_is_named_for_anything() -> None:
     found = [node.name for module in modules() for node in public_classes(module) if FORBIDDEN.search(node.name)]
     assert not found

@@ -31,7 +31,7 @@ def opened(site: Site, loop: Loop) -> list[Route]:
 
     async def routes() -> list[Route]:
         async with AsyncExitStack() as closing:
-            return await app._open(Halves(site.installation, site.world.clock, app.reader), closing)
+            return await app._open_halves(Halves(site.installation, site.world.clock, app.reader), closing)
 
     return loop.run(routes())
 

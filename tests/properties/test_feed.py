@@ -35,7 +35,7 @@ awkward = st.sampled_from(
 )
 texts = st.one_of(anything, awkward, st.tuples(anything, awkward, anything).map("".join))
 entries = st.builds(
-    atom.Entry,
+    atom.FeedEntry,
     id=st.just("0900000100000001"),
     title=texts,
     author=texts,
@@ -47,7 +47,7 @@ entries = st.builds(
 )
 
 
-def feed_of(*found: atom.Entry, total: int | None = None) -> atom.Feed:
+def feed_of(*found: atom.FeedEntry, total: int | None = None) -> atom.Feed:
     """Make a feed of these entries."""
     links = (atom.Link("self", "https://muniment.test/search?q=a%20b&page=1"),)
     return atom.Feed("https://muniment.test/search", "Search results", "Muniment", 0, 1, 100, links, found, total)
@@ -59,7 +59,7 @@ def kept(text: str) -> str:
 
 
 @given(st.lists(entries, max_size=3))
-def test_any_feed_is_well_formed_and_says_what_it_was_told(found: list[atom.Entry]) -> None:
+def test_any_feed_is_well_formed_and_says_what_it_was_told(found: list[atom.FeedEntry]) -> None:
     """failures B12: any text comes out as text."""
     root = lxml.etree.fromstring(atom.as_xml(feed_of(*found), VOCAB, RELEVANCE))
     assert len(root.findall(f"{ATOM}entry")) == len(found)
@@ -76,7 +76,7 @@ def test_any_feed_is_well_formed_and_says_what_it_was_told(found: list[atom.Entr
 
 
 @given(st.lists(entries, max_size=3))
-def test_a_feed_reader_of_strangers_reads_any_feed(found: list[atom.Entry]) -> None:
+def test_a_feed_reader_of_strangers_reads_any_feed(found: list[atom.FeedEntry]) -> None:
     read = feedparser.parse(atom.as_xml(feed_of(*found, total=len(found)), VOCAB, RELEVANCE))
     assert not read.bozo
     assert read.version == "atom10"
@@ -84,7 +84,7 @@ def test_a_feed_reader_of_strangers_reads_any_feed(found: list[atom.Entry]) -> N
 
 
 @given(st.lists(entries, max_size=3))
-def test_the_json_feed_says_the_same(found: list[atom.Entry]) -> None:
+def test_the_json_feed_says_the_same(found: list[atom.FeedEntry]) -> None:
     read = json.loads(atom.as_json(feed_of(*found, total=7), "application/vnd.muniment+json"))
     assert read["total"] == 7
     assert [entry["title"] for entry in read["entries"]] == [kept(entry.title) for entry in found]

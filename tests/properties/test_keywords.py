@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muniment.repository.aql import keywords
-from muniment.repository.aql.tree import Both, Either, Keywords, Limits, Phrase, Term, Without
+from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Without
 from muniment.repository.refusals import BadQuery
 
 WORDS = st.sampled_from(["pump", "valve", "x", "o'neil", "École", "12:30"])
@@ -39,13 +39,13 @@ def _inner(tree: Keywords) -> str:
 
 @given(trees())
 def test_what_is_written_reads_back(tree: Keywords) -> None:
-    assert keywords.read(written(tree), Limits()) == tree
+    assert keywords.read(written(tree), QueryLimits()) == tree
 
 
 @given(st.text())
 def test_every_text_reads_or_is_refused(text: str) -> None:
     try:
-        found = keywords.read(text, Limits())
+        found = keywords.read(text, QueryLimits())
     except BadQuery:
         return
     assert keywords.count(found) <= max(1, len(text))
@@ -53,5 +53,5 @@ def test_every_text_reads_or_is_refused(text: str) -> None:
 
 @given(st.text(alphabet='ab()"*-! \nANDORNOTandornot“'))
 def test_signs_and_operators_in_any_order_are_harmless(text: str) -> None:
-    found = keywords.read(text, Limits(depth=1000))
+    found = keywords.read(text, QueryLimits(depth=1000))
     assert (found is None) == (not any(map(str.isalnum, text)))

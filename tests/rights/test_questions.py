@@ -65,7 +65,7 @@ def test_a_download_stands_still_while_the_directory_does_not_answer(
     monkeypatch.setattr(context, "_UNANSWERED_SECONDS", 0.2 if for_good else 30)
     monkeypatch.setattr(context, "_RETRY_SECONDS", 0.01)
     request = sent(stage, "GET", f"/objects/{stage.shared('content')}/content-media")
-    tokeninfo, fetched = verification.verify, callers._fetched
+    tokeninfo, fetched = verification.verify, callers._fetch_tokeninfo
     asked: list[str] = []
 
     def silenced() -> None:
@@ -83,7 +83,7 @@ def test_a_download_stands_still_while_the_directory_does_not_answer(
 
     def happen() -> None:
         if stage.apart:
-            monkeypatch.setattr(callers, "_fetched", by_http)
+            monkeypatch.setattr(callers, "_fetch_tokeninfo", by_http)
         else:
             monkeypatch.setattr(verification, "verify", at_once)
 

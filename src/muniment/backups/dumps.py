@@ -1,7 +1,7 @@
-"""One database as of one moment, copied while others write to it, and put back.
+"""Copy one database as of one moment, while others write to it, and put the copy back.
 
-SQLite is copied page by page by the online backup of SQLite itself, PostgreSQL by its own ``pg_dump`` in the custom
-format: both read the one snapshot that is held open here, so that what else is read from it fits the copy exactly.
+SQLite copies itself page by page (its online backup), PostgreSQL is copied by its own ``pg_dump`` in the custom format.
+Both read one open snapshot. Whatever else is read from that snapshot fits the copy exactly.
 """
 
 import errno
@@ -37,13 +37,13 @@ class DatabaseSnapshot:
 
     @property
     def bytes(self) -> int:
-        """About how many bytes the copy takes, rather more than less."""
-        asked = (
+        """Estimate how many bytes the copy takes, rather too many than too few."""
+        sql = (
             "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
             if self._database.dialect == "sqlite"
             else "SELECT pg_database_size(current_database())"
         )
-        return int(self.connection.execute(sa.text(asked)).scalar_one())
+        return int(self.connection.execute(sa.text(sql)).scalar_one())
 
     def copy(self, file: Path) -> None:
         """Write the copy into a new file, for its owner alone. Raises BackupRefused, OSError."""
@@ -57,26 +57,26 @@ class DatabaseSnapshot:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file)) from error
                 raise
             return
-        asked = ["--format=custom", "--no-owner", "--no-privileges", f"--snapshot={self._exported}"]
-        with file.open("wb") as kept:
-            _run("pg_dump", asked, self._database, out=kept)
+        arguments = ["--format=custom", "--no-owner", "--no-privileges", f"--snapshot={self._exported}"]
+        with file.open("wb") as stream:
+            _run("pg_dump", arguments, self._database, out=stream)
 
 
 def suffix(database: Database) -> str:
-    """Say how the file of a copy is called, behind its dot."""
+    """Return the file name extension of a copy."""
     return "db" if database.dialect == "sqlite" else "dump"
 
 
 def check_programs(database: Database) -> None:
-    """Raise BackupRefused when PostgreSQL's own programs are needed and not there."""
+    """Raise BackupRefused when PostgreSQL's own programs are needed and missing."""
     if database.dialect == "postgresql":
         for program in ("pg_dump", "pg_restore"):
-            _found(program)
+            _path_of(program)
 
 
 @contextmanager
 def freeze(database: Database) -> Iterator[DatabaseSnapshot]:
-    """Hold a database still for the reader in the block, while others write on."""
+    """Hold one snapshot of a database for the block, while others go on writing."""
     with database.read() as cx:
         if database.dialect == "sqlite":
             # The snapshot is taken by the first read, not by BEGIN.
@@ -88,19 +88,19 @@ def freeze(database: Database) -> Iterator[DatabaseSnapshot]:
 
 
 def is_empty(database: Database) -> bool:
-    """Say whether there is no table in it."""
+    """Say whether the database has no tables."""
     return not sa.inspect(database.engine).get_table_names()
 
 
-def restore_dump(database: Database, file: Path, *, again: bool) -> None:
+def restore_dump(database: Database, file: Path, *, replace: bool) -> None:
     """Fill a PostgreSQL database from a dump, wholly or not at all. Raises BackupRefused.
 
-    ``again``: what an earlier try has filled it with goes first.
+    ``replace``: first remove what an earlier try has put into it.
     """
-    asked = ["--format=custom", "--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
-    asked += ["--clean", "--if-exists"] if again else []
-    with file.open("rb") as kept:
-        _run("pg_restore", asked, database, given=kept)
+    arguments = ["--format=custom", "--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
+    arguments += ["--clean", "--if-exists"] if replace else []
+    with file.open("rb") as stream:
+        _run("pg_restore", arguments, database, source=stream)
 
 
 def _run(
@@ -108,28 +108,28 @@ def _run(
     arguments: list[str],
     database: Database,
     *,
-    given: BinaryIO | None = None,
+    source: BinaryIO | None = None,
     out: BinaryIO | None = None,
 ) -> None:
-    """Run a program over pipes of ours: when this process is killed, its pipe ends and so does the program."""
+    """Run a program over our pipe: if this process is killed, the pipe ends and so does the program."""
     url = database.engine.url
     query = {name: value for name, value in url.query.items() if name != "password"}
-    # Without the password: everybody on the machine sees what a program was called with.
+    # Without the password: everybody on the machine can see a program's arguments.
     address = sa.URL.create("postgresql", url.username, None, url.host, url.port, url.database, query)
     password = url.password or url.query.get("password")
     environment = os.environ | ({"PGPASSWORD": str(password)} if password else {})
-    called = [_found(program), f"--dbname={address.render_as_string()}", *arguments]
+    command = [_path_of(program), f"--dbname={address.render_as_string()}", *arguments]
     with tempfile.TemporaryFile() as complaints:
         process = subprocess.Popen(
-            called,
-            stdin=subprocess.PIPE if given else subprocess.DEVNULL,
+            command,
+            stdin=subprocess.PIPE if source else subprocess.DEVNULL,
             stdout=subprocess.PIPE if out else subprocess.DEVNULL,
             stderr=complaints,
             env=environment,
         )
         try:
-            if given is not None and process.stdin is not None:
-                _feed(given, process.stdin)
+            if source is not None and process.stdin is not None:
+                _feed(source, process.stdin)
             if out is not None and process.stdout is not None:
                 shutil.copyfileobj(process.stdout, out, _PIECE)
             code = process.wait()
@@ -138,20 +138,20 @@ def _run(
             process.wait()
             raise
         complaints.seek(0)
-        said = complaints.read(10_000).decode("utf-8", "replace").split("\n")
+        lines = complaints.read(10_000).decode("utf-8", "replace").split("\n")
     if code != 0:
-        reason = next((line for line in said if "error" in line), said[0]).strip()
+        reason = next((line for line in lines if "error" in line), lines[0]).strip()
         raise BackupRefused(f"{reason or f'{program} ended with {code}'}. What is needed: {_PROGRAMS}.")
 
 
-def _feed(given: BinaryIO, program: IO[bytes]) -> None:
+def _feed(source: BinaryIO, program: IO[bytes]) -> None:
     with suppress(BrokenPipeError):  # then the program has ended, and says why
-        shutil.copyfileobj(given, program, _PIECE)
+        shutil.copyfileobj(source, program, _PIECE)
         program.close()
 
 
-def _found(program: str) -> str:
-    found = shutil.which(program)
-    if found is None:
+def _path_of(program: str) -> str:
+    path = shutil.which(program)
+    if path is None:
         raise BackupRefused(f"{program} is not on the PATH: install {_PROGRAMS}, or set PATH so that it is found.")
-    return found
+    return path

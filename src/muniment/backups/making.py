@@ -1,6 +1,6 @@
 """Make a backup of an installation that is being served, whole or not at all (decision "A backup is whole").
 
-Everything is written into a folder beside the one that was named, which gets its name when all of it is on the disk.
+Everything is written into a folder beside the target. That folder gets the target's name once all of it is on the disk.
 """
 
 import ctypes
@@ -30,10 +30,10 @@ from muniment.repository.objects import objects
 from muniment.repository.objects.objects import StoredObject
 
 SETTINGS, TLS, CONTENT = "muniment.toml", "tls", "content"
-"""What the parts of a backup are called, beside its manifest and one file for each database."""
+"""Names of the parts of a backup. It also holds its manifest and one file for each database."""
 
 Progress = Callable[[int, int], None]
-"""Hears how many contents are done, and how many there are."""
+"""Is called with the number of contents done, and the number of all contents."""
 
 _AT_A_TIME = 500
 _LOCK = ".lock"
@@ -51,22 +51,22 @@ class BackupSource(NamedTuple):
 def make(
     source: BackupSource, target: Path, release: str, clock: Callable[[], Instant], progress: Progress
 ) -> Manifest:
-    """Copy an installation into a new folder, and say what is in it. Raises BackupRefused, OSError, Busy.
+    """Copy an installation into a new folder, and return its manifest. Raises BackupRefused, OSError, Busy.
 
-    Every content that the copied database names is in the backup as it was kept, or named as damaged.
+    Every content that the copied database names is in the backup unaltered, or the manifest names it as damaged.
     """
     target = target.absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise BackupRefused(f"{target} is there already: name a folder that does not exist, or an empty one.")
     for database in source.databases.values():
         dumps.check_programs(database)
-    with _unfinished(target) as folder:
-        written = _copy(source, folder, release, clock, progress)
+    with _work_folder(target) as folder:
+        result = _copy(source, folder, release, clock, progress)
         bring_to_disk(folder)
-        manifest.write(folder, written)
+        manifest.write(folder, result)
         os.rename(folder, target)
         disk.sync(target.parent)
-    return written
+    return result
 
 
 def _copy(
@@ -74,25 +74,25 @@ def _copy(
 ) -> Manifest:
     installation, damaged, external = source.installation, list[str](), list[str]()
     count = size = 0
-    with ExitStack() as held:
+    with ExitStack() as closing:
         if "repository" in source.databases:
-            # From here on nothing is removed that a database may name: see the decision.
-            held.enter_context(app.content(installation).keeping())
-        frozen, made = _freeze(source.databases, held, clock)
+            # From here on no content is removed that a database may name: see the decision.
+            closing.enter_context(app.content(installation).keeping())
+        frozen, taken_at = _freeze(source.databases, closing, clock)
         if "repository" in frozen:
             count, size = objects.contents(frozen["repository"].connection)
-        _check_room(folder, size + sum(each.bytes for each in frozen.values()) + count * 4096)
+        _check_room(folder, size + sum(snapshot.bytes for snapshot in frozen.values()) + count * 4096)
         copies = _databases(source.databases, frozen, folder)
         if "repository" in frozen:
             (folder / CONTENT).mkdir(mode=0o700)
-            for done, (stored, good) in enumerate(
+            for count_so_far, (document, good) in enumerate(
                 _contents(
                     frozen["repository"].connection, app.content(installation), FileStore(folder / CONTENT, copies=True)
                 ),
                 1,
             ):
-                damaged += [] if good else [stored.id]
-                progress(done, count)
+                damaged += [] if good else [document.id]
+                progress(count_so_far, count)
     settings = _settings(source.settings_file, folder)
     _tls(installation.tls, folder)
     if installation.settings.web.certificate_file:
@@ -103,7 +103,7 @@ def _copy(
     return Manifest(
         format=manifest.FORMAT,
         release=release,
-        made=made,
+        taken_at=taken_at,
         databases=copies,
         files=manifest.describe({name: folder / name for name in names}),
         contents=count,
@@ -115,13 +115,13 @@ def _copy(
 
 
 def _freeze(
-    databases: Mapping[Half, Database], held: ExitStack, clock: Callable[[], Instant]
+    databases: Mapping[Half, Database], closing: ExitStack, clock: Callable[[], Instant]
 ) -> tuple[dict[Half, DatabaseSnapshot], Instant]:
-    """Hold both databases as of one moment: while the repository's snapshot is taken, no right changes."""
-    with ExitStack() as still:
+    """Hold snapshots of both databases as of one moment: no right changes while they are taken."""
+    with ExitStack() as brief:
         if len(databases) > 1:
-            access.one_at_a_time(still.enter_context(databases["directory"].begin()))
-        frozen = {half: held.enter_context(dumps.freeze(database)) for half, database in sorted(databases.items())}
+            access.one_at_a_time(brief.enter_context(databases["directory"].begin()))
+        frozen = {half: closing.enter_context(dumps.freeze(database)) for half, database in sorted(databases.items())}
         return frozen, clock()
 
 
@@ -142,28 +142,28 @@ def _databases(
 
 
 def _contents(cx: Connection, source: ContentStore, target: ContentStore) -> Iterator[tuple[StoredObject, bool]]:
-    for stored in with_content(cx):
+    for stored in objects_with_content(cx):
         assert stored.content is not None  # noqa: S101 - those without were left out
         yield stored, target.adopt(stored.content, source.read(stored.content))
 
 
-def with_content(cx: Connection) -> Iterator[StoredObject]:
+def objects_with_content(cx: Connection) -> Iterator[StoredObject]:
     """List every object that has content, of all repositories."""
     for repository in repositories.every(cx):
-        last: int | None = 0
-        while last is not None:
-            page = objects.every(cx, repository.id, last, _AT_A_TIME)
-            yield from (each for each in page if each.content is not None)
-            last = page[-1].seq if page else None
+        last_seq: int | None = 0
+        while last_seq is not None:
+            page = objects.every(cx, repository.id, last_seq, _AT_A_TIME)
+            yield from (stored for stored in page if stored.content is not None)
+            last_seq = page[-1].seq if page else None
 
 
 def _settings(file: Path, folder: Path) -> tuple[str, ...]:
     if not file.is_file():
         return ()
-    kept = file.read_bytes()
-    with disk.create(folder / SETTINGS) as copied:
-        copied.write(kept)
-    return tuple(sorted(_names(tomllib.loads(kept.decode()))))
+    content = file.read_bytes()
+    with disk.create(folder / SETTINGS) as copy:
+        copy.write(content)
+    return tuple(sorted(_names(tomllib.loads(content.decode()))))
 
 
 def _names(table: Mapping[str, object], within: str = "") -> Iterator[str]:
@@ -193,21 +193,21 @@ def _check_room(folder: Path, needed: int) -> None:
 
 
 @contextmanager
-def _unfinished(target: Path) -> Iterator[Path]:
-    """Make the folder that the backup is written into; what a killed one has left there goes first."""
+def _work_folder(target: Path) -> Iterator[Path]:
+    """Make the folder that the backup is written into; first remove what a killed backup has left there."""
     folder = target.parent / f".{target.name}.unfinished"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        _take(lock, folder, target)
-        for each in folder.iterdir():
-            if each.name != _LOCK:
-                shutil.rmtree(each) if each.is_dir() else each.unlink()
+        _lock_folder(lock, folder, target)
+        for entry in folder.iterdir():
+            if entry.name != _LOCK:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
         try:
             yield folder
         except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
-            if isinstance(error, OSError) and error.filename is None:  # a write does not say where
+            if isinstance(error, OSError) and error.filename is None:  # a failed write names no file
                 error.filename = str(folder)
             raise
         (target / _LOCK).unlink()
@@ -215,10 +215,10 @@ def _unfinished(target: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-def _take(lock: int, folder: Path, target: Path) -> None:
+def _lock_folder(lock: int, folder: Path, target: Path) -> None:
     try:
         locks.take(lock, wait=False)
-        # Meanwhile another one may have given the folder its name.
+        # Meanwhile another backup may have renamed the folder.
         if os.fstat(lock).st_ino == os.stat(folder / _LOCK).st_ino:
             return
     except (locks.Held, FileNotFoundError):
@@ -227,7 +227,7 @@ def _take(lock: int, folder: Path, target: Path) -> None:
 
 
 def bring_to_disk(folder: Path) -> None:
-    """Bring everything that was written to the folder's disk there, at once. Raises OSError when the disk fails."""
+    """Wait until the folder's whole file system is written to its disk (syncfs). Raises OSError when the disk fails."""
     library = ctypes.CDLL(None, use_errno=True)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

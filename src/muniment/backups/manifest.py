@@ -1,4 +1,4 @@
-"""What a backup says of itself: written last, so that a folder without it is no backup."""
+"""The manifest of a backup: it lists what the backup holds. It is written last, so a folder without it is no backup."""
 
 import hashlib
 from collections.abc import Mapping
@@ -33,16 +33,17 @@ class DatabaseCopy(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """A whole backup. ``made`` is the moment of both databases.
+    """A whole backup. ``taken_at`` is the moment as of which both databases were copied.
 
-    ``files`` names every file but content, whose digests are in the repository's database: ``contents`` of them, with
-    ``content_bytes``. ``damaged`` names the objects whose content was missing or altered already. ``settings`` names
-    the settings in the settings file, ``external`` those whose files are not in the backup.
+    ``files`` names every file except content. The digests of content are in the repository's database; there are
+    ``contents`` of them with ``content_bytes`` in all. ``damaged`` names the objects whose content was missing or
+    altered before the backup. ``settings`` names the settings in the settings file, ``external`` those whose files are
+    not in the backup.
     """
 
     format: int
     release: str
-    made: Instant
+    taken_at: Instant = msgspec.field(name="made")
     databases: dict[Half, DatabaseCopy]
     files: dict[str, FileDigest]
     contents: int
@@ -58,7 +59,7 @@ class _Sealed(msgspec.Struct):
 
 
 def write(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, with the digest of itself, and bring it and its folder to the disk."""
+    """Write the manifest with its own digest, and wait until it and its folder are on the disk."""
     document = msgspec.json.encode(manifest)
     sealed = _Sealed(msgspec.Raw(document), hashlib.sha256(document).hexdigest())
     disk.replace(folder / NAME, msgspec.json.encode(sealed))
@@ -86,16 +87,16 @@ def read(folder: Path) -> Manifest:
 
 def describe(names: Mapping[str, Path]) -> dict[str, FileDigest]:
     """Describe files of a backup, by their names in it."""
-    return {name: _described(file) for name, file in sorted(names.items())}
+    return {name: _describe_file(file) for name, file in sorted(names.items())}
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Raise BackupRefused unless every file that the manifest names is there as it says. Content is not looked at."""
+    """Raise BackupRefused unless every file that the manifest names has its size and digest. Content is not checked."""
     for name, expected in manifest.files.items():
         file = folder / name
         if ".." in Path(name).parts or Path(name).is_absolute() or not file.is_file():
             raise BackupRefused(f"The backup is damaged: {name} is missing.")
-        if _described(file) != expected:
+        if _describe_file(file) != expected:
             raise BackupRefused(f"The backup is damaged: {name} is not what was copied.")
 
 
@@ -103,10 +104,10 @@ class _Format(msgspec.Struct):
     format: int
 
 
-def _described(file: Path) -> FileDigest:
+def _describe_file(file: Path) -> FileDigest:
     digest, size = hashlib.sha256(), 0
-    with file.open("rb") as opened:
-        while piece := opened.read(_PIECE):
+    with file.open("rb") as stream:
+        while piece := stream.read(_PIECE):
             digest.update(piece)
             size += len(piece)
     return FileDigest(size, digest.hexdigest())

@@ -1,7 +1,7 @@
 """Put a backup into a data folder, so that it is served whole or not at all.
 
-A file marks the data folder from the first step to the last: nothing opens a folder with that mark but another restore,
-which begins anew.
+A file marks the data folder from the first step to the last. Only another restore opens a folder with that mark, and it
+starts again from the beginning.
 """
 
 import os
@@ -29,24 +29,24 @@ from muniment.repository.content.files import FileStore
 from muniment.repository.index_agent import agent
 
 _OURS = ("serve.lock", "events.log", SETTINGS)
-"""What may be in a data folder that a backup is restored to, or more of that name."""
+"""Names of files that the target of a restore may hold already, and beginnings of such names."""
 
 _NEW_MARK = f".{UNFINISHED_RESTORE}."
-"""How the name of a mark begins that is being written."""
+"""The beginning of the name of a mark that is being written."""
 
 
 class Backup(NamedTuple):
-    """A backup that was found whole, but for its content."""
+    """A backup whose manifest, schemas and files were found whole. Its content is checked while it is copied."""
 
     folder: Path
     manifest: Manifest
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """What a restore says of itself in the data folder while it is under way.
+    """The state of a restore, stored in the data folder while it is under way.
 
-    ``own_settings``: the settings file was there before. ``filled`` names the PostgreSQL databases that were empty, and
-    that it fills.
+    ``own_settings``: the data folder had a settings file before. ``filled`` names the PostgreSQL databases that were
+    empty and that this restore fills.
     """
 
     own_settings: bool
@@ -54,44 +54,44 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class RestoreResult(NamedTuple):
-    """What has become of it: the sessions that were ended, and the objects whose content is missing or altered."""
+    """The outcome of a restore: how many sessions it ended, and the objects whose content is missing or altered."""
 
-    ended: SessionCount
+    sessions: SessionCount
     damaged: tuple[str, ...]
 
 
 def inspect(folder: Path) -> Backup:
-    """Look at a backup: its manifest, its schemas and its files but content. Raises BackupRefused."""
-    found = Backup(folder.absolute(), manifest.read(folder))
-    for half, copy in found.manifest.databases.items():
+    """Check a backup's manifest, schemas and files, but not its content. Raises BackupRefused."""
+    backup = Backup(folder.absolute(), manifest.read(folder))
+    for half, copy in backup.manifest.databases.items():
         if not schema.knows(half, copy.revision):
             raise BackupRefused(
                 f"The backup's {half} is at schema {copy.revision}, made by a newer release "
-                f"({found.manifest.release}): restore it with that one."
+                f"({backup.manifest.release}): restore it with that one."
             )
-    manifest.check_files(found.folder, found.manifest)
-    return found
+    manifest.check_files(backup.folder, backup.manifest)
+    return backup
 
 
 def check_target(data: Path) -> None:
-    """Raise BackupRefused unless the folder is empty, holds settings alone, or a restore of it did not end."""
+    """Raise BackupRefused unless the folder is empty, holds settings alone, or holds an unfinished restore."""
     if not data.exists() or _mark_file(data).exists():
         return
     if not data.is_dir():
         raise BackupRefused(f"{data} is no folder: name another with --data.")
-    others = sorted(each.name for each in data.iterdir() if not each.name.startswith((*_OURS, _NEW_MARK)))
-    if others:
-        raise BackupRefused(f"{data} is not empty ({', '.join(others[:3])}): name a new folder with --data.")
+    foreign = sorted(entry.name for entry in data.iterdir() if not entry.name.startswith((*_OURS, _NEW_MARK)))
+    if foreign:
+        raise BackupRefused(f"{data} is not empty ({', '.join(foreign[:3])}): name a new folder with --data.")
 
 
 def begin(backup: Backup, data: Path) -> Mark:
-    """Mark the folder, clear away what an earlier try has left, and put the settings there unless it has its own."""
+    """Mark the folder, remove what an earlier try has left, and copy the settings unless the folder has its own."""
     mark = _read_mark(data) or Mark(own_settings=(data / SETTINGS).exists())
     _write_mark(data, mark)
-    for each in data.iterdir():
-        kept = each.name != SETTINGS or mark.own_settings
-        if each != _mark_file(data) and not (kept and each.name.startswith(_OURS)):
-            shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+    for entry in data.iterdir():
+        stays = entry.name != SETTINGS or mark.own_settings
+        if entry != _mark_file(data) and not (stays and entry.name.startswith(_OURS)):
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
     if SETTINGS in backup.manifest.files and not mark.own_settings:
         _copy(backup.folder / SETTINGS, data / SETTINGS)
     return mark
@@ -106,9 +106,9 @@ def finish(
     *,
     keep_sessions: bool,
 ) -> RestoreResult:
-    """Bring back certificates, databases, content and indexes, and take the mark away. Raises BackupRefused.
+    """Restore certificates, databases, content and indexes, then remove the mark. Raises BackupRefused.
 
-    ``progress`` hears what is being done, how much of it is done, and how much there is.
+    ``progress`` is called with the name of the part, how much of it is done, and how much there is.
     """
     _check_settings(backup, installation)
     names = [name for name in backup.manifest.files if Path(name).parts[0] == TLS]
@@ -118,10 +118,10 @@ def finish(
         _copy(backup.folder / name, installation.data / name)
     with ExitStack() as closing:
         databases = _databases(backup, installation, mark, closing)
-        ended = SessionCount()
+        count = SessionCount()
         if "directory" in databases and not keep_sessions:
             with databases["directory"].begin() as cx:
-                ended = sessions.end_every(cx, clock())
+                count = sessions.end_every(cx, clock())
         damaged: tuple[str, ...] = ()
         if "repository" in databases:
             with databases["repository"].begin() as cx:
@@ -133,21 +133,21 @@ def finish(
     making.bring_to_disk(installation.data)
     _mark_file(installation.data).unlink()
     disk.sync(installation.data)
-    return RestoreResult(ended, damaged)
+    return RestoreResult(count, damaged)
 
 
 def _check_settings(backup: Backup, installation: Installation) -> None:
     copied, halves = backup.manifest.databases, installation.settings.halves
     if set(copied) != set(halves):
         raise BackupRefused(
-            f"The backup holds {_listed(copied)}, and 'halves' in the settings says {_listed(halves)}: "
-            "they have to be the same."
+            f"The backup holds {_join_names(copied)}, and 'halves' in the settings says {_join_names(halves)}: "
+            "both must name the same halves."
         )
 
 
 def _databases(backup: Backup, installation: Installation, mark: Mark, closing: ExitStack) -> Mapping[Half, Database]:
     databases: dict[Half, Database] = {}
-    filled: dict[str, str] = {}
+    half_by_file: dict[str, str] = {}
     for half, copy in sorted(backup.manifest.databases.items()):
         database = Database(installation.database_url(half))
         closing.callback(database.close)
@@ -159,15 +159,15 @@ def _databases(backup: Backup, installation: Installation, mark: Mark, closing: 
             )
         if database.dialect == "sqlite":
             _put_sqlite(backup.folder / copy.file, Path(database.engine.url.database or ""), installation.data)
-        elif filled.get(copy.file) is None:
+        elif half_by_file.get(copy.file) is None:
             mark = _fill(database, backup.folder / copy.file, mark, installation.data)
-            filled[copy.file] = half
+            half_by_file[copy.file] = half
         schema.migrate(database, half)
     return databases
 
 
 def _put_sqlite(source: Path, target: Path, data: Path) -> None:
-    # What an earlier try has left in the data folder is gone by now; elsewhere nothing is overwritten.
+    # In the data folder, what an earlier try has left was removed before; elsewhere nothing is overwritten.
     if target.exists():
         raise BackupRefused(f"{target} is there already: name another file in the settings, or move that one away.")
     if target.parent != data:
@@ -178,12 +178,12 @@ def _put_sqlite(source: Path, target: Path, data: Path) -> None:
 def _fill(database: Database, file: Path, mark: Mark, data: Path) -> Mark:
     dumps.check_programs(database)
     address = database.engine.url.render_as_string(hide_password=True)
-    again = address in mark.filled
-    if not again and not dumps.is_empty(database):
+    was_filled = address in mark.filled
+    if not was_filled and not dumps.is_empty(database):
         raise BackupRefused(f"The database {address} is not empty: make an empty one, and name it in the settings.")
     mark = msgspec.structs.replace(mark, filled=tuple({*mark.filled, address}))
     _write_mark(data, mark)
-    dumps.restore_dump(database, file, again=again and not dumps.is_empty(database))
+    dumps.restore_dump(database, file, replace=was_filled and not dumps.is_empty(database))
     return mark
 
 
@@ -193,11 +193,11 @@ def _contents(
     damaged = []
     copies, store = FileStore(backup.folder / CONTENT, copies=True), app.content(installation)
     with database.read() as cx:
-        for done, stored in enumerate(making.with_content(cx), 1):
-            assert stored.content is not None  # noqa: S101 - those without were left out
-            if not store.adopt(stored.content, copies.read(stored.content)):
-                damaged.append(stored.id)
-            progress("Content", done, backup.manifest.contents)
+        for count, document in enumerate(making.objects_with_content(cx), 1):
+            assert document.content is not None  # noqa: S101 - those without were left out
+            if not store.adopt(document.content, copies.read(document.content)):
+                damaged.append(document.id)
+            progress("Content", count, backup.manifest.contents)
     return tuple(damaged)
 
 
@@ -233,11 +233,11 @@ def _write_mark(data: Path, mark: Mark) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    with open(source, "rb") as read, disk.create(target) as to:
-        shutil.copyfileobj(read, to, 1 << 20)
-        to.flush()
-        os.fsync(to.fileno())
+    with open(source, "rb") as origin, disk.create(target) as copy:
+        shutil.copyfileobj(origin, copy, 1 << 20)
+        copy.flush()
+        os.fsync(copy.fileno())
 
 
-def _listed(halves: Iterable[str]) -> str:
+def _join_names(halves: Iterable[str]) -> str:
     return " and ".join(sorted(halves))

@@ -1,4 +1,4 @@
-"""A change by the command line leaves one security event: which command, by whom, to what, with which result."""
+"""Each command that may change something leaves one security event: which command, who ran it, with which result."""
 
 import functools
 import os
@@ -20,14 +20,14 @@ READING = frozenset(
         "search", "serve", "settings", "type list", "unit list", "user list", "user sessions", "user show", "walk",
     }
 )  # fmt: skip
-"""The commands that change nothing themselves: no event. Whatever is not listed here is told of."""
+"""The commands that change nothing themselves: they leave no event. Every other command leaves one."""
 
 _OMISSIONS = {"values", "description", "from_stdin", "random"}
-"""Parameters whose values are free text, or say nothing."""
+"""Parameters that no event repeats: their values are free text, or they tell nothing about the change."""
 
 
-def tell(group: typer.Typer, name: str = "") -> None:
-    """Let each command of a group, or of the program itself, that may change something leave an event."""
+def audit_commands(group: typer.Typer, name: str = "") -> None:
+    """Make each command of a group leave an event if it may change something. No name means the program itself."""
     for command in group.registered_commands:
         assert command.callback is not None  # noqa: S101 - typer registers functions
         path = f"{name} {command.name}".strip()
@@ -37,12 +37,12 @@ def tell(group: typer.Typer, name: str = "") -> None:
 
 def _recording(path: str, command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
-    def run(**given: Any) -> Any:
-        data: DataFolder = given["context"].obj
-        event = Event("command", who=_user(), origin="command line", on=path, how=_shown(given))
+    def run(**arguments: Any) -> Any:
+        data: DataFolder = arguments["context"].obj
+        event = Event("command", who=_user(), origin="command line", on=path, how=_details(arguments))
         event.result = "failed"
         try:
-            code = command(**given)
+            code = command(**arguments)
         except Exception as error:
             failure = as_failure(error)
             if failure is not None and failure.code != Exit.FAILED:
@@ -59,14 +59,14 @@ def _recording(path: str, command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _shown(given: Mapping[str, Any]) -> dict[str, Any]:
-    shown = {name: value for name, value in given.items() if name != "context" and name not in _OMISSIONS}
-    return {name: _plain(value) for name, value in shown.items() if value not in (None, "", False, [])}
+def _details(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    values = {name: value for name, value in arguments.items() if name != "context" and name not in _OMISSIONS}
+    return {name: _plain(value) for name, value in values.items() if value not in (None, "", False, [])}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value if isinstance(value, bool | int) else str(value)[:500]
 
 

@@ -1,4 +1,4 @@
-"""``muniment backup`` and ``muniment restore``: a copy of a running installation, and its way back."""
+"""``muniment backup`` and ``muniment restore``: copy a running installation, and put the copy back."""
 
 from contextlib import ExitStack
 from importlib import metadata
@@ -26,47 +26,49 @@ def backup_command(
         databases = {half: closing.enter_context(data.database(half)) for half in data.settings.halves}
         source = making.BackupSource(data.installation, databases, data.settings_file)
         bar = closing.enter_context(terminal.counting("Copying content", None))
-        made = making.make(source, folder, metadata.version("muniment"), lambda: data.now, bar.reach)
-    when = timestamp(made.made, precision="seconds")
-    terminal.line(f"{folder}: {' and '.join(made.databases)} as of {when}, {made.contents} contents")
-    for name in made.external:
-        terminal.line(f"Not in it: the file that {name} names; keep that one yourself.")
-    return _damage(made.damaged, "was missing or altered already, and is not in the backup")
+        manifest = making.make(source, folder, metadata.version("muniment"), lambda: data.now, bar.reach)
+    when = timestamp(manifest.taken_at, precision="seconds")
+    terminal.line(f"{folder}: {' and '.join(manifest.databases)} as of {when}, {manifest.contents} contents")
+    for name in manifest.external:
+        terminal.line(f"Not in it: the file that the setting {name} names. Copy that file yourself.")
+    return _damage(manifest.damaged, "was missing or altered before the backup, and is not in it")
 
 
 def restore_command(
     context: typer.Context,
     backup: Annotated[Path, typer.Argument(help="The folder that 'muniment backup' has made.")],
     keep_sessions: Annotated[
-        bool, typer.Option("--keep-sessions", help="Let tokens and sign-ins of that time hold again.")
+        bool, typer.Option("--keep-sessions", help="Let the tokens and sign-ins of the backup hold again.")
     ] = False,
 ) -> int:
-    """Put a backup into a new data folder, and make its index anew."""
+    """Put a backup into a new data folder, and rebuild its index."""
     data: DataFolder = context.obj
-    found = restoring.inspect(backup)
+    source = restoring.inspect(backup)
     restoring.check_target(data.path)
     data.make_folder()
-    with data.held(for_restore=True):
+    with data.lock(for_restore=True):
         restoring.check_target(data.path)
-        mark = restoring.begin(found, data.path)
+        mark = restoring.begin(source, data.path)
         data.read_settings_again()
         with terminal.counting("Restoring", None) as bar:
 
-            def show(_what: str, done: int, total: int) -> None:
-                bar.reach(done, total or None)
+            def show(_what: str, count: int, total: int) -> None:
+                bar.reach(count, total or None)
 
             restored = restoring.finish(
-                found, data.installation, mark, lambda: data.now, show, keep_sessions=keep_sessions
+                source, data.installation, mark, lambda: data.now, show, keep_sessions=keep_sessions
             )
-    ended = restored.ended
-    terminal.line(f"{data.path}: restored from {backup}, {found.manifest.contents} contents")
+    sessions = restored.sessions
+    terminal.line(f"{data.path}: restored from {backup}, {source.manifest.contents} contents")
     terminal.line(
-        "Tokens and sign-ins of that time hold again."
+        "The tokens and sign-ins of the backup hold again."
         if keep_sessions
-        else f"Ended: {ended.grants} grants and {ended.tickets} browser sign-ins; everybody signs in anew."
+        else f"Ended: {sessions.grants} grants and {sessions.tickets} browser sign-ins; everybody signs in again."
     )
-    for name in found.manifest.external:
-        terminal.line(f"Not in the backup: the file that {name} names; put it there before you serve.")
+    for name in source.manifest.external:
+        terminal.line(
+            f"Not in the backup: the file that the setting {name} names. Put it in its place before you serve."
+        )
     return _damage(restored.damaged, "is missing or altered")
 
 

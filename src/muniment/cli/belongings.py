@@ -1,4 +1,4 @@
-"""What users and groups leave behind: told, given to another, and taken out of the ACLs that name them."""
+"""What a removed user or group leaves behind: print it, give it to another user, and take the name out of ACLs."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -26,11 +26,11 @@ from muniment.repository.repositories import Repository
 
 _AT_A_TIME = 500
 _STANDING_SECONDS = 30.0
-"""How long an index may stand while more is given; with an agent at work it moves several times a second."""
+"""How long the index may stand still before we go on without it. A running agent moves it several times a second."""
 
 
 class GiftCount(NamedTuple):
-    """How much was given in one repository."""
+    """How many objects and ACLs of one repository were given."""
 
     repository: str
     objects: int
@@ -38,14 +38,14 @@ class GiftCount(NamedTuple):
 
 
 def key_of(data: DataFolder, name: str) -> str:
-    """Say the key of whoever bears a name now; where the directory runs here it is bound to them for good."""
+    """Return the key of the present bearer of a name. Where the directory runs here, the key stays theirs for good."""
     folded = fold_name(name)
     with data.database("repository") as database, database.begin() as cx:
         return bearers.of_names(cx, [folded], data.identify, data.now)[folded]
 
 
 def left_by(data: DataFolder, name: str) -> list[str]:
-    """Say the keys of all who bore a name before whoever bears it now."""
+    """Return the keys of all former bearers of a name, without the present one."""
     folded = fold_name(name)
     with data.database("repository") as database, database.read() as cx:
         every = bearers.keys_of_name(cx, folded)
@@ -55,96 +55,96 @@ def left_by(data: DataFolder, name: str) -> list[str]:
 
 
 def describe_owned(data: DataFolder, key: str) -> str:
-    """Say in a line what is kept under a key; empty when that is nothing."""
+    """Describe in one line what the bearer of a key owns; empty when they own nothing."""
     with data.database("repository") as database, database.read() as cx:
         amount, lists = usage.of(cx, key), sum(acls.count_by_owner(cx, [key]).values())
     return f"{amount.objects} objects of {amount.bytes} bytes, and {lists} ACLs" if amount.objects or lists else ""
 
 
-def spell(given: Sequence[GiftCount]) -> str:
-    """Write in a line what was given where."""
-    return "; ".join(f"{one.repository}: {one.objects} objects, {one.acls} ACLs" for one in given) or "nothing"
+def spell(counts: Sequence[GiftCount]) -> str:
+    """Write in one line how much was given in which repository."""
+    return "; ".join(f"{count.repository}: {count.objects} objects, {count.acls} ACLs" for count in counts) or "nothing"
 
 
-def leaving(data: DataFolder, name: str, give_to: str = "") -> Callable[[], None]:
-    """Make ready for the removal of a user or group, and give what they own to another where one is named.
+def prepare_removal(data: DataFolder, name: str, give_to: str = "") -> Callable[[], None]:
+    """Prepare the removal of a user or group; with ``give_to``, first give what they own to that user.
 
-    What comes back is to be called after the removal: it takes them out of the ACLs, and says what they leave. Their
-    name is bound to them first, so that no later bearer of it inherits anything, not even if all stops here.
+    Call the returned function after the removal: it takes them out of the ACLs and prints what they leave behind. Their
+    name is bound to them first. So no later bearer of the name inherits anything, even if the command stops half-way.
     """
     if not data.together:
-        return lambda: terminal.line(f"What {name} owns or may do in a repository elsewhere is not known here.")
+        return lambda: terminal.line(f"This command cannot see what {name} owns or may do in a repository elsewhere.")
     key = key_of(data, name)
     if give_to:
         terminal.line(f"Given to {give_to}: {spell(give(data, [key], give_to))}.")
 
-    def gone() -> None:
-        if left := describe_owned(data, key):
-            terminal.line(f"{name} owned {left}. No later user of this name inherits it.")
+    def finish() -> None:
+        if belongings := describe_owned(data, key):
+            terminal.line(f"{name} owned {belongings}. No later user of this name inherits it.")
             terminal.line(f"Give it away with: muniment repository give NAME@PARTITION --left-by {name}")
         with data.database("repository") as database, database.begin() as cx:
             named_by = acls.forget(cx, key)
         if named_by:
-            terminal.line(f"{named_by} ACLs named {name}, and do no more.")
+            terminal.line(f"{named_by} ACLs named {name}; they no longer do.")
 
-    return gone
+    return finish
 
 
 def check_receiver(data: DataFolder, name: str, to: str) -> None:
-    """Raise Failure unless what somebody owns can be given to this user."""
+    """Raise Failure unless this user can receive what another owns."""
     if not data.together:
         raise Failure(
-            f"What {name} owns in a repository elsewhere is not known here: "
+            f"This command cannot see what {name} owns in a repository elsewhere: "
             "give it away there, with 'muniment repository give'.",
             Exit.REFUSED,
         )
     if fold_name(name) == fold_name(to):
-        raise Failure(f"{to} is who is to be removed: name another user.", Exit.REFUSED)
+        raise Failure(f"{to} is the user to be removed: name another user.", Exit.REFUSED)
     must_be_somebody(data, to)
 
 
 def give(data: DataFolder, keys: Sequence[str], to: str, only: str = "") -> list[GiftCount]:
-    """Give what is kept under these keys to another user, some objects in one commit; says how much.
+    """Give what the bearers of these keys own to another user, and return how much was given.
 
-    It keeps pace with the index agent, so that no search is refused meanwhile. Whoever is stopped in the middle begins
-    again and goes on with what is left. ``only`` names one repository.
+    It commits some objects at a time and keeps pace with the index agent, so that no search is refused meanwhile. A
+    command that was stopped can be run again and gives the remainder. ``only`` names one repository.
     """
     receiver = key_of(data, to)
     keys = [key for key in keys if key != receiver]
-    acting, given = _acting(data), list[GiftCount]()
+    acting, counts = _acting(data), list[GiftCount]()
     with data.database("repository") as database:
         with database.read() as cx:
-            chosen = [repositories.find(cx, only)] if only else repositories.every(cx)
-        for one in chosen:
-            showing = terminal.counting(f"Giving what is in {one.name}", None)
-            with closing(_Pace(data, database, one)) as pace, showing as progress:
-                moved = _give_objects(data, database, one, keys, to, receiver, acting, pace, progress)
+            selection = [repositories.find(cx, only)] if only else repositories.every(cx)
+        for repository in selection:
+            showing = terminal.counting(f"Giving what is in {repository.name}", None)
+            with closing(_Pace(data, database, repository)) as pace, showing as progress:
+                object_count = _give_objects(data, database, repository, keys, to, receiver, acting, pace, progress)
             with database.begin() as cx:
-                lists = sum(acls.give(cx, one.id, key, to, receiver, data.now) for key in keys)
-            given.append(GiftCount(one.name, moved, lists))
-    return [one for one in given if one.objects or one.acls]
+                acl_count = sum(acls.give(cx, repository.id, key, to, receiver, data.now) for key in keys)
+            counts.append(GiftCount(repository.name, object_count, acl_count))
+    return [count for count in counts if count.objects or count.acls]
 
 
 def give_command(
     context: typer.Context,
-    to: Annotated[str, typer.Argument(metavar="NAME@PARTITION", help="Whose they are to be.")],
+    to: Annotated[str, typer.Argument(metavar="NAME@PARTITION", help="The new owner.")],
     object_ids: Annotated[list[str] | None, typer.Argument(metavar="OBJECT_ID...")] = None,
     all_of: Annotated[str, typer.Option(metavar="USER", help="All that this user owns, with their ACLs.")] = "",
     left_by_user: Annotated[
         str, typer.Option("--left-by", metavar="USER", help="All that removed users of this name owned.")
     ] = "",
-    named: Annotated[str, typer.Option("--repository", "-r", help="Only in this repository.")] = "",
+    repository_name: Annotated[str, typer.Option("--repository", "-r", help="Only in this repository.")] = "",
 ) -> None:
-    """Give objects, or all that a user owns, to another; each change is noted, so that searches follow."""
+    """Give objects, or all that a user owns, to another user. The change log notes each change, so searches follow."""
     data: DataFolder = context.obj
     if sum(map(bool, (object_ids, all_of, left_by_user))) != 1:
-        raise Failure("Name objects, or --all-of USER, or --left-by USER: one of the three.", Exit.USAGE)
+        raise Failure("Name objects, or --all-of USER, or --left-by USER: exactly one of the three.", Exit.USAGE)
     must_be_somebody(data, to)
     if object_ids:
-        _give_these(data, named or initialise.REPOSITORY, object_ids, to)
+        _give_these(data, repository_name or initialise.REPOSITORY, object_ids, to)
         return
     keys = [key_of(data, all_of)] if all_of else left_by(data, left_by_user)
-    terminal.line(f"Given to {to}: {spell(give(data, keys, to, named))}.")
+    terminal.line(f"Given to {to}: {spell(give(data, keys, to, repository_name))}.")
 
 
 def must_be_somebody(data: DataFolder, name: str) -> None:
@@ -164,64 +164,69 @@ def _give_objects(
     pace: "_Pace",
     progress: terminal.Counting,
 ) -> int:
-    moved, last = 0, 0
+    count, last_seq = 0, 0
     while True:
-        pace.keep(partial(progress.reach, moved))
+        pace.keep(partial(progress.reach, count))
         with database.begin() as cx:
-            page = objects.every(cx, repository.id, last, pace.at_a_time)
-            some = [one.id for one in page if one.owner_key in keys]
-            moved += objects.give(cx, repository.id, some, to, receiver, acting, data.now) if some else 0
+            page = objects.every(cx, repository.id, last_seq, pace.at_a_time)
+            object_ids = [stored.id for stored in page if stored.owner_key in keys]
+            count += objects.give(cx, repository.id, object_ids, to, receiver, acting, data.now) if object_ids else 0
         if not page:
-            return moved
-        progress.reach(moved)
-        last = page[-1].seq
+            return count
+        progress.reach(count)
+        last_seq = page[-1].seq
 
 
-def _give_these(data: DataFolder, named: str, object_ids: Sequence[str], to: str) -> None:
-    most = _at_a_time(data)
-    if len(object_ids) > most:
-        raise Failure(f"Name at most {most} objects: they are given in one commit, and searches follow.", Exit.USAGE)
+def _give_these(data: DataFolder, repository_name: str, object_ids: Sequence[str], to: str) -> None:
+    limit = _at_a_time(data)
+    if len(object_ids) > limit:
+        raise Failure(
+            f"Name at most {limit} objects: all are given in one commit, which the index must take in at once.",
+            Exit.USAGE,
+        )
     receiver, acting = key_of(data, to), _acting(data)
-    wanted = [one.lower() for one in object_ids]
+    ids = [object_id.lower() for object_id in object_ids]
     with data.database("repository") as database, database.begin() as cx:
-        repository = repositories.find(cx, named)
-        there = objects.rows(cx, repository.id, wanted)
-        for one in wanted:
-            if one not in there:
-                raise Failure(f"There is no object {one!r} in {named}; nothing was given.", Exit.REFUSED)
-        given = objects.give(cx, repository.id, wanted, to, receiver, acting, data.now)
-    terminal.line(f"Given to {to}: {given} objects.")
+        repository = repositories.find(cx, repository_name)
+        stored = objects.rows(cx, repository.id, ids)
+        for object_id in ids:
+            if object_id not in stored:
+                raise Failure(
+                    f"There is no object {object_id!r} in {repository_name}; nothing was given.", Exit.REFUSED
+                )
+        count = objects.give(cx, repository.id, ids, to, receiver, acting, data.now)
+    terminal.line(f"Given to {to}: {count} objects.")
 
 
 class _Pace:
-    """The pace at which what is in one repository may be given, so that its searches go on."""
+    """Keeps a gift of many objects at a pace that the index of their repository can follow."""
 
     def __init__(self, data: DataFolder, database: Database, repository: Repository) -> None:
         self.at_a_time = _at_a_time(data)
-        self._most = data.settings.repository.max_pending_changes
+        self._limit = data.settings.repository.max_pending_changes
         self._repository = repository
-        self._told = False
+        self._has_warned = False
         self._pace = IndexPace(data.installation, database, repository, self._is_far, _STANDING_SECONDS)
 
     def keep(self, meanwhile: Callable[[], None]) -> None:
-        """Wait until the index is near; where it stands, say so once and go on."""
-        if not self._pace.keep(meanwhile) and not self._told:
-            self._told = True
+        """Wait until the index is near. If it stands still, print so once and go on."""
+        if not self._pace.keep(meanwhile) and not self._has_warned:
+            self._has_warned = True
             terminal.errors.print(
                 f"The index of {self._repository.name} stands still: start 'muniment serve' or 'muniment agent'. "
-                f"All is given without waiting; until the index has caught up, searches there may answer 503 "
-                f"(E_INDEX_BEHIND beyond {self._most} changes).",
+                f"The gift goes on without waiting. Until the index has caught up, searches there may answer 503 "
+                f"(E_INDEX_BEHIND beyond {self._limit} changes).",
                 markup=False,
             )
 
     def close(self) -> None:
-        """Let the index go."""
+        """Close the index."""
         self._pace.close()
 
     def _is_far(self, cx: Connection, repository_id: int, position: Position) -> bool:
-        # As a search counts; half of what it may miss stays for what others change meanwhile.
+        # Count as a search does. Stop early: what others change meanwhile must fit into the limit, too.
         try:
-            changes.hiding(cx, repository_id, position, self._most // 4)
+            changes.hiding(cx, repository_id, position, self._limit // 4)
         except IndexBehind:
             return True
         return False

@@ -10,7 +10,15 @@ from sqlalchemy.engine import Connection
 
 from muniment import guards
 from muniment.cli import terminal
-from muniment.cli.directory import Description, ending, entry_named, removal, show_entries, show_sessions, state_of
+from muniment.cli.directory import (
+    Description,
+    describe_ended,
+    describe_removal,
+    find_entry,
+    show_entries,
+    show_sessions,
+    state_of,
+)
 from muniment.data_folder import DataFolder
 from muniment.directory import administration, resources, sessions
 from muniment.directory.entries import editing, entries
@@ -33,10 +41,10 @@ def add_client(
     name: ClientName,
     description: Description = "",
     confidential: Annotated[
-        bool, typer.Option("--confidential", help="It keeps a secret, which is made up and printed once.")
+        bool, typer.Option("--confidential", help="The client has a secret, which is generated and printed once.")
     ] = False,
 ) -> None:
-    """Register an OAuth client: public unless it is said to keep a secret."""
+    """Register an OAuth client: public, unless --confidential is given."""
     data: DataFolder = context.obj
     secret = terminal.new_password(from_stdin=False, random=True)[0] if confidential else None
     password_hash = passwords.hash_new(secret, data.settings.directory) if secret else None
@@ -52,8 +60,8 @@ def list_clients(context: typer.Context) -> None:
     data: DataFolder = context.obj
     with data.database("directory") as database, database.read() as cx:
         rows = [
-            (one.name, "confidential" if one.has_password else "public", state_of(one), one.description)
-            for one in entries.listing(cx, entries.clients(cx), "user", limit=None)
+            (entry.name, "confidential" if entry.has_password else "public", state_of(entry), entry.description)
+            for entry in entries.listing(cx, entries.clients(cx), "user", limit=None)
         ]
     terminal.table(("Client", "Kind", "State", "Description"), rows)
 
@@ -63,28 +71,30 @@ def remove_client(context: typer.Context, name: ClientName) -> None:
     """Remove a client; every grant issued to it ends."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        removed = administration.remove(cx, entries.find_client(cx, name), data.now)
-    terminal.line(removal(data, removed))
+        dependents = administration.remove(cx, entries.find_client(cx, name), data.now)
+    terminal.line(describe_removal(data, dependents))
 
 
 @client.command("set")
 def set_client(
     context: typer.Context,
     name: ClientName,
-    disabled: Annotated[bool | None, typer.Option("--disable/--enable", help="It may not, or may, act.")] = None,
+    disabled: Annotated[
+        bool | None, typer.Option("--disable/--enable", help="Forbid it to act, or allow it again.")
+    ] = None,
     locked: Annotated[bool | None, typer.Option("--lock/--unlock", help="Lock it out, or let it in.")] = None,
     description: Annotated[str | None, typer.Option(help="Free text.")] = None,
 ) -> None:
     """Disable, enable, lock, unlock or describe a client; disabling or locking ends every grant issued to it."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        found = entries.find_client(cx, name)
+        entry = entries.find_client(cx, name)
         if disabled is not None:
-            administration.set_disabled(cx, found, disabled, data.now)
+            administration.set_disabled(cx, entry, disabled, data.now)
         if locked is not None:
-            administration.set_locked(cx, found, locked, data.now)
+            administration.set_locked(cx, entry, locked, data.now)
         if description is not None:
-            editing.set_description(cx, found, description, data.now)
+            editing.set_description(cx, entry, description, data.now)
 
 
 @client.command("secret")
@@ -93,13 +103,13 @@ def set_secret(
     name: ClientName,
     end_sessions: Annotated[bool, typer.Option("--end-sessions", help="End every grant issued to it, too.")] = False,
 ) -> None:
-    """Give a client a new secret, which is made up and printed once. The grants issued to it go on."""
+    """Give a client a new secret, which is generated and printed once. The grants issued to it stay valid."""
     data: DataFolder = context.obj
     secret = terminal.new_password(from_stdin=False, random=True)[0]
     password_hash = passwords.hash_new(secret, data.settings.directory)
     with data.database("directory") as database, database.begin() as cx:
-        found = entries.find_client(cx, name)
-        administration.set_password(cx, found, password_hash, data.now, end_sessions=end_sessions)
+        entry = entries.find_client(cx, name)
+        administration.set_password(cx, entry, password_hash, data.now, end_sessions=end_sessions)
     terminal.line(secret)
 
 
@@ -116,8 +126,8 @@ def sign_out_client(context: typer.Context, name: ClientName) -> None:
     """End every grant issued to a client."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        ended = administration.sign_out(cx, entries.find_client(cx, name), data.now)
-    terminal.line(ending(ended))
+        count = administration.sign_out(cx, entries.find_client(cx, name), data.now)
+    terminal.line(describe_ended(count))
 
 
 @resource.command("add")
@@ -127,13 +137,13 @@ def add_resource(
     """Register a protected API with its access role, and print its identifier."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        made = resources.add(cx, data.settings.directory.names, name, data.now, description=description)
-    terminal.line(made.id)
+        resource = resources.add(cx, data.settings.directory.names, name, data.now, description=description)
+    terminal.line(resource.id)
 
 
 @resource.command("activate")
 def activate_resource(context: typer.Context, name: ResourceName) -> None:
-    """Activate a resource, which happens once, and print its secret key, which is not shown again."""
+    """Activate a resource and print its secret key. A resource is activated once, and its key is shown once."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
         secret = resources.activate(cx, _resource(data, cx, name).id, data.now)
@@ -144,11 +154,11 @@ def activate_resource(context: typer.Context, name: ResourceName) -> None:
 def list_resources(context: typer.Context) -> None:
     """List the resources."""
     data: DataFolder = context.obj
-    named = data.settings.directory.names
+    names = data.settings.directory.names
     with data.database("directory") as database, database.read() as cx:
         rows = [
-            (resources.shown_name(named, one), one.id, "activated" if one.activated else "created")
-            for one in resources.every(cx)
+            (resources.shown_name(names, resource), resource.id, "activated" if resource.activated else "created")
+            for resource in resources.every(cx)
         ]
     terminal.table(("Resource", "Identifier", "State"), rows)
 
@@ -167,9 +177,9 @@ def add_to_role(context: typer.Context, name: ResourceName, members: Members) ->
     """Add users, groups, units or partitions to a resource's access role."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        found = _resource(data, cx, name)
+        resource = _resource(data, cx, name)
         for member in members:
-            resources.add_to_role(cx, found, entry_named(data, cx, member))
+            resources.add_to_role(cx, resource, find_entry(data, cx, member))
 
 
 @resource.command("remove-member")
@@ -178,9 +188,9 @@ def remove_from_role(context: typer.Context, name: ResourceName, members: Member
     """Remove entries from a resource's access role; tokens that rest on them give no access from then on."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        found = _resource(data, cx, name)
+        resource = _resource(data, cx, name)
         for member in members:
-            administration.remove_from_role(cx, found, entry_named(data, cx, member))
+            administration.remove_from_role(cx, resource, find_entry(data, cx, member))
 
 
 @resource.command("remove")
@@ -188,17 +198,18 @@ def remove_resource(
     context: typer.Context,
     name: ResourceName,
     force: Annotated[
-        bool, typer.Option("--force", help="Where the directory runs apart: nothing elsewhere depends on it.")
+        bool,
+        typer.Option("--force", help="Where the directory runs apart: say that no repository elsewhere depends on it."),
     ] = False,
 ) -> None:
     """Remove a resource that guards no repository; its tokens end."""
     data: DataFolder = context.obj
     snapshot = partial(_repository, data) if "repository" in data.settings.halves else None
     with data.database("directory") as database, database.begin() as cx:
-        found = _resource(data, cx, name)
-        members = resources.role_members(cx, found)
-        ended = guards.remove_resource(cx, snapshot, found, data.now, force=force)
-    terminal.line(f"Its access role had {len(members)} members. {ending(ended)}")
+        resource = _resource(data, cx, name)
+        members = resources.role_members(cx, resource)
+        sessions_ended = guards.remove_resource(cx, snapshot, resource, data.now, force=force)
+    terminal.line(f"Its access role had {len(members)} members. {describe_ended(sessions_ended)}")
 
 
 @contextmanager
@@ -208,7 +219,7 @@ def _repository(data: DataFolder) -> Iterator[Connection]:
 
 
 def _resource(data: DataFolder, cx: Connection, text: str) -> Resource:
-    for one in resources.every(cx):
-        if one.id == text.lower():
-            return one
+    for resource in resources.every(cx):
+        if resource.id == text.lower():
+            return resource
     return resources.find(cx, data.settings.directory.names, text)

@@ -1,4 +1,4 @@
-"""The commands by name, the options that come before them, and how an error leaves."""
+"""Every command by its name, the options that come before it, and how an error becomes a message and an exit code."""
 
 import platform
 import sys
@@ -25,7 +25,7 @@ from muniment.cli import (
     terminal,
     walk,
 )
-from muniment.cli.repository import called
+from muniment.cli.repository import callable_name
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, as_failure
 from muniment.server import logs, serve
@@ -44,16 +44,16 @@ app.command("restore")(backup.restore_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and leave with its exit code: an error is one sentence on standard error, never a trace."""
+    """Run one command and exit with its code. An error is one sentence on standard error, never a trace."""
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command and say its exit code."""
+    """Run one command and return its exit code."""
     try:
-        code = app(_leading(arguments), prog_name="muniment", standalone_mode=False)
+        code = app(_global_options_first(arguments), prog_name="muniment", standalone_mode=False)
     except TyperException as error:
-        terminal.errors.print(_misused(error), markup=False)
+        terminal.errors.print(_usage_error(error), markup=False)
         return Exit.USAGE
     except (KeyboardInterrupt, typer.Abort):
         terminal.errors.print("Stopped.")
@@ -69,8 +69,8 @@ def run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else Exit.OK
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_wanted: bool) -> None:
+    if is_wanted:
         terminal.line(f"muniment {metadata.version('muniment')}, Python {platform.python_version()}")
         raise typer.Exit
 
@@ -96,20 +96,21 @@ def start(
 
 @app.command("init")
 def init_command(context: typer.Context) -> None:
-    """Make the data folder, its databases, the administrator (his password is shown once) and a first repository."""
+    """Make a data folder with an administrator, whose password is shown once, and a first repository."""
     data: DataFolder = context.obj
-    begun = initialise.run(data)
-    if begun.made_folder:
+    initialisation = initialise.run(data)
+    if initialisation.is_new_folder:
         terminal.line(f"Made {data.path}.")
-    if begun.password:
-        terminal.line(f"Administrator: {begun.administrator}")
-        terminal.line(f"Password:      {begun.password}")
-        terminal.line("The password is kept as a hash only and not shown again.")
-    elif begun.administrator:
-        terminal.line("The directory was initialised before; nothing was changed in it.")
-    if begun.repository:
+    if initialisation.password:
+        terminal.line(f"Administrator: {initialisation.administrator}")
+        terminal.line(f"Password:      {initialisation.password}")
+        terminal.line("Only a hash of the password is stored; the password is not shown again.")
+    elif initialisation.administrator:
+        terminal.line("The directory had been initialised before; nothing in it was changed.")
+    if initialisation.repository:
         terminal.line(
-            f"Repository:    {begun.repository}, guarded by the resource {begun.resource!r} ({begun.resource_id})"
+            f"Repository:    {initialisation.repository}, guarded by the resource {initialisation.resource!r} "
+            f"({initialisation.resource_id})"
         )
     terminal.line(f"Next: muniment --data {data.path} serve")
 
@@ -124,7 +125,7 @@ def serve_command(
 ) -> int:
     """Serve the data folder until Ctrl-C or SIGTERM."""
     data: DataFolder = context.obj
-    _listening(data, host, port, workers)
+    _override_listener(data, host, port, workers)
     initialise.require_initialised(data)
     return serve.run(data, with_agent=agent)
 
@@ -145,14 +146,17 @@ def migrate_command(context: typer.Context) -> None:
     """Bring the databases to this release's schema."""
     data: DataFolder = context.obj
     data.must_exist()
-    with data.held():
+    with data.lock():
         data.migrate()
         renamed = data.settle_acls()
     terminal.line(f"At this release's schema: {', '.join(data.settings.halves)}.")
     if renamed:
-        terminal.line("These ACLs are called by their names alone by their owners only; others write what stands here:")
+        terminal.line(
+            "Now these bare ACL names mean the ACL to its owner only. Others call the ACL as the table shows:"
+        )
         terminal.table(
-            ("Repository", "Name", "Call it", "Id"), [(of, one.name, called(one), one.shown_id) for of, one in renamed]
+            ("Repository", "Name", "Call it", "Id"),
+            [(repository_name, acl.name, callable_name(acl), acl.shown_id) for repository_name, acl in renamed],
         )
 
 
@@ -166,7 +170,7 @@ def settings_command(
         sys.stdout.write(muniment.settings.markdown())
         return
     data: DataFolder = context.obj
-    terminal.table(("Setting", "Value", "Meaning"), muniment.settings.shown(data.settings))
+    terminal.table(("Setting", "Value", "Meaning"), muniment.settings.values_in_force(data.settings))
 
 
 app.command("import")(import_folder.import_command)
@@ -182,16 +186,16 @@ for name, commands in {
     **repositories.COMMANDS,
     **repository.COMMANDS,
 }.items():
-    audit.tell(commands, name)
+    audit.audit_commands(commands, name)
 
 
-def _listening(data: DataFolder, host: str | None, port: int | None, workers: int | None) -> None:
+def _override_listener(data: DataFolder, host: str | None, port: int | None, workers: int | None) -> None:
     data.override("web.host", host)
     data.override("web.port", port)
     data.override("web.workers", workers)
 
 
-def _misused(error: TyperException) -> str:
+def _usage_error(error: TyperException) -> str:
     context = getattr(error, "ctx", None)
     message = error.format_message().strip()
     if message.startswith("Usage:"):
@@ -200,18 +204,18 @@ def _misused(error: TyperException) -> str:
     return f"muniment: {message}{end} See '{context.command_path if context else 'muniment'} --help'."
 
 
-def _leading(arguments: list[str]) -> list[str]:
-    """Move --data, --config and --set before the command's name, so that they may stand anywhere."""
+def _global_options_first(arguments: list[str]) -> list[str]:
+    """Move --data, --config and --set before the command's name, so that a caller may write them anywhere."""
     leading: list[str] = []
-    others: list[str] = []
-    left = iter(arguments)
-    for argument in left:
+    following: list[str] = []
+    remaining = iter(arguments)
+    for argument in remaining:
         if argument == "--":
-            others += [argument, *left]
+            following += [argument, *remaining]
         elif argument in {"--data", "--config", "--set"}:
-            leading += [argument, *([value] if (value := next(left, None)) is not None else [])]
+            leading += [argument, *([value] if (value := next(remaining, None)) is not None else [])]
         elif argument.startswith(("--data=", "--config=", "--set=")):
             leading.append(argument)
         else:
-            others.append(argument)
-    return leading + others
+            following.append(argument)
+    return leading + following

@@ -1,4 +1,4 @@
-"""The demo: people, a client, a repository full of real documents, and a file of the values that a script needs."""
+"""The demo: people, a client, a repository of real documents, and a file with the values that a script needs."""
 
 import base64
 import hmac
@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection
 from muniment import disk, initialise
 from muniment.cli import terminal, walk
 from muniment.cli.import_folder import until_searchable
-from muniment.cli.importing import Import, Report
+from muniment.cli.importing import Import, ImportReport
 from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.directory import memberships, names, resources
@@ -86,11 +86,11 @@ def demo_command(
         raise Failure(f"{where}: name a folder of documents with DOCS=.", Exit.USAGE)
     serve.check_ports(data)
     if data.settings.log_level == "info":
-        # Whoever tries the demo wants to see the walk, not a line for each request.
+        # People who try the demo want to see the walk, not a line for each request.
         data.override("log_level", "warning")
     values = data.path / "demo.json"
     passwords = _passwords(data)
-    with data.held():  # the file of a server that is running stays
+    with data.lock():  # a running server keeps its file
         values.unlink(missing_ok=True)
     terminal.line(f"Starting on {data.installation.base} with the data folder {data.path} (Ctrl-C stops it).")
     initialise.run(data, passwords["admin"])
@@ -98,7 +98,7 @@ def demo_command(
 
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         ready()
-        if values.exists():  # the process before this one was done, and then killed
+        if values.exists():  # an earlier process of this role had finished, and was killed
             stop.wait()
             return
         try:
@@ -130,12 +130,12 @@ def _check_loopback(data: DataFolder) -> None:
 
 
 def _passwords(data: DataFolder) -> dict[str, str]:
-    """Make the demo's passwords from a random seed of this data folder: the same on a rerun, and stored nowhere."""
+    """Make the demo's passwords from a random seed in the data folder: a rerun makes the same, and none is stored."""
     seed_file = data.path / "demo.seed"
     if not seed_file.exists():
         if data.path.exists() and any(data.path.glob("*.db")):
             raise Failure(
-                f"{data.path} was not made for the demo, and real data stays apart from it: name another with DATA=.",
+                f"{data.path} was not made for the demo, which does not mix with real data: name another with DATA=.",
                 Exit.REFUSED,
             )
         data.make_folder()
@@ -149,8 +149,8 @@ def _passwords(data: DataFolder) -> dict[str, str]:
 
 
 def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
-    """Make the demo's people, client, types and ACLs where they are not there yet; give the guarding resource's id."""
-    named = data.settings.directory.names
+    """Make the demo's people, client, types and ACLs where they are missing; return the id of the guarding resource."""
+    directory_names = data.settings.directory.names
     hashes: dict[str, str] = {}
     with data.database("directory") as database:
         with database.read() as cx:
@@ -158,11 +158,13 @@ def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
         for name in missing:
             hashes[name] = hash_new(passwords[name], data.settings.directory)
         with database.begin() as cx:
-            resource = resources.find(cx, named, initialise.resource_name(initialise.REPOSITORY))
+            resource = resources.find(cx, directory_names, initialise.resource_name(initialise.REPOSITORY))
             try:
-                partition = entries.find_partition(cx, named, PARTITION)
+                partition = entries.find_partition(cx, directory_names, PARTITION)
             except UnknownPartition:
-                partition = editing.add_partition(cx, named, PARTITION, data.now, description="The demo's people.")
+                partition = editing.add_partition(
+                    cx, directory_names, PARTITION, data.now, description="The demo's people."
+                )
                 staff = editing.add_group(cx, partition, "staff", data.now, description="Everybody who works here.")
                 readers = editing.add_group(cx, partition, "readers", data.now, description="Those who only read.")
                 memberships.add_member(cx, staff, readers)
@@ -172,7 +174,7 @@ def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
                 user = editing.add_user(cx, partition, name, data.now, password_hash=hashes[name])
                 group = {"demo": "staff", "reader": "readers"}.get(name)
                 if group:
-                    memberships.add_member(cx, entries.find_group(cx, named, f"{group}@{PARTITION}"), user)
+                    memberships.add_member(cx, entries.find_group(cx, directory_names, f"{group}@{PARTITION}"), user)
     owner = _owner(data)
     with data.database("repository") as database, database.begin() as cx:
         repository = repositories.find(cx, initialise.REPOSITORY)
@@ -196,12 +198,12 @@ def _acl(
     repository: Repository,
     owner: Principals,
     name: str,
-    said_: Mapping[str, Permission],
+    permissions: Mapping[str, Permission],
 ) -> None:
     try:
         acls.find(cx, repository.id, name, owner)
     except UnknownAcl:
-        acls.add(cx, repository.id, name, owner, said_, data.now)
+        acls.add(cx, repository.id, name, owner, permissions, data.now)
 
 
 def _owner(data: DataFolder) -> Principals:
@@ -220,15 +222,15 @@ def _fill(
     with data.database("repository") as database:
         with database.read() as cx:
             repository = repositories.find(cx, initialise.REPOSITORY)
-        kept: list[str] = []
+        object_ids: list[str] = []
         for folder in folders:
-            kept += _import(data, database, repository, folder, bounded=bounded).kept
-        if not kept:
+            object_ids += _import(data, database, repository, folder, bounded=bounded).object_ids
+        if not object_ids:
             raise Failure("No document was found to import: name a folder with DOCS=.")
         with terminal.counting("Making searchable", None) as bar:
             if not until_searchable(data, database, repository, bar.reach):
                 raise Failure("The documents could not be made searchable; the log says why.")
-        word = _frequent_word(database, kept)
+        word = _frequent_word(database, object_ids)
     facts = _facts(data, passwords, resource_id, word)
     walk.check_answers(facts)
     disk.replace(values, json.dumps(facts, indent=2).encode() + b"\n")
@@ -238,11 +240,13 @@ def _fill(
     terminal.line(walk.next_steps(data.path, facts))
 
 
-def _import(data: DataFolder, database: Database, repository: Repository, folder: Path, *, bounded: bool) -> Report:
+def _import(
+    data: DataFolder, database: Database, repository: Repository, folder: Path, *, bounded: bool
+) -> ImportReport:
     machine = folder == _MACHINE
 
     def acl_for(path: str) -> str | None:
-        # One document in ten is for its owner alone, always the same ones.
+        # One document in ten is for its owner alone: always the same ones.
         return "closed" if zlib.crc32(os.fsencode(path)) % 10 == 0 else None
 
     work = Import(
@@ -261,22 +265,22 @@ def _import(data: DataFolder, database: Database, repository: Repository, folder
     with terminal.counting(f"Importing {folder}", None) as bar:
         report = work.run(4, bar.advance)
     terminal.line(
-        f"{folder}: {report.made} imported, {report.replaced} replaced, {report.unchanged} unchanged, "
+        f"{folder}: {report.created} imported, {report.replaced} replaced, {report.unchanged} unchanged, "
         f"{len(report.failed)} failed, {report.links} links not followed"
     )
     return report
 
 
 def _frequent_word(database: Database, object_ids: list[str]) -> str:
-    """Choose a word that stands in as many documents as any."""
+    """Choose one of the most frequent words: it is in nearly as many documents as any other."""
     documents: Counter[str] = Counter()
     with database.read() as cx:
         for content in queue.text_of(cx, object_ids[:400]).values():
             documents.update(set(_WORD.findall(content[:200_000].lower())) - _COMMON)
     if not documents:
         raise Failure("None of the documents holds text: name another folder with DOCS=.")
-    most = documents.most_common(1)[0][1]
-    return min(word for word, count in documents.items() if count >= most * 0.9)
+    highest = documents.most_common(1)[0][1]
+    return min(word for word, count in documents.items() if count >= highest * 0.9)
 
 
 def _facts(data: DataFolder, passwords: Mapping[str, str], resource_id: str, word: str) -> dict[str, object]:

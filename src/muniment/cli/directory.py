@@ -1,4 +1,4 @@
-"""Commands about who is where: partitions, units, users and groups."""
+"""Commands about partitions, organizational units, users, groups and sessions."""
 
 from typing import Annotated
 
@@ -17,8 +17,10 @@ from muniment.directory.refusals import UnknownEntry
 from muniment.directory.sessions import Session, SessionCount
 from muniment.directory.sign_in import passwords, pauses
 
-partition = typer.Typer(no_args_is_help=True, help="Partitions: who belongs together.")
-unit = typer.Typer(no_args_is_help=True, help="Organizational units: where users and groups lie in a partition.")
+partition = typer.Typer(no_args_is_help=True, help="Partitions: separate sets of users and groups.")
+unit = typer.Typer(
+    no_args_is_help=True, help="Organizational units: the folders of users and groups within a partition."
+)
 user = typer.Typer(no_args_is_help=True, help="Users.")
 session = typer.Typer(no_args_is_help=True, help="Sessions: who is signed in where.")
 group = typer.Typer(no_args_is_help=True, help="Groups, which may hold users and groups.")
@@ -34,9 +36,11 @@ COMMANDS = {
 Id = Annotated[str, typer.Argument(metavar="NAME@PARTITION")]
 PartitionName = Annotated[str, typer.Argument(metavar="PARTITION")]
 Description = Annotated[str, typer.Option(help="Free text.")]
-Where = Annotated[str, typer.Option("--in", metavar="LOCATION", help="The unit to lie in; otherwise the root unit.")]
+Where = Annotated[
+    str, typer.Option("--in", metavar="LOCATION", help="The unit to put it into; otherwise the root unit.")
+]
 FromStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
-Random = Annotated[bool, typer.Option("--random", help="Make a password up and print it once.")]
+Random = Annotated[bool, typer.Option("--random", help="Generate a password and print it once.")]
 
 
 @partition.command("add")
@@ -60,8 +64,10 @@ def remove_partition(context: typer.Context, name: PartitionName) -> None:
     """Delete an empty partition."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        removed = administration.remove(cx, entries.find_partition(cx, data.settings.directory.names, name), data.now)
-    terminal.line(removal(data, removed))
+        dependents = administration.remove(
+            cx, entries.find_partition(cx, data.settings.directory.names, name), data.now
+        )
+    terminal.line(describe_removal(data, dependents))
 
 
 @unit.command("add")
@@ -74,8 +80,8 @@ def add_unit(
     """Make an organizational unit and print its location."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        made = editing.add_unit(cx, entry_named(data, cx, parent), name, data.now, description=description)
-    terminal.line(entries.location(data.settings.directory.names, made))
+        unit = editing.add_unit(cx, find_entry(data, cx, parent), name, data.now, description=description)
+    terminal.line(entries.location(data.settings.directory.names, unit))
 
 
 @unit.command("list")
@@ -89,8 +95,8 @@ def remove_unit(context: typer.Context, location: Annotated[str, typer.Argument(
     """Delete an empty unit."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        removed = administration.remove(cx, entries.find_unit(cx, data.settings.directory.names, location), data.now)
-    terminal.line(removal(data, removed))
+        dependents = administration.remove(cx, entries.find_unit(cx, data.settings.directory.names, location), data.now)
+    terminal.line(describe_removal(data, dependents))
 
 
 @user.command("add")
@@ -108,7 +114,7 @@ def add_user(
     options = data.settings.directory
     password_hash = passwords.hash_new(password, options)
     with data.database("directory") as database, database.begin() as cx:
-        parent = entry_named(data, cx, where) if where else None
+        parent = find_entry(data, cx, where) if where else None
         administration.add_user(
             cx, options.names, user_id, parent, data.now, password_hash=password_hash, description=description
         )
@@ -124,30 +130,30 @@ def list_users(context: typer.Context, name: PartitionName) -> None:
 
 @user.command("show")
 def show_user(context: typer.Context, user_id: Id) -> None:
-    """Show a user, his state and his groups."""
+    """Show a user, their state and their groups."""
     data: DataFolder = context.obj
-    named = data.settings.directory.names
+    directory_names = data.settings.directory.names
     with data.database("directory") as database, database.read() as cx:
-        found = entries.find_user(cx, named, user_id)
-        groups = memberships.groups_of(cx, found.id)
-        kept = attributes.stored_values(cx, found.id)
-        known = credentials.find(cx, named, user_id)
+        user = entries.find_user(cx, directory_names, user_id)
+        groups = memberships.groups_of(cx, user.id)
+        stored_values = attributes.stored_values(cx, user.id)
+        sign_in = credentials.find(cx, directory_names, user_id)
     rows = [
-        ("id", entries.shown_id(named, found)),
-        ("location", entries.location(named, found)),
-        ("description", found.description),
-        ("state", state_of(found)),
-        ("password", "yes" if found.has_password else "no"),
-        *_sign_ins(data, known),
-        *(("group", entries.shown_id(named, one)) for one in groups),
-        *((name, str(value)) for name, values in kept.items() for value in values),
+        ("id", entries.shown_id(directory_names, user)),
+        ("location", entries.location(directory_names, user)),
+        ("description", user.description),
+        ("state", state_of(user)),
+        ("password", "yes" if user.has_password else "no"),
+        *_sign_ins(data, sign_in),
+        *(("group", entries.shown_id(directory_names, group)) for group in groups),
+        *((name, str(value)) for name, values in stored_values.items() for value in values),
     ]
     terminal.table(("Attribute", "Value"), rows)
 
 
 @user.command("unpause")
 def end_pauses(context: typer.Context, user_id: Id) -> None:
-    """Let a user sign in again at once from where wrong passwords have paused it. A lock stays."""
+    """End the pauses that wrong passwords caused, so that a user may sign in at once. A lock stays."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
         editing.end_pauses(cx, entries.find_user(cx, data.settings.directory.names, user_id))
@@ -160,8 +166,8 @@ def set_password(context: typer.Context, user_id: Id, from_stdin: FromStdin = Fa
     password, show = terminal.new_password(from_stdin=from_stdin, random=random)
     password_hash = passwords.hash_new(password, data.settings.directory)
     with data.database("directory") as database, database.begin() as cx:
-        found = entries.find_user(cx, data.settings.directory.names, user_id)
-        administration.set_password(cx, found, password_hash, data.now)
+        user = entries.find_user(cx, data.settings.directory.names, user_id)
+        administration.set_password(cx, user, password_hash, data.now)
     if show:
         terminal.line(password)
 
@@ -170,36 +176,41 @@ def set_password(context: typer.Context, user_id: Id, from_stdin: FromStdin = Fa
 def set_user(
     context: typer.Context,
     user_id: Id,
-    disabled: Annotated[bool | None, typer.Option("--disable/--enable", help="They may not, or may, act.")] = None,
-    locked: Annotated[bool | None, typer.Option("--lock/--unlock", help="Lock them out, or let them in.")] = None,
+    disabled: Annotated[
+        bool | None, typer.Option("--disable/--enable", help="Forbid them to act, or allow it again.")
+    ] = None,
+    locked: Annotated[bool | None, typer.Option("--lock/--unlock", help="Lock them out, or let them in again.")] = None,
     password_never_expires: Annotated[
-        bool | None, typer.Option("--password-never-expires/--password-expires", help="Shown to whoever verifies.")
+        bool | None,
+        typer.Option("--password-never-expires/--password-expires", help="A flag shown to APIs that verify tokens."),
     ] = None,
     must_change_password: Annotated[
-        bool | None, typer.Option("--must-change-password/--may-keep-password", help="Shown to whoever verifies.")
+        bool | None,
+        typer.Option("--must-change-password/--may-keep-password", help="A flag shown to APIs that verify tokens."),
     ] = None,
     cannot_change_password: Annotated[
-        bool | None, typer.Option("--cannot-change-password/--can-change-password", help="Shown to whoever verifies.")
+        bool | None,
+        typer.Option("--cannot-change-password/--can-change-password", help="A flag shown to APIs that verify tokens."),
     ] = None,
     description: Annotated[str | None, typer.Option(help="Free text.")] = None,
 ) -> None:
     """Disable, enable, lock, unlock, flag or describe a user; disabling or locking ends their sessions."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        found = entries.find_user(cx, data.settings.directory.names, user_id)
+        user = entries.find_user(cx, data.settings.directory.names, user_id)
         if disabled is not None:
-            administration.set_disabled(cx, found, disabled, data.now)
+            administration.set_disabled(cx, user, disabled, data.now)
         if locked is not None:
-            administration.set_locked(cx, found, locked, data.now)
+            administration.set_locked(cx, user, locked, data.now)
         flags = {
             "password_never_expires": password_never_expires,
             "must_change_password": must_change_password,
             "cannot_change_password": cannot_change_password,
         }
-        if given := {name: flag for name, flag in flags.items() if flag is not None}:
-            editing.set_flags(cx, found, data.now, **given)
+        if changes := {name: flag for name, flag in flags.items() if flag is not None}:
+            editing.set_flags(cx, user, data.now, **changes)
         if description is not None:
-            editing.set_description(cx, found, description, data.now)
+            editing.set_description(cx, user, description, data.now)
 
 
 @user.command("sessions")
@@ -207,8 +218,8 @@ def list_sessions(context: typer.Context, user_id: Id) -> None:
     """List a user's sessions: the grants of clients that act for them, and the tickets of browsers."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.read() as cx:
-        found = entries.find_user(cx, data.settings.directory.names, user_id)
-        show_sessions(data, cx, sessions.of_user(cx, found, data.now))
+        user = entries.find_user(cx, data.settings.directory.names, user_id)
+        show_sessions(data, cx, sessions.of_user(cx, user, data.now))
 
 
 @user.command("sign-out")
@@ -216,8 +227,8 @@ def sign_out_user(context: typer.Context, user_id: Id) -> None:
     """End every session of a user; they may sign in again."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        ended = administration.sign_out(cx, entries.find_user(cx, data.settings.directory.names, user_id), data.now)
-    terminal.line(ending(ended))
+        count = administration.sign_out(cx, entries.find_user(cx, data.settings.directory.names, user_id), data.now)
+    terminal.line(describe_ended(count))
 
 
 @user.command("attribute")
@@ -225,13 +236,13 @@ def set_attribute(
     context: typer.Context,
     user_id: Id,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Such as mail, sn, displayName, or one of your own.")],
-    values: Annotated[list[str] | None, typer.Argument(metavar="VALUE...", help="None unsets it.")] = None,
+    values: Annotated[list[str] | None, typer.Argument(metavar="VALUE...", help="No value unsets it.")] = None,
 ) -> None:
-    """Set a directory attribute of a user, as whoever verifies his tokens is shown it."""
+    """Set a directory attribute of a user. APIs that verify their tokens are shown it."""
     data: DataFolder = context.obj
-    named = data.settings.directory.names
+    directory_names = data.settings.directory.names
     with data.database("directory") as database, database.begin() as cx:
-        attributes.put(cx, named, entries.find_user(cx, named, user_id).id, name, values or [])
+        attributes.put(cx, directory_names, entries.find_user(cx, directory_names, user_id).id, name, values or [])
 
 
 @user.command("remove")
@@ -239,24 +250,24 @@ def remove_user(
     context: typer.Context,
     user_id: Id,
     give_to: Annotated[
-        str, typer.Option("--give-to", metavar="NAME@PARTITION", help="Who gets what they own, before they go.")
+        str, typer.Option("--give-to", metavar="NAME@PARTITION", help="Give what they own to this user first.")
     ] = "",
 ) -> None:
-    """Delete a user; their sessions end, and what they own stays theirs unless it is given away."""
+    """Delete a user; their sessions end. What they own keeps its owner unless it is given away."""
     data: DataFolder = context.obj
-    named = data.settings.directory.names
+    directory_names = data.settings.directory.names
     if give_to:
         belongings.check_receiver(data, user_id, give_to)
         with data.database("directory") as database, database.begin() as cx:
-            # They make nothing more while what they own is given, and whoever is stopped here begins again.
-            administration.set_disabled(cx, entries.find_user(cx, named, user_id), True, data.now)
+            # So they make nothing more while what they own is given. A command stopped here can be run again.
+            administration.set_disabled(cx, entries.find_user(cx, directory_names, user_id), True, data.now)
     with data.database("directory") as database, database.read() as cx:
-        found = entries.find_user(cx, named, user_id)
-    left = belongings.leaving(data, entries.shown_id(named, found), give_to)
+        user = entries.find_user(cx, directory_names, user_id)
+    finish = belongings.prepare_removal(data, entries.shown_id(directory_names, user), give_to)
     with data.database("directory") as database, database.begin() as cx:
-        removed = administration.remove(cx, found, data.now)
-    terminal.line(removal(data, removed))
-    left()
+        dependents = administration.remove(cx, user, data.now)
+    terminal.line(describe_removal(data, dependents))
+    finish()
 
 
 @group.command("add")
@@ -264,7 +275,7 @@ def add_group(context: typer.Context, group_id: Id, where: Where = "", descripti
     """Make a group."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        parent = entry_named(data, cx, where) if where else None
+        parent = find_entry(data, cx, where) if where else None
         administration.add_group(cx, data.settings.directory.names, group_id, parent, data.now, description=description)
 
 
@@ -278,9 +289,9 @@ def list_groups(context: typer.Context, name: PartitionName) -> None:
 def list_members(context: typer.Context, group_id: Id) -> None:
     """List a group's direct members."""
     data: DataFolder = context.obj
-    named = data.settings.directory.names
+    directory_names = data.settings.directory.names
     with data.database("directory") as database, database.read() as cx:
-        show_entries(data, memberships.members(cx, entries.find_group(cx, named, group_id)))
+        show_entries(data, memberships.members(cx, entries.find_group(cx, directory_names, group_id)))
 
 
 @group.command("add-member")
@@ -293,9 +304,9 @@ def add_member(
     """Add users and groups to a group."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        found = entries.find_group(cx, data.settings.directory.names, group_id)
+        group_entry = entries.find_group(cx, data.settings.directory.names, group_id)
         for member in members:
-            memberships.add_member(cx, found, entry_named(data, cx, member))
+            memberships.add_member(cx, group_entry, find_entry(data, cx, member))
 
 
 @group.command("remove-member")
@@ -308,23 +319,23 @@ def remove_member(
     """Remove users and groups from a group."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        found = entries.find_group(cx, data.settings.directory.names, group_id)
+        group_entry = entries.find_group(cx, data.settings.directory.names, group_id)
         for member in members:
-            administration.remove_member(cx, found, entry_named(data, cx, member))
+            administration.remove_member(cx, group_entry, find_entry(data, cx, member))
 
 
 @group.command("remove")
 def remove_group(context: typer.Context, group_id: Id) -> None:
-    """Delete a group; its members stay, and what was permitted to it is permitted to nobody."""
+    """Delete a group; its members stay. What ACLs permitted to it, they now permit to nobody."""
     data: DataFolder = context.obj
-    named = data.settings.directory.names
+    directory_names = data.settings.directory.names
     with data.database("directory") as database, database.read() as cx:
-        found = entries.find_group(cx, named, group_id)
-    left = belongings.leaving(data, entries.shown_id(named, found))
+        group_entry = entries.find_group(cx, directory_names, group_id)
+    finish = belongings.prepare_removal(data, entries.shown_id(directory_names, group_entry))
     with data.database("directory") as database, database.begin() as cx:
-        removed = administration.remove(cx, found, data.now)
-    terminal.line(removal(data, removed))
-    left()
+        dependents = administration.remove(cx, group_entry, data.now)
+    terminal.line(describe_removal(data, dependents))
+    finish()
 
 
 @session.command("end")
@@ -335,67 +346,70 @@ def end_session(
     """End sessions by their ids."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        ended = sum((sessions.end_one(cx, one, data.now) for one in session_ids), SessionCount())
-    terminal.line(ending(ended))
+        count = sum((sessions.end_one(cx, session_id, data.now) for session_id in session_ids), SessionCount())
+    terminal.line(describe_ended(count))
 
 
-def removal(data: DataFolder, removed: Dependents) -> str:
-    """Say what depended on a removed entry."""
-    named = data.settings.directory.names
+def describe_removal(data: DataFolder, dependents: Dependents) -> str:
+    """Describe what depended on a removed entry."""
+    directory_names = data.settings.directory.names
     parts = {
-        "It was in the groups": [entries.shown_id(named, one) for one in removed.groups],
-        "It had the members": [entries.shown_id(named, one) for one in removed.members],
-        "It was in the access roles of": [resources.shown_name(named, one) for one in removed.resources],
+        "It was in the groups": [entries.shown_id(directory_names, group) for group in dependents.groups],
+        "It had the members": [entries.shown_id(directory_names, entry) for entry in dependents.members],
+        "It was in the access roles of": [
+            resources.shown_name(directory_names, resource) for resource in dependents.resources
+        ],
     }
-    sentences = [f"{beginning} {_some(names)}." for beginning, names in parts.items() if names]
-    ended = [ending(removed.ended)] if removed.ended != SessionCount() else []
-    return " ".join(["Removed.", *sentences, *ended])
+    sentences = [f"{beginning} {_first_ten(shown)}." for beginning, shown in parts.items() if shown]
+    session_sentence = [describe_ended(dependents.ended)] if dependents.ended != SessionCount() else []
+    return " ".join(["Removed.", *sentences, *session_sentence])
 
 
-def _some(named: list[str]) -> str:
-    more = f" and {len(named) - 10} more" if len(named) > 10 else ""
-    return ", ".join(named[:10]) + more
+def _first_ten(shown: list[str]) -> str:
+    remainder = f" and {len(shown) - 10} more" if len(shown) > 10 else ""
+    return ", ".join(shown[:10]) + remainder
 
 
-def ending(ended: SessionCount) -> str:
-    """Say how many sessions have ended."""
-    return f"Ended: {ended.grants} grants, {ended.tickets} tickets."
+def describe_ended(count: SessionCount) -> str:
+    """Describe how many sessions have ended."""
+    return f"Ended: {count.grants} grants, {count.tickets} tickets."
 
 
-def show_sessions(data: DataFolder, cx: Connection, found: list[Session]) -> None:
+def show_sessions(data: DataFolder, cx: Connection, listed: list[Session]) -> None:
     """Print sessions: who is signed in with which client to which resource, since when, and until when."""
-    named = data.settings.directory.names
-    people = {one: entries.by_id(cx, one) for session in found for one in (session.user_id, session.client_id or 0)}
-    shown = resources.names_of(cx, named)
+    directory_names = data.settings.directory.names
+    ids = {number for each in listed for number in (each.user_id, each.client_id or 0)}
+    people = {number: entries.by_id(cx, number) for number in ids}
+    resource_names = resources.names_of(cx, directory_names)
 
     def name(number: int) -> str:
         person = people[number]
-        return "(removed)" if person is None else entries.shown_id(named, person)
+        return "(removed)" if person is None else entries.shown_id(directory_names, person)
 
     rows = [
         (
-            one.id,
-            name(one.user_id),
-            "(browser)" if one.client_id is None else name(one.client_id).partition("@")[0],
-            shown.get(one.resource_id, "(removed)"),
-            timestamp(one.since),
-            timestamp(one.expires),
+            each.id,
+            name(each.user_id),
+            "(browser)" if each.client_id is None else name(each.client_id).partition("@")[0],
+            resource_names.get(each.resource_id, "(removed)"),
+            timestamp(each.since),
+            timestamp(each.expires),
         )
-        for one in found
+        for each in listed
     ]
     terminal.table(("Session", "User", "Client", "Resource", "Since", "Expires"), rows)
 
 
-def entry_named(data: DataFolder, cx: Connection, text: str) -> Entry:
-    """Find an entry as a person writes it: a location, ``name@partition``, or a partition. Raises UnknownEntry."""
-    named = data.settings.directory.names
-    if text.lower().endswith(named.dn_suffix.lower()):
-        return entries.find_location(cx, named, text)
+def find_entry(data: DataFolder, cx: Connection, text: str) -> Entry:
+    """Find the entry that an operator names: by a location, ``name@partition``, or a partition. Raises UnknownEntry."""
+    directory_names = data.settings.directory.names
+    if text.lower().endswith(directory_names.dn_suffix.lower()):
+        return entries.find_location(cx, directory_names, text)
     if "@" not in text:
-        return entries.find_partition(cx, named, text)
+        return entries.find_partition(cx, directory_names, text)
     for find in (entries.find_user, entries.find_group):
         try:
-            return find(cx, named, text)
+            return find(cx, directory_names, text)
         except UnknownEntry:
             continue
     raise UnknownEntry(f"There is no user and no group {text[:200]!r}.")
@@ -404,39 +418,39 @@ def entry_named(data: DataFolder, cx: Connection, text: str) -> Entry:
 def _list(context: typer.Context, name: str, kind: Kind) -> None:
     data: DataFolder = context.obj
     with data.database("directory") as database, database.read() as cx:
-        found = entries.find_partition(cx, data.settings.directory.names, name)
-        rows = entries.listing(cx, found, kind, limit=None)
+        partition_entry = entries.find_partition(cx, data.settings.directory.names, name)
+        rows = entries.listing(cx, partition_entry, kind, limit=None)
     show_entries(data, rows)
 
 
-def show_entries(data: DataFolder, found: list[Entry]) -> None:
-    """Print entries with their state, each named as a command takes it."""
-    named = data.settings.directory.names
-    spelled = {"partition": entries.shown_name, "unit": entries.location}
+def show_entries(data: DataFolder, listed: list[Entry]) -> None:
+    """Print entries with their state, each by the name that commands accept."""
+    directory_names = data.settings.directory.names
+    spellings = {"partition": entries.shown_name, "unit": entries.location}
     rows = [
         (
-            one.kind,
-            spelled.get(one.kind, entries.shown_id)(named, one),
-            state_of(one) if one.kind == "user" else "",
-            one.description,
+            entry.kind,
+            spellings.get(entry.kind, entries.shown_id)(directory_names, entry),
+            state_of(entry) if entry.kind == "user" else "",
+            entry.description,
         )
-        for one in found
+        for entry in listed
     ]
     terminal.table(("Kind", "Name", "State", "Description"), rows)
 
 
-def _sign_ins(data: DataFolder, found: Credentials | None) -> list[tuple[str, str]]:
-    if found is None:
+def _sign_ins(data: DataFolder, sign_in: Credentials | None) -> list[tuple[str, str]]:
+    if sign_in is None:
         return []
-    rows = [("known places", str(pauses.known_places(found)))]
-    for pause in pauses.pauses(data.settings.directory, found, data.now):
+    rows = [("known places", str(pauses.known_places(sign_in)))]
+    for pause in pauses.pauses(data.settings.directory, sign_in, data.now):
         where = "elsewhere" if pause.elsewhere else "at a known place"
         until = f", paused until {timestamp(pause.until)}" if pause.until else ""
         rows.append(("wrong passwords", f"{pause.failures} {where}{until}"))
     return rows
 
 
-def state_of(found: Entry) -> str:
-    """Say whether a user may act, and if not why."""
-    states = [name for name, holds in (("disabled", found.disabled), ("locked", found.locked)) if holds]
+def state_of(entry: Entry) -> str:
+    """Say whether a user or client may act, and if not, why."""
+    states = [name for name, holds in (("disabled", entry.disabled), ("locked", entry.locked)) if holds]
     return " and ".join(states) or "active"

@@ -1,4 +1,4 @@
-"""The command that imports a folder, and the wait until what it imported can be found."""
+"""The command that imports a folder, and waits until searches find what it imported."""
 
 import time
 from collections import Counter
@@ -10,7 +10,7 @@ import typer
 
 from muniment import app, initialise
 from muniment.cli import terminal
-from muniment.cli.importing import Import, Report
+from muniment.cli.importing import Import, ImportReport
 from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.exit_codes import Exit, Failure
@@ -26,7 +26,9 @@ _QUIET_SECONDS = 60.0
 def import_command(
     context: typer.Context,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER")],
-    named: Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")] = initialise.REPOSITORY,
+    repository_name: Annotated[
+        str, typer.Option("--repository", "-r", help="Name of the repository.")
+    ] = initialise.REPOSITORY,
     cabinet: Annotated[str, typer.Option(help="Name of the cabinet; otherwise the folder's.")] = "",
     acl: Annotated[
         str, typer.Option(help="ACL of the new cabinet and, through it, of all in it: name, id or owner/name.")
@@ -35,7 +37,9 @@ def import_command(
     type_name: Annotated[str, typer.Option("--type", help="Object type of the documents.")] = "document",
     threads: Annotated[int, typer.Option(min=1, max=64, help="Files at one time.")] = 4,
     limit: Annotated[int | None, typer.Option(min=1, help="Import no more files than this.")] = None,
-    checksums: Annotated[bool, typer.Option("--checksums", help="Read also files whose size and time agree.")] = False,
+    checksums: Annotated[
+        bool, typer.Option("--checksums", help="Also read files whose size and time have not changed.")
+    ] = False,
     wait_for: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all is searchable.")] = True,
 ) -> int:
     """Import a folder: the folder as a cabinet, its folders as folders, its files as documents.
@@ -48,9 +52,9 @@ def import_command(
     principals = data.acting_as(owner) if owner else initialise.administrator(data)
     with data.database("repository") as database:
         with database.read() as cx:
-            repository = repositories.find(cx, named)
+            repository = repositories.find(cx, repository_name)
         began = time.monotonic()
-        under_way = Import(
+        work = Import(
             data,
             database,
             repository,
@@ -63,12 +67,12 @@ def import_command(
             checksums=checksums,
         )
         with terminal.counting("Importing", None) as bar:
-            report = under_way.run(threads, bar.advance)
-        _tell(report, time.monotonic() - began)
+            report = work.run(threads, bar.advance)
+        _print_report(report, time.monotonic() - began)
         if wait_for:
             with terminal.counting("Making searchable", None) as bar:
                 searchable = until_searchable(data, database, repository, bar.reach)
-            tell_texts(database, report)
+            print_texts(database, report)
             if not searchable:
                 return Exit.NOT_READY
     return Exit.FAILED if report.failed else Exit.OK
@@ -77,12 +81,12 @@ def import_command(
 def until_searchable(
     data: DataFolder, database: Database, repository: Repository, progress: Callable[[int, int], None]
 ) -> bool:
-    """Wait until every file was read for its text and the index is at the log's end; False when nothing moves."""
+    """Wait until every file's text is extracted and the index has followed the whole log; False when nothing moves."""
     reader = app.reader(data.installation, repository)
-    seen: object = None
-    moved = time.monotonic()
+    last_state: object = None
+    moved_at = time.monotonic()
     try:
-        while time.monotonic() - moved < _QUIET_SECONDS:
+        while time.monotonic() - moved_at < _QUIET_SECONDS:
             try:
                 position = reader.snapshot().position
             except IndexUnavailable:
@@ -93,23 +97,24 @@ def until_searchable(
             progress(total - counts["waiting"], total)
             if not counts["waiting"] and position >= latest:
                 return True
-            if (position, counts["waiting"]) != seen:
-                seen, moved = (position, counts["waiting"]), time.monotonic()
+            if (position, counts["waiting"]) != last_state:
+                last_state, moved_at = (position, counts["waiting"]), time.monotonic()
             time.sleep(0.1)
     finally:
         reader.close()
     terminal.errors.print(
-        "Nothing is being indexed: start 'muniment serve' or 'muniment agent'. What was imported is kept.", markup=False
+        "Nothing is being indexed: start 'muniment serve' or 'muniment agent'. Everything imported is stored.",
+        markup=False,
     )
     return False
 
 
-def tell_texts(database: Database, report: Report) -> None:
+def print_texts(database: Database, report: ImportReport) -> None:
     """Print how many of the files have text, and why the others have none."""
     states: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     with database.read() as cx:
-        for status in queue.statuses(cx, report.kept).values():
+        for status in queue.statuses(cx, report.object_ids).values():
             states[status.state] += 1
             if status.state in {"failed", "unsupported"}:
                 reasons[f"{status.state}: {status.reason}"] += 1
@@ -121,9 +126,9 @@ def tell_texts(database: Database, report: Report) -> None:
         terminal.line(f"  {count} {reason}")
 
 
-def _tell(report: Report, seconds: float) -> None:
+def _print_report(report: ImportReport, seconds: float) -> None:
     terminal.line(
-        f"{report.made} imported, {report.replaced} replaced, {report.unchanged} unchanged, "
+        f"{report.created} imported, {report.replaced} replaced, {report.unchanged} unchanged, "
         f"{len(report.failed)} failed, {report.links} links not followed, in {seconds:.1f} s"
     )
     for path, reason in report.failed[:20]:

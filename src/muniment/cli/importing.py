@@ -1,7 +1,8 @@
-"""A folder of files becomes a cabinet of documents: many at once, resumable, nothing followed out of the folder.
+"""Import a folder of files as a cabinet of documents: many at once, and so that a stopped import can go on.
 
-Small new files go in batches: their bytes are on the disk before the one transaction that makes their objects, and
-what plain texts among them say is kept with them. A larger file, and one that replaces another, goes alone.
+Small new files are imported in batches. Their bytes are on the disk before the one transaction that makes their
+objects, and the text of plain text files is stored in the same transaction. A larger file, and a file that replaces
+another, is imported alone.
 """
 
 import mimetypes
@@ -15,7 +16,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment import app, clock
-from muniment.cli.file_tree import File, FileTree, printable
+from muniment.cli.file_tree import FileTree, SourceFile, printable
 from muniment.cli.index_pace import IndexPace
 from muniment.data_folder import DataFolder
 from muniment.db import Busy, Database
@@ -44,20 +45,20 @@ AclFor = Callable[[str], str | None]
 """Names the ACL of the document at a relative path; None = its folder's."""
 
 
-class Report(msgspec.Struct):
-    """What an import did. ``kept`` are the objects of all files, imported now or before."""
+class ImportReport(msgspec.Struct):
+    """What an import did. ``object_ids`` names the objects of all files, imported now or earlier."""
 
-    made: int = 0
+    created: int = 0
     replaced: int = 0
     unchanged: int = 0
     links: int = 0
     failed: list[tuple[str, str]] = []
-    kept: list[str] = []
+    object_ids: list[str] = []
 
     @property
     def files(self) -> int:
-        """Files that are in the repository now."""
-        return self.made + self.replaced + self.unchanged
+        """How many of the files are in the repository now."""
+        return self.created + self.replaced + self.unchanged
 
 
 class _Result(NamedTuple):
@@ -99,13 +100,13 @@ class Import:
         self._checksums = checksums
         self._store = app.content(data.installation)
         self._characters = data.settings.repository.extraction_characters
-        self.report = Report()
+        self.report = ImportReport()
         with database.read() as cx:
             self._catalogue: Catalogue = object_types.catalogue(cx, repository.id)
-            known = record.find(cx, repository.id, self._source)
-            alive = objects.rows(cx, repository.id, {one.object_id for one in known.values()})
-        self._known = {path: one for path, one in known.items() if one.object_id in alive}
-        # So that what others write meanwhile is found soon.
+            records = record.find(cx, repository.id, self._source)
+            alive = objects.rows(cx, repository.id, {imported.object_id for imported in records.values()})
+        self._known = {path: imported for path, imported in records.items() if imported.object_id in alive}
+        # So that searches soon find what others write meanwhile.
         self._pace = IndexPace(data.installation, database, repository, _is_far, _STANDING_SECONDS)
         self._ids: dict[str, str] = {}
         self._tree = FileTree(
@@ -119,7 +120,7 @@ class Import:
             limit_bytes=limit_bytes,
         )
 
-    def run(self, threads: int, progress: Callable[[], None] = lambda: None) -> Report:
+    def run(self, threads: int, progress: Callable[[], None] = lambda: None) -> ImportReport:
         """Import what is new and replace what has changed, ``threads`` batches of files at one time."""
         under_way: set[Future[list[_Result]]] = set()
         with ThreadPoolExecutor(threads, thread_name_prefix="import") as pool:
@@ -138,22 +139,22 @@ class Import:
         return self.report
 
     def _count(self, finished: set[Future[list[_Result]]], progress: Callable[[], None]) -> None:
-        for done in (done for batch in finished for done in batch.result()):
-            if done.object_id:
-                self.report.kept.append(done.object_id)
-            match done.outcome:
+        for result in (result for batch in finished for result in batch.result()):
+            if result.object_id:
+                self.report.object_ids.append(result.object_id)
+            match result.outcome:
                 case "made":
-                    self.report.made += 1
+                    self.report.created += 1
                 case "replaced":
                     self.report.replaced += 1
                 case "unchanged":
                     self.report.unchanged += 1
                 case reason:
-                    self._fail(done.path, reason)
+                    self._fail(result.path, reason)
             progress()
 
-    def _batches(self) -> Iterator[list[File]]:
-        batch: list[File] = []
+    def _batches(self) -> Iterator[list[SourceFile]]:
+        batch: list[SourceFile] = []
         size = 0
         for file in self._tree.files():
             batch.append(file)
@@ -176,9 +177,11 @@ class Import:
             return False
         return True
 
-    def _is_unchanged(self, file: File) -> bool:
-        known = self._former(file.path)
-        return known is not None and not self._checksums and (known.size, known.modified) == (file.size, file.modified)
+    def _is_unchanged(self, file: SourceFile) -> bool:
+        former = self._former(file.path)
+        return (
+            former is not None and not self._checksums and (former.size, former.modified) == (file.size, file.modified)
+        )
 
     def _former(self, path: str) -> ImportRecord | None:
         return self._known.get(record.key(path))
@@ -187,36 +190,36 @@ class Import:
         self.report.failed.append((printable(path), reason))
 
     def _container(self, path: str, name: str, parent: str | None) -> str:
-        known = self._former(path)
-        if known is not None:
-            return known.object_id
-        given: dict[str, str] = {"object_name": _object_name(name)}
+        former = self._former(path)
+        if former is not None:
+            return former.object_id
+        properties: dict[str, str] = {"object_name": _object_name(name)}
         if parent is None and self._acl:
-            given["acl_name"] = self._acl
+            properties["acl_name"] = self._acl
         with self._database.begin() as cx:
-            made = creation.create(
+            container = creation.create(
                 cx,
                 self._repository,
                 self._catalogue,
                 self._principals,
                 "folder" if parent else "cabinet",
-                given,
+                properties,
                 parent,
                 None,
                 clock.now(),
             )
-            record.keep(cx, self._repository.id, self._source, {path: ImportRecord(made.id)})
-        return made.id
+            record.keep(cx, self._repository.id, self._source, {path: ImportRecord(container.id)})
+        return container.id
 
-    def _import(self, batch: list[File]) -> list[_Result]:
-        new: list[File] = []
-        alone: list[File] = []
+    def _import(self, batch: list[SourceFile]) -> list[_Result]:
+        new: list[SourceFile] = []
+        alone: list[SourceFile] = []
         for file in batch:
             (alone if file.content is None or self._former(file.path) else new).append(file)
         return [self._import_one(file) for file in alone] + self._make_all(new)
 
-    def _make_all(self, files: list[File]) -> list[_Result]:
-        """Make the objects of small new files in one transaction; where one cannot be made, the others still are."""
+    def _make_all(self, files: list[SourceFile]) -> list[_Result]:
+        """Make the objects of small new files in one transaction; if one cannot be made, the others still are."""
         if not files:
             return []
         try:
@@ -230,58 +233,64 @@ class Import:
         half = len(files) // 2
         return self._make_all(files[:half]) + self._make_all(files[half:])
 
-    def _import_one(self, file: File) -> _Result:
+    def _import_one(self, file: SourceFile) -> _Result:
         try:
-            return self._imported(file)
+            return self._store_one(file)
         except (Refusal, Busy, OSError) as error:
             return _Result(file.path, _reason(error), "")
         finally:
             file.close()
 
-    def _imported(self, file: File) -> _Result:
-        known = self._former(file.path)
-        if known is not None and file.handle < 0 and file.content is None:
-            return _Result(file.path, "unchanged", known.object_id)
-        if known is not None and known.size == file.size and file.digest() == known.digest:
+    def _store_one(self, file: SourceFile) -> _Result:
+        former = self._former(file.path)
+        if former is not None and file.handle < 0 and file.content is None:
+            return _Result(file.path, "unchanged", former.object_id)
+        if former is not None and former.size == file.size and file.digest() == former.digest:
             with self._database.begin() as cx:
-                self._keep(cx, {file.path: ImportRecord(known.object_id, file.size, file.modified, known.digest)})
-            return _Result(file.path, "unchanged", known.object_id)
+                self._keep(cx, {file.path: ImportRecord(former.object_id, file.size, file.modified, former.digest)})
+            return _Result(file.path, "unchanged", former.object_id)
         content = self._store.put(file.pieces())
-        if known is None:
+        if former is None:
             return self._make([file], [content])[0]
-        return self._replace(file, known.object_id, content)
+        return self._replace(file, former.object_id, content)
 
-    def _make(self, files: list[File], contents: list[StoredContent]) -> list[_Result]:
-        wanted = [self._new(file, content) for file, content in zip(files, contents, strict=True)]
+    def _make(self, files: list[SourceFile], contents: list[StoredContent]) -> list[_Result]:
+        new_objects = [self._new(file, content) for file, content in zip(files, contents, strict=True)]
         try:
             with self._database.begin() as cx:
-                made = creation.create_all(cx, self._repository, self._catalogue, self._principals, wanted, clock.now())
+                created = creation.create_all(
+                    cx, self._repository, self._catalogue, self._principals, new_objects, clock.now()
+                )
                 self._keep(
-                    cx, {file.path: _became(file, one.id, one.content) for file, one in zip(files, made, strict=True)}
+                    cx,
+                    {
+                        file.path: _record_of(file, stored.id, stored.content)
+                        for file, stored in zip(files, created, strict=True)
+                    },
                 )
         except BaseException:
             for content in contents:
                 self._store.remove(content.key)
             raise
-        return [_Result(file.path, "made", one.id) for file, one in zip(files, made, strict=True)]
+        return [_Result(file.path, "made", stored.id) for file, stored in zip(files, created, strict=True)]
 
-    def _new(self, file: File, content: StoredContent) -> NewObject:
+    def _new(self, file: SourceFile, content: StoredContent) -> NewObject:
         name, media_type = os.path.basename(file.path), _media_type(file.path)
-        given = {"object_name": _object_name(name), "a_content_type": media_type}
+        properties = {"object_name": _object_name(name), "a_content_type": media_type}
         acl = self._acl_for(file.path)
         if acl is not None:
-            given["acl_name"] = acl
-        read = plain.read(file.content or b"", printable(name), media_type, self._characters)
-        found = ExtractedText(read.text, read.note) if read else None
-        return NewObject(self._type_name, given, self._ids[os.path.dirname(file.path)], content, found)
+            properties["acl_name"] = acl
+        plain_text = plain.read(file.content or b"", printable(name), media_type, self._characters)
+        text = ExtractedText(plain_text.text, plain_text.note) if plain_text else None
+        return NewObject(self._type_name, properties, self._ids[os.path.dirname(file.path)], content, text)
 
-    def _replace(self, file: File, object_id: str, content: StoredContent) -> _Result:
+    def _replace(self, file: SourceFile, object_id: str, content: StoredContent) -> _Result:
         try:
             with self._database.begin() as cx:
                 _, former = objects.replace_content(
                     cx, self._repository, self._principals, object_id, content, _media_type(file.path), clock.now()
                 )
-                self._keep(cx, {file.path: _became(file, object_id, content)})
+                self._keep(cx, {file.path: _record_of(file, object_id, content)})
         except BaseException:
             self._store.remove(content.key)
             raise
@@ -289,15 +298,15 @@ class Import:
             self._store.remove(former.key)
         return _Result(file.path, "replaced", object_id)
 
-    def _keep(self, cx: Connection, became: Mapping[str, ImportRecord]) -> None:
-        record.keep(cx, self._repository.id, self._source, became)
+    def _keep(self, cx: Connection, records: Mapping[str, ImportRecord]) -> None:
+        record.keep(cx, self._repository.id, self._source, records)
 
 
 def _is_far(cx: Connection, repository_id: int, position: Position) -> bool:
     return changes.are_more_than(cx, repository_id, position, _AHEAD)
 
 
-def _became(file: File, object_id: str, content: StoredContent | None) -> ImportRecord:
+def _record_of(file: SourceFile, object_id: str, content: StoredContent | None) -> ImportRecord:
     return ImportRecord(object_id, file.size, file.modified, content.sha256.hex() if content else "")
 
 
@@ -308,12 +317,12 @@ def _reason(error: Refusal | Busy | OSError) -> str:
 
 
 def _media_type(path: str) -> str:
-    guessed, packed = mimetypes.guess_type(printable(path), strict=False)
-    if packed == "gzip":
+    media_type, packing = mimetypes.guess_type(printable(path), strict=False)
+    if packing == "gzip":
         return "application/gzip"
-    if packed:
+    if packing:
         return _UNKNOWN
-    return _TYPES.get(os.path.splitext(path)[1].lower()) or guessed or _UNKNOWN
+    return _TYPES.get(os.path.splitext(path)[1].lower()) or media_type or _UNKNOWN
 
 
 def _object_name(name: str) -> str:

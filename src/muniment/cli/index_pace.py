@@ -1,4 +1,4 @@
-"""Has the index come near enough for the next lot of changes? A command that writes many keeps pace with the agent."""
+"""Is the index near enough for the next lot of changes? A command that writes many keeps pace with the index agent."""
 
 import time
 from collections.abc import Callable
@@ -14,13 +14,13 @@ from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
 
 IsFar = Callable[[Connection, int, Position], bool]
-"""Says of a repository's id and the position of its index whether the next changes have to wait."""
+"""Takes a repository's id and its index's position; says whether the next changes must wait."""
 
 _POLL_SECONDS = 0.02
 
 
 class IndexPace:
-    """Waits while the index of one repository is far behind, as long as it moves; not for one that stands."""
+    """Waits while the index of one repository is far behind and moving. It does not wait for one that stands still."""
 
     def __init__(
         self, installation: Installation, database: Database, repository: Repository, is_far: IsFar, patience: float
@@ -33,15 +33,15 @@ class IndexPace:
         self._reached, self._reached_at = changes.START, time.monotonic()
 
     def keep(self, meanwhile: Callable[[], None] = lambda: None) -> bool:
-        """Wait until the index is near; False at once where there is none, and after ``patience`` where it stands.
+        """Wait until the index is near. False at once if there is none, or ``patience`` seconds without progress.
 
         ``meanwhile`` is called while it waits.
         """
         while True:
             try:
-                position, there = self._index.snapshot().position, True
+                position, exists = self._index.snapshot().position, True
             except IndexUnavailable:
-                position, there = changes.START, False
+                position, exists = changes.START, False
             now = time.monotonic()
             if position != self._reached:
                 self._reached, self._reached_at = position, now
@@ -50,11 +50,11 @@ class IndexPace:
             if not far:
                 self._reached_at = now
                 return True
-            if not there or now - self._reached_at > self._patience:
+            if not exists or now - self._reached_at > self._patience:
                 return False
             meanwhile()
             time.sleep(_POLL_SECONDS)
 
     def close(self) -> None:
-        """Let the index go."""
+        """Close the index."""
         self._index.close()

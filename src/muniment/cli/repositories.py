@@ -1,4 +1,4 @@
-"""Commands about repositories: made, guarded by a resource, removed with what they hold."""
+"""Commands that make repositories, choose the resources that guard them, and remove them with what they hold."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,38 +32,36 @@ RepositoryName = Annotated[str, typer.Argument(metavar="NAME")]
 def add_repository(
     context: typer.Context,
     name: RepositoryName,
-    resource: Annotated[str, typer.Option(help="Name of the resource that guards it; made if there is none.")] = "",
+    resource: Annotated[str, typer.Option(help="Name of the resource that guards it; made if missing.")] = "",
     resource_id: Annotated[
-        str, typer.Option(help="Identifier of the resource; of another directory where that runs apart.")
+        str, typer.Option(help="Identifier of the resource; or, where the directory runs apart, one of that directory.")
     ] = "",
 ) -> None:
     """Make a repository and print the identifier of the resource that guards it."""
     data: DataFolder = context.obj
-    chosen = resource_id or _guard(data, resource or initialise.resource_name(name)).id
-    with _both(data, ours=data.together or not resource_id) as (directory, cx):
-        guards.add_repository(directory, cx, name, chosen, data.now)
-    terminal.line(chosen)
+    guard_id = resource_id or _guard(data, resource or initialise.resource_name(name)).id
+    with _both(data, own_directory=data.together or not resource_id) as (directory, cx):
+        guards.add_repository(directory, cx, name, guard_id, data.now)
+    terminal.line(guard_id)
 
 
 @repository.command("guard")
 def guard_repository(
     context: typer.Context,
     name: RepositoryName,
-    resource: Annotated[
-        str, typer.Option(help="Name of the resource that is to guard it; made if there is none.")
-    ] = "",
+    resource: Annotated[str, typer.Option(help="Name of the resource to guard it; made if missing.")] = "",
     resource_id: Annotated[
-        str, typer.Option(help="Identifier of the resource; of another directory where that runs apart.")
+        str, typer.Option(help="Identifier of the resource; or, where the directory runs apart, one of that directory.")
     ] = "",
 ) -> None:
-    """Let another resource guard a repository: tokens for it open the repository at once, and no others."""
+    """Let another resource guard a repository: from now on only tokens for that resource open it."""
     data: DataFolder = context.obj
     if bool(resource) == bool(resource_id):
         raise Failure("Name the resource with --resource, or one of another directory with --resource-id.", Exit.USAGE)
-    chosen = resource_id or _guard(data, resource).id
-    with _both(data, ours=data.together or not resource_id) as (directory, cx):
-        guards.guard(directory, cx, name, chosen)
-    terminal.line(chosen)
+    guard_id = resource_id or _guard(data, resource).id
+    with _both(data, own_directory=data.together or not resource_id) as (directory, cx):
+        guards.guard(directory, cx, name, guard_id)
+    terminal.line(guard_id)
 
 
 @repository.command("remove")
@@ -71,37 +69,37 @@ def remove_repository(
     context: typer.Context,
     name: RepositoryName,
     with_everything: Annotated[
-        bool, typer.Option("--with-everything", help="Also when it holds objects: they go, with their content.")
+        bool, typer.Option("--with-everything", help="Also if it holds objects: they are removed with their content.")
     ] = False,
 ) -> None:
     """Remove a repository with its index, types and ACLs while no server runs; its resource stays.
 
-    Killed in the middle, it can be given again.
+    If the command is killed half-way, run it again.
     """
     data: DataFolder = context.obj
     store = app.content(data.installation)
     data.must_exist()
-    with data.held(), data.database("repository") as database:
+    with data.lock(), data.database("repository") as database:
         with database.begin() as cx:
-            one = repositories.find(cx, name)
-            found = removal.close(cx, one, with_everything=with_everything)
-        terminal.line(f"Going: {removal.describe(found)}.")
-        removed = 0
+            target = repositories.find(cx, name)
+            contents = removal.close(cx, target, with_everything=with_everything)
+        terminal.line(f"Removing: {removal.describe(contents)}.")
+        count = 0
         with terminal.counting(f"Removing {name}", None) as progress:
             while True:
                 with database.begin() as cx:
-                    keys = removal.remove_objects(cx, one, _AT_A_TIME)
+                    keys = removal.remove_objects(cx, target, _AT_A_TIME)
                 if not keys:
                     break
                 for key in keys:
                     if key is not None:
                         store.remove(key)
-                removed += len(keys)
-                progress.reach(removed)
-        # Before the row: whoever is stopped in between still finds the repository, and begins again.
-        app.engine(data.installation).index(one.id).remove()
+                count += len(keys)
+                progress.reach(count)
+        # Before the row: a command stopped in between still finds the repository, and can begin again.
+        app.engine(data.installation).index(target.id).remove()
         with database.begin() as cx:
-            removal.finish(cx, one)
+            removal.finish(cx, target)
     terminal.line(f"Removed: {name}. The resource that guarded it stays: 'muniment resource remove' removes it.")
 
 
@@ -110,37 +108,37 @@ def list_repositories(context: typer.Context) -> None:
     """List the repositories with the resources that guard them."""
     data: DataFolder = context.obj
     with data.database("repository") as database, database.read() as cx:
-        rows = [(one.name, one.resource_id) for one in repositories.every(cx)]
+        rows = [(row.name, row.resource_id) for row in repositories.every(cx)]
     terminal.table(("Repository", "Resource"), rows)
 
 
 @repository.command("usage")
 def show_usage(context: typer.Context) -> int:
-    """List how many objects and bytes each owner keeps; exit code 1 when the counts are not what there is."""
+    """List how many objects and bytes each owner keeps; exit code 1 when the recorded counts are wrong."""
     data: DataFolder = context.obj
     with data.database("repository") as database, database.read() as cx:
-        counted, there = usage.every(cx), objects.amounts_by_owner(cx)
-        owners = {key: key for key in (*counted, *there)}
+        recorded, actual = usage.every(cx), objects.amounts_by_owner(cx)
+        owners = {key: key for key in (*recorded, *actual)}
         owners |= bearers.names_of_keys(cx, owners)
     terminal.table(
         ("Owner", "Objects", "Bytes"),
-        [(owners[key], str(amount.objects), str(amount.bytes)) for key, amount in sorted(counted.items())],
+        [(owners[key], str(amount.objects), str(amount.bytes)) for key, amount in sorted(recorded.items())],
     )
-    wrong = [key for key in owners if counted.get(key, usage.NOTHING) != there.get(key, usage.NOTHING)]
+    wrong = [key for key in owners if recorded.get(key, usage.NOTHING) != actual.get(key, usage.NOTHING)]
     for key in sorted(wrong):
-        terminal.line(f"NOT SOUND: {owners[key]} owns {there.get(key, usage.NOTHING)}")
+        terminal.line(f"NOT SOUND: {owners[key]} owns {actual.get(key, usage.NOTHING)}")
     return Exit.FAILED if wrong else Exit.OK
 
 
 @contextmanager
-def _both(data: DataFolder, *, ours: bool) -> Iterator[tuple[Connection | None, Connection]]:
-    """Open a write transaction on both halves, the directory's first; on the repository alone unless it is ``ours``."""
+def _both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection | None, Connection]]:
+    """Open a write transaction on both halves, the directory's first; without ``own_directory`` on the repository."""
     with data.database("repository") as database:
-        if not ours:
+        if not own_directory:
             with database.begin() as cx:
                 yield None, cx
             return
-        with data.database("directory") as known, known.begin() as directory, database.begin() as cx:
+        with data.database("directory") as rights, rights.begin() as directory, database.begin() as cx:
             yield directory, cx
 
 

@@ -20,10 +20,10 @@ from muniment.directory import names, resources
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import repositories
 from muniment.repository.aql import keywords
-from muniment.repository.aql.tree import Fulltext, Limits, Query
+from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.change_log import changes
 from muniment.repository.search import results
-from muniment.repository.search.results import Question
+from muniment.repository.search.results import SearchQuestion
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _LATE: Instant = 5 * SECOND
@@ -33,7 +33,9 @@ _Hit = tuple[str, str, str, str]
 def search_command(
     context: typer.Context,
     words: Annotated[str, typer.Argument(metavar="WORDS", help='Keywords: words, "phrases", AND OR NOT ( ) word*')],
-    named: Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")] = initialise.REPOSITORY,
+    repository_name: Annotated[
+        str, typer.Option("--repository", "-r", help="Name of the repository.")
+    ] = initialise.REPOSITORY,
     user: Annotated[
         str,
         typer.Option(metavar="NAME@PARTITION", help="Ask the running server as this user; otherwise as administrator."),
@@ -52,9 +54,9 @@ def search_command(
     data: DataFolder = context.obj
     token = os.environ.get("MUNIMENT_TOKEN", "")
     if user or token:
-        total, hits = _as_user(data, words, named, user, client, limit, ca_file, token)
+        total, hits = _as_user(data, words, repository_name, user, client, limit, ca_file, token)
     else:
-        total, hits = _as_administrator(data, words, named, limit)
+        total, hits = _as_administrator(data, words, repository_name, limit)
     terminal.line(f"{total} found")
     for object_id, title, score, summary in hits:
         terminal.line(terminal.harmless(f"{score}  {object_id}  {title}"))
@@ -63,12 +65,12 @@ def search_command(
     return Exit.OK
 
 
-def _as_administrator(data: DataFolder, words: str, named: str, limit: int) -> tuple[int, list[_Hit]]:
+def _as_administrator(data: DataFolder, words: str, repository_name: str, limit: int) -> tuple[int, list[_Hit]]:
     options = data.settings.repository
-    asked = keywords.read(words, Limits(options.max_query_depth, options.max_query_clauses))
+    expression = keywords.read(words, QueryLimits(options.max_query_depth, options.max_query_clauses))
     with data.database("repository") as database:
         with database.read() as cx:
-            repository = repositories.find(cx, named)
+            repository = repositories.find(cx, repository_name)
         reader = app.reader(data.installation, repository)
         try:
             snapshot = reader.snapshot()
@@ -77,7 +79,7 @@ def _as_administrator(data: DataFolder, words: str, named: str, limit: int) -> t
                 snapshot,
                 repository,
                 initialise.administrator(data),
-                Question(Query(condition=Fulltext(asked)), 1, limit, include_total=True),
+                SearchQuestion(Query(condition=Fulltext(expression)), 1, limit, include_total=True),
                 options.max_page_offset,
                 options.max_pending_changes,
             )
@@ -87,16 +89,16 @@ def _as_administrator(data: DataFolder, words: str, named: str, limit: int) -> t
             unseen = changes.after(cx, repository.id, snapshot.position, 1)
     if unseen and data.now - unseen[0].noted > _LATE:
         terminal.errors.print(
-            "The index has not moved for a while, so changes are missing here: is 'muniment serve' or 'muniment agent' "
-            "running? 'muniment index status' says how far it is."
+            "The index has not moved for a while, so changes are missing from these results: is 'muniment serve' or "
+            "'muniment agent' running? 'muniment index status' says how far it is."
         )
-    return page.total or 0, [(hit.object_id, hit.title, f"{hit.score:.3f}", hit.summary) for hit in page.found]
+    return page.total or 0, [(hit.object_id, hit.title, f"{hit.score:.3f}", hit.summary) for hit in page.hits]
 
 
 def _as_user(
     data: DataFolder,
     words: str,
-    named: str,
+    repository_name: str,
     user: str,
     client: str,
     limit: int,
@@ -104,13 +106,13 @@ def _as_user(
     token: str,
 ) -> tuple[int, list[_Hit]]:
     settings = data.settings
-    context = _trusting(data, ca_file)
+    context = _tls_context(data, ca_file)
     base = data.installation.base
     try:
         with httpx.Client(base_url=base, verify=context, timeout=60, trust_env=False) as http:
-            bearer = token or _signed_in(data, http, named, user, client)
+            bearer = token or _sign_in(data, http, repository_name, user, client)
             answer = http.get(
-                f"/{settings.repository.names.prefix}/repositories/{quote(named, safe='')}/search",
+                f"/{settings.repository.names.prefix}/repositories/{quote(repository_name, safe='')}/search",
                 params={"q": words, "items-per-page": str(limit), "include-total": "true"},
                 headers={"Authorization": f"Bearer {bearer}", "Accept": "application/atom+xml"},
             )
@@ -124,14 +126,14 @@ def _as_user(
         raise Failure(f"{base} cannot be reached ({error}): is 'muniment serve' running?", Exit.NOT_READY) from error
     if answer.status_code != 200:
         raise Failure(f"The server answered {answer.status_code}: {_message(answer)}", Exit.REFUSED)
-    return _read(
+    return _read_feed(
         answer.content, settings.repository.names.vocab_namespace, settings.repository.names.relevance_namespace
     )
 
 
-def _trusting(data: DataFolder, ca_file: Path | None) -> ssl.SSLContext:
-    own = data.installation.tls / "ca.pem"
-    trust = ca_file or (own if own.exists() else None)
+def _tls_context(data: DataFolder, ca_file: Path | None) -> ssl.SSLContext:
+    own_ca = data.installation.tls / "ca.pem"
+    trust = ca_file or (own_ca if own_ca.exists() else None)
     try:
         return ssl.create_default_context(cafile=trust)
     except ssl.SSLError as error:
@@ -140,17 +142,17 @@ def _trusting(data: DataFolder, ca_file: Path | None) -> ssl.SSLContext:
 
 def _message(answer: httpx.Response) -> str:
     try:
-        found = lxml.etree.fromstring(answer.content, _parser()).xpath("string(//*[local-name()='message'])")
+        message = lxml.etree.fromstring(answer.content, _parser()).xpath("string(//*[local-name()='message'])")
     except lxml.etree.XMLSyntaxError:
-        found = ""
-    return str(found) or answer.text[:500]
+        message = ""
+    return str(message) or answer.text[:500]
 
 
 def _parser() -> lxml.etree.XMLParser:
     return lxml.etree.XMLParser(resolve_entities=False, no_network=True)
 
 
-def _signed_in(data: DataFolder, http: httpx.Client, named: str, user: str, client: str) -> str:
+def _sign_in(data: DataFolder, http: httpx.Client, repository_name: str, user: str, client: str) -> str:
     password = os.environ.get("MUNIMENT_PASSWORD", "")
     if not password:
         if not sys.stdin.isatty():
@@ -158,7 +160,7 @@ def _signed_in(data: DataFolder, http: httpx.Client, named: str, user: str, clie
         password = getpass.getpass(f"Password of {user}: ")
     directory = data.settings.directory.names
     with data.database("repository") as database, database.read() as cx:
-        resource_id = repositories.find(cx, named).resource_id
+        resource_id = repositories.find(cx, repository_name).resource_id
     with data.database("directory") as database, database.read() as cx:
         scope = names.scope(resources.shown_name(directory, resources.by_id(cx, resource_id)))
     form = {"grant_type": "password", "client_id": client, "username": user, "password": password, "scope": scope}
@@ -168,7 +170,7 @@ def _signed_in(data: DataFolder, http: httpx.Client, named: str, user: str, clie
     return str(answer.json()["access_token"])
 
 
-def _read(document: bytes, vocabulary: str, relevance: str) -> tuple[int, list[_Hit]]:
+def _read_feed(document: bytes, vocabulary: str, relevance: str) -> tuple[int, list[_Hit]]:
     root = lxml.etree.fromstring(document, _parser())
     hits = [
         (

@@ -1,4 +1,4 @@
-"""What a command prints: tables for people, plain lines where nobody watches, secrets once and never in an argument."""
+"""How commands print: tables on a terminal, plain lines elsewhere. They read secrets, but never from an argument."""
 
 import getpass
 import re
@@ -18,63 +18,63 @@ console = Console(highlight=False, soft_wrap=True)
 """Standard output."""
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
-"""Standard error: progress and complaints."""
+"""Standard error: progress and error messages."""
 
 _LINE_SECONDS = 2.0
 
-# What a terminal obeys instead of showing: control characters, line ends, changes of direction.
-_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+# Characters that a terminal obeys instead of showing: controls, line ends, changes of writing direction.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def line(text: str = "") -> None:
-    """Print one line as it is, at once also where a pipe would keep it back."""
+    """Print one line as it is, and flush it, so that a pipe does not hold it back."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def harmless(text: str) -> str:
-    """Spell a stranger's text so that it stays on its line and a terminal only shows it."""
-    return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
+    """Replace the characters of a stranger's text that would break its line or command the terminal."""
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table to a terminal, or one line a row with tabs between."""
+    """Print a table on a terminal; elsewhere one line a row, with tabs between the cells."""
     if not console.is_terminal:
         sys.stdout.writelines("\t".join(harmless(str(cell)) for cell in row) + "\n" for row in rows)
         return
-    drawn = Table(box=None, header_style="bold")
+    table_ = Table(box=None, header_style="bold")
     for head in heads:
-        drawn.add_column(head, overflow="fold")
+        table_.add_column(head, overflow="fold")
     for row in rows:
-        drawn.add_row(*[harmless(str(cell)).replace("[", r"\[") for cell in row])
-    console.print(drawn)
+        table_.add_row(*[harmless(str(cell)).replace("[", r"\[") for cell in row])
+    console.print(table_)
 
 
 def new_password(*, from_stdin: bool, random: bool) -> tuple[str, bool]:
-    """Get a new password from standard input, made up, or typed twice; and whether it was made up, to be shown once."""
+    """Read a new password, or generate one; the flag says that it was generated and must be shown once."""
     if random:
         return secrets.token_urlsafe(12), True
     if from_stdin:
         password = sys.stdin.readline().rstrip("\n")
     elif not sys.stdin.isatty():
-        raise Failure("No password: give it with --password-stdin, or have one made with --random.", Exit.USAGE)
+        raise Failure("No password: give it with --password-stdin, or generate one with --random.", Exit.USAGE)
     else:
         password = getpass.getpass("Password: ")
         if getpass.getpass("Again: ") != password:
-            raise Failure("The two are not the same; nothing was changed.", Exit.USAGE)
+            raise Failure("The two passwords differ; nothing was changed.", Exit.USAGE)
     if not password:
         raise Failure("The password is empty; nothing was changed.", Exit.USAGE)
     return password, False
 
 
 class Counting:
-    """A count that grows while a person watches: a bar on a terminal, a line now and then elsewhere."""
+    """Shows a growing count: as a bar on a terminal, elsewhere as a line now and then."""
 
     def __init__(self, what: str, total: int | None) -> None:
         self._what = what
         self._total = total
-        self._done = 0
-        self._told = time.monotonic()
+        self._count = 0
+        self._printed_at = time.monotonic()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -93,18 +93,18 @@ class Counting:
     def __exit__(self, *_error: object) -> None:
         self._bar.stop()
 
-    def reach(self, done: int, total: int | None = None) -> None:
-        """Say how far it is, and out of how many when that has become known."""
-        self._done = done
+    def reach(self, count: int, total: int | None = None) -> None:
+        """Show how far the work is and, once that is known, out of how many."""
+        self._count = count
         self._total = self._total if total is None else total
-        self._bar.update(self._task, completed=done, total=self._total)
-        if not errors.is_terminal and time.monotonic() - self._told >= _LINE_SECONDS:
-            self._told = time.monotonic()
-            errors.print(f"{self._what}: {done}" + (f" of {self._total}" if self._total is not None else ""))
+        self._bar.update(self._task, completed=count, total=self._total)
+        if not errors.is_terminal and time.monotonic() - self._printed_at >= _LINE_SECONDS:
+            self._printed_at = time.monotonic()
+            errors.print(f"{self._what}: {count}" + (f" of {self._total}" if self._total is not None else ""))
 
     def advance(self) -> None:
-        """One more."""
-        self.reach(self._done + 1)
+        """Count one more."""
+        self.reach(self._count + 1)
 
 
 def counting(what: str, total: int | None) -> Counting:

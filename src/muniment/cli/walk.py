@@ -1,4 +1,4 @@
-"""The walk through steps 1 to 7: as curl commands to copy, and performed, with what is sent and what comes back."""
+"""The demo's walk in seven steps: printed as curl commands, or performed while it shows each request and answer."""
 
 import re
 import shlex
@@ -37,7 +37,7 @@ def walk_command(
     docs: Annotated[Path | None, typer.Option(help="Documents for the server when none is running.")] = None,
     project: Annotated[Path | None, typer.Option(help="As for the demo.")] = None,
 ) -> None:
-    """Perform the walk against the demo's server, starting one for its time when none is running."""
+    """Perform the walk against the demo's server; if none is running, start one for the duration of the walk."""
     data: DataFolder = context.obj
     options = [f"--{name}={value}" for name, value in (("port", port), ("docs", docs), ("project", project)) if value]
     with _running(data.path, options) as facts, _client(facts) as http:
@@ -75,7 +75,7 @@ TOKEN=$({curl} {login} -d grant_type=password -d client_id={facts["client_id"]} 
 
 
 def next_steps(data: Path, facts: Facts) -> str:
-    """Say what somebody who has just started the demo may try next."""
+    """Write what somebody who has just started the demo may try next."""
     admin = facts["admin"]
     return f"""
 Ready. What to try next:
@@ -127,7 +127,7 @@ class _Walk:
         self._repository = f"/{names['repository']['prefix']}/repositories/{quote(facts['repository'], safe='')}"
 
     def perform(self) -> None:
-        """Go all the way; Failure at the first answer that is not as it should be."""
+        """Perform all steps. Raises Failure at the first answer that is not the expected one."""
         self._say("1. Get in")
         token = self.sign_in()
         self._say("2. Keep a document")
@@ -156,16 +156,16 @@ class _Walk:
             "password": self._facts["password"],
             "scope": scope(self._facts),
         }
-        granted = self._ask("POST", f"{self._directory}/login", 200, data=form).json()
+        tokens = self._ask("POST", f"{self._directory}/login", 200, data=form).json()
         form = {
             "grant_type": "refresh_token",
             "client_id": self._facts["client_id"],
-            "refresh_token": granted["refresh_token"],
+            "refresh_token": tokens["refresh_token"],
         }
         return str(self._ask("POST", f"{self._directory}/login", 200, data=form).json()["access_token"])
 
     def search(self, token: str) -> int:
-        """Find the demo's word with a search document; say how many there are."""
+        """Search for the demo's word with a search document; return how many documents there are."""
         headers = {"Content-Type": "application/xml", "Accept": "application/xml"}
         answer = self._ask(
             "POST",
@@ -180,14 +180,14 @@ class _Walk:
         return int(root.findtext(f"{{{self._facts['names']['vocab_namespace']}}}total", "0"))
 
     def end(self, token: str) -> None:
-        """End the grant, and see that it has ended."""
+        """End the grant, and check that it has ended."""
         self._ask("DELETE", f"{self._oauth}/{token}", 204)
         resource_id = self._facts["resource"]["id"]
         self._ask("POST", f"{self._oauth}/tokeninfo", 410, json={"token": token, "resource_id": resource_id})
         self._ask("GET", f"{self._repository}/search", 401, token=token, params={"q": self._facts["word"]})
 
     def _keep(self, token: str) -> tuple[str, str]:
-        made = self._ask(
+        answer = self._ask(
             "POST",
             f"{self._repository}/objects",
             201,
@@ -197,18 +197,18 @@ class _Walk:
             headers={"Content-Type": "text/plain", "Accept": "application/json"},
         )
         prefix = self._facts["names"]["repository"]["system_property_prefix"]
-        object_id = str(made.json()["properties"][f"{prefix}object_id"])
+        object_id = str(answer.json()["properties"][f"{prefix}object_id"])
         address = f"{self._repository}/objects/{object_id}"
         self._ask("POST", address, 200, token=token, json={"properties": {"title": "What a muniment is"}})
         self._ask("GET", address, 200, token=token, headers={"Accept": "application/xml"})
         self._ask("GET", f"{address}/content-media", 200, token=token)
         return object_id, address
 
-    def _ask(self, method: str, address: str, status: int, *, token: str = "", **more: Any) -> httpx.Response:
-        headers = dict(more.pop("headers", {}))
+    def _ask(self, method: str, address: str, status: int, *, token: str = "", **options: Any) -> httpx.Response:
+        headers = dict(options.pop("headers", {}))
         if token:
             headers["Authorization"] = f"Bearer {token}"
-        request = self._http.build_request(method, address, headers=headers, **more)
+        request = self._http.build_request(method, address, headers=headers, **options)
         self._show_request(request)
         try:
             answer = self._http.send(request)
@@ -216,7 +216,7 @@ class _Walk:
             raise Failure(f"{self._facts['base_url']} cannot be reached ({error}).", Exit.NOT_READY) from error
         self._show_answer(answer)
         if answer.status_code != status:
-            raise Failure(f"{method} {shortened(address)} answered {answer.status_code} where {status} was due.")
+            raise Failure(f"{method} {shortened(address)} answered {answer.status_code} instead of {status}.")
         return answer
 
     def _say(self, text: str) -> None:
@@ -247,7 +247,7 @@ class _Walk:
 
 
 def shortened(text: str) -> str:
-    """Show of each token its first characters only."""
+    """Shorten each token to its first characters."""
     return _TOKEN.sub(lambda found: found[0][:6] + "...", text)
 
 
@@ -265,12 +265,12 @@ def _running(data: Path, options: list[str]) -> Iterator[Facts]:
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=lines)
         try:
             deadline = time.monotonic() + _START_SECONDS
-            with terminal.counting("Starting, and importing documents: seconds", None) as waited:
+            with terminal.counting("Starting, and importing documents: seconds", None) as counter:
                 while (facts := _facts(data)) is None:
                     if server.poll() is not None or time.monotonic() > deadline:
                         raise Failure(_why(log))
                     time.sleep(0.5)
-                    waited.reach(int(_START_SECONDS - deadline + time.monotonic()))
+                    counter.reach(int(_START_SECONDS - deadline + time.monotonic()))
             yield facts
         finally:
             server.terminate()

@@ -63,7 +63,7 @@ def initialise(cx: Connection, now: Instant) -> Resource:
 
 
 def administrator_of(cx: Connection, token: str | None, now: Instant) -> Entry:
-    """Give the administrator behind a bearer token for the administration's resource.
+    """Return the administrator behind a bearer token for the administration's resource.
 
     Raises NotSignedIn when the token is none, or is dead, or its user is; NotAdministrator for any other user's.
     """
@@ -100,15 +100,15 @@ def ensure_administrator(cx: Connection, names: DirectoryNames, password_hash: s
 
 
 def ensure_resource(cx: Connection, names: DirectoryNames, name: str, now: Instant) -> Resource:
-    """Give the resource of that name, made and activated if it is not there; its access role admits administrators."""
+    """Return the resource of that name. If missing, make and activate it for the administrators."""
     try:
         return resources.find(cx, names, name)
     except UnknownResource:
-        made = resources.add(cx, names, name, now)
+        resource = resources.add(cx, names, name, now)
         # The repository in this process verifies tokens without the secret: nobody needs to know it.
-        resources.activate(cx, made.id, now)
-        resources.add_to_role(cx, made, entries.administrators(cx))
-        return resources.by_id(cx, made.id)
+        resources.activate(cx, resource.id, now)
+        resources.add_to_role(cx, resource, entries.administrators(cx))
+        return resources.by_id(cx, resource.id)
 
 
 def add_user(
@@ -139,7 +139,7 @@ def add_group(
 
 
 def members_of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> set[str]:
-    """Give the ids of all users in the groups among these ids, however deep; what is no group is passed over."""
+    """Return the ids of all users in the groups among these ids, however deep; what is no group is passed over."""
     waiting, seen, users = list[Entry](), set[int](), set[str]()
     for one in ids:
         with suppress(UnknownEntry, UnknownPartition, BadName):

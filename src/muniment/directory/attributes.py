@@ -1,7 +1,7 @@
 """Which directory attributes a user carries, as the wire shows them (given 2.7 `values`).
 
-Some are computed from what is known of him anyway; any other an administrator may set. They are kept under our names
-and spelled on the wire as DirectoryNames says.
+Some are computed from the user's entry; administrators may set all others. They are stored under our names;
+DirectoryNames says what they are called on the wire.
 """
 
 import re
@@ -39,7 +39,7 @@ class Attribute(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What is known of a user anyway, spelled for the wire.
+    """The facts of a user's entry, written for the wire, from which attributes are computed.
 
     ``groups`` are the locations of all their groups, ``group_uuids`` those groups' identities in the same order.
     """
@@ -60,19 +60,19 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def of_user(cx: Connection, names: DirectoryNames, entry_id: int, facts: Facts) -> list[Attribute]:
-    """List a user's attributes as the wire spells them: one statement."""
+    """List a user's attributes with their names on the wire, in one statement."""
     every = {**_defaults(facts), **stored_values(cx, entry_id), **_computed(facts)}
     return [Attribute(names.attributes.get(name, name), values) for name, values in every.items()]
 
 
 def stored_values(cx: Connection, entry_id: int) -> dict[str, list[str | int]]:
-    """Give the attributes that were set for a user, under our names."""
+    """Return the attributes that were set for a user, under our names."""
     return {row.name: msgspec.json.decode(row.content) for row in cx.execute(_OF_ENTRY, {"entry": entry_id})}
 
 
 def put(cx: Connection, names: DirectoryNames, entry_id: int, name: str, values: Sequence[str | int]) -> None:
     """Set a user's attribute by its name on the wire; no values unset it. Raises BadAttribute."""
-    name = _ours(names, name)
+    name = _own_name(names, name)
     if not _NAME.fullmatch(name):
         raise BadAttribute("An attribute's name is a letter and at most 63 letters, digits, '.', '-', '_' or ';'.")
     if name in _COMPUTED:
@@ -88,8 +88,8 @@ def put(cx: Connection, names: DirectoryNames, entry_id: int, name: str, values:
         cx.execute(_attributes.delete().where(_attributes.c.entry_id == entry_id, _attributes.c.name == name))
 
 
-def _ours(names: DirectoryNames, name: str) -> str:
-    return next((ours for ours, wire in names.attributes.items() if wire == name), name)
+def _own_name(names: DirectoryNames, name: str) -> str:
+    return next((own_name for own_name, wire_name in names.attributes.items() if wire_name == name), name)
 
 
 def _defaults(facts: Facts) -> dict[str, list[str | int]]:
@@ -129,7 +129,7 @@ _OF_ENTRY = (
     .where(_attributes.c.entry_id == sa.bindparam("entry", type_=sa.BigInteger))
     .order_by(_attributes.c.name)
 )
-# One statement: of two that set the same attribute at the same moment, neither fails.
+# One statement: when two set the same attribute at one moment, neither fails.
 _PUT = sa.text(
     "INSERT INTO user_attributes (entry_id, name, content) VALUES (:entry_id, :name, :content) "
     "ON CONFLICT (entry_id, name) DO UPDATE SET content = excluded.content"

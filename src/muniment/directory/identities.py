@@ -1,4 +1,4 @@
-"""Who bears this name now? What is never given again is their identity, the `entryUUID` of given 2.7."""
+"""Who bears this name now? The answer is their identity, the `entryUUID` of given 2.7, which is never used again."""
 
 from collections.abc import Collection
 
@@ -13,19 +13,21 @@ _AT_A_TIME = 500
 
 
 def of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> dict[str, str]:
-    """Say the identity of each user or group that bears one of these ids now: a statement for 500 of a partition.
+    """Return the identities of the users and groups that bear these ids now: a statement for 500 ids of a partition.
 
-    The ids are ``name@partition`` as the wire spells them, in any case; each answer comes under the id as it was given.
+    The ids are ``name@partition`` as the wire spells them, in any case; each answer has the id as the caller wrote it.
     """
-    wanted: dict[str, dict[str, str]] = {}
-    for one in ids:
-        name, at, partition = one.rpartition("@")
+    ids_by_partition: dict[str, dict[str, str]] = {}
+    for entry_id in ids:
+        name, at, partition = entry_id.rpartition("@")
         if at:
-            wanted.setdefault(partition_key(names, partition), {})[fold_name(name)] = one
-    found: dict[str, str] = {}
-    for partition, by_name in wanted.items():
+            ids_by_partition.setdefault(partition_key(names, partition), {})[fold_name(name)] = entry_id
+    identities: dict[str, str] = {}
+    for partition, by_name in ids_by_partition.items():
         every = sorted(by_name)
         for begin in range(0, len(every), _AT_A_TIME):
-            some = {"partition": partition, "names": every[begin : begin + _AT_A_TIME]}
-            found |= {by_name[fold_name(entry.name)]: entry.uuid for entry in entries.read(cx, entries.BEARING, some)}
-    return found
+            parameters = {"partition": partition, "names": every[begin : begin + _AT_A_TIME]}
+            identities |= {
+                by_name[fold_name(entry.name)]: entry.uuid for entry in entries.read(cx, entries.BEARING, parameters)
+            }
+    return identities

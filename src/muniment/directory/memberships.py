@@ -1,6 +1,6 @@
 """Who is in which groups, however deep (given 2.7, 5.2)?
 
-Groups nest, and loops of groups are tolerated. Where a group lies gives its members nothing: only membership does.
+Groups can contain groups, even in loops. The location of a group gives its members nothing, only membership does.
 """
 
 from collections.abc import Collection
@@ -22,7 +22,7 @@ _memberships = sa.Table(
 
 
 def add_member(cx: Connection, group: Entry, member: Entry) -> None:
-    """Put a user or a group into a group; once there it stays. Raises BadName for other kinds of entry."""
+    """Add a user or a group to a group; a member stays one. Raises BadName for other kinds of entry."""
     if group.kind != "group" or member.kind not in ("user", "group"):
         raise BadName("Users and groups can be members of groups, nothing else.")
     cx.execute(
@@ -32,7 +32,7 @@ def add_member(cx: Connection, group: Entry, member: Entry) -> None:
 
 
 def remove_member(cx: Connection, group: Entry, member: Entry) -> None:
-    """Take a member out of a group; one that is not there stays out."""
+    """Remove a member from a group, if it is one."""
     pair = sa.and_(_memberships.c.group_id == group.id, _memberships.c.member_id == member.id)
     cx.execute(_memberships.delete().where(pair))
 
@@ -43,47 +43,46 @@ def members(cx: Connection, group: Entry) -> list[Entry]:
 
 
 def acting_in(cx: Connection, group_ids: Collection[int]) -> bool:
-    """Say whether a user who may act and has a password is in one of these groups, however deep: the first one found.
+    """Say whether a user who may act and has a password is in one of these groups, however deep.
 
-    Where none is, each group is asked about once; of users no row is read.
+    It stops at the first such user. Without one, it runs a query for each group once, and reads no rows of users.
     """
-    waiting, seen = list(group_ids), set(group_ids)
+    waiting, known_ids = list(group_ids), set(group_ids)
     while waiting:
-        here = _memberships.c.group_id == waiting.pop()
-        if cx.execute(_ONE.where(here, entries.acting(_memberships.c.member_id))).first():
+        in_group = _memberships.c.group_id == waiting.pop()
+        if cx.execute(_ANY_MEMBER.where(in_group, entries.acting(_memberships.c.member_id))).first():
             return True
-        # Whoever has members is a group.
+        # An entry that has members is a group.
         inner = sa.exists().where(_inner.c.group_id == _memberships.c.member_id)
-        within = set(cx.scalars(sa.select(_memberships.c.member_id).where(here, inner))) - seen
-        seen |= within
+        within = set(cx.scalars(sa.select(_memberships.c.member_id).where(in_group, inner))) - known_ids
+        known_ids |= within
         waiting += within
     return False
 
 
 def groups_of(cx: Connection, entry_id: int) -> list[Entry]:
-    """List the groups an entry is in, directly and through other groups, by name: one statement."""
+    """List the groups of an entry, direct and through other groups, by name, in one statement."""
     return entries.read(cx, _GROUPS_OF, {"entry": entry_id})
 
 
 def containers(entry: sa.BindParameter[int]) -> sa.CompoundSelect[tuple[int]]:
-    """A query for all that a user counts as: himself, his groups however deep, his units outwards and his partition.
-
-    For use within a statement of another noun.
-    """
+    """Make a subquery for a user, all their groups however deep, the units around them and their partition."""
     groups = _upwards(entry)
     return sa.union_all(sa.select(groups.c.id), entries.units_above(entry))
 
 
 def _upwards(entry: sa.BindParameter[int]) -> sa.CTE:
     groups = sa.select(sa.cast(entry, sa.BigInteger).label("id")).cte("groups", recursive=True)
-    # UNION, not UNION ALL: a group met before adds nothing, so a loop ends.
+    # UNION, not UNION ALL: a group that was met before adds nothing, so a loop ends.
     return groups.union(sa.select(_memberships.c.group_id).where(_memberships.c.member_id == groups.c.id))
 
 
 _inner = _memberships.alias("inner_memberships")
-_ONE = sa.select(sa.literal(1)).select_from(_memberships).limit(1)
+_ANY_MEMBER = sa.select(sa.literal(1)).select_from(_memberships).limit(1)
 _ABOVE = _upwards(sa.bindparam("entry", type_=sa.BigInteger))
-_GROUPS_OF = entries.those(
+_GROUPS_OF = entries.select_by_ids(
     sa.select(_memberships.c.group_id).where(_memberships.c.member_id.in_(sa.select(_ABOVE.c.id)))
 )
-_MEMBERS = entries.those(sa.select(_memberships.c.member_id).where(_memberships.c.group_id == sa.bindparam("group")))
+_MEMBERS = entries.select_by_ids(
+    sa.select(_memberships.c.member_id).where(_memberships.c.group_id == sa.bindparam("group"))
+)

@@ -1,7 +1,7 @@
-"""How names, user ids, locations (distinguished names) and scopes are written and read.
+"""Write and read names, user ids, locations (distinguished names) and scopes.
 
-given 2.2, 2.7, 4.1 (scope), 5.3; RFC 4514 for locations. Built-in entries and
-resources are stored under neutral names. DirectoryNames says what they are called.
+Source: given 2.2, 2.7, 4.1 (scope), 5.3; RFC 4514 for locations. Built-in entries and resources are stored under
+neutral names; DirectoryNames says what they are called.
 """
 
 import unicodedata
@@ -17,7 +17,7 @@ _SCOPE = "resource:"
 
 
 def check(name: str, *, partition: bool = False) -> str:
-    """Normalise a new name to NFC, or raise BadName saying what it may not be."""
+    """Normalise a new name to NFC. Raises BadName, which says what a name may not be."""
     name = unicodedata.normalize("NFC", name)
     if not name:
         raise BadName("A name may not be empty.")
@@ -33,7 +33,7 @@ def check(name: str, *, partition: bool = False) -> str:
 
 
 def check_resource(name: str) -> str:
-    """Normalise a new resource's name, or raise BadName: ``+`` stands for a space in scopes (given 2.2)."""
+    """Normalise a new resource's name. Raises BadName, also for ``+``, which means a space in scopes (given 2.2)."""
     name = check(name)
     if "+" in name:
         raise BadName("A resource's name may not hold '+': in a scope it stands for a space.")
@@ -46,7 +46,7 @@ def user_id(name: str, partition: str) -> str:
 
 
 def split_user_id(text: str) -> tuple[str, str]:
-    """Read a user id at its last ``@``: a user's name may hold one, a partition's may not. Raises BadName."""
+    """Split a user id at its last ``@``: a user's name may contain ``@``, a partition's may not. Raises BadName."""
     name, at, partition = text.rpartition("@")
     if not (at and name and partition):
         raise BadName("A user id has the form <name>@<partition>.")
@@ -58,8 +58,8 @@ def location(
 ) -> str:
     """Write a location: ``cn=<name>,ou=<unit>,...,ou=Root,ou=<partition>,<suffix>`` (given 2.7).
 
-    ``units`` lie below the root unit, innermost first; without ``name`` it is the location of the innermost unit, and
-    with ``root=False`` that of the partition.
+    ``units`` lie below the root unit, innermost first. Without ``name`` it is the location of the innermost unit; with
+    ``root=False``, of the partition.
     """
     parts = [f"cn={escape(name)}"] if name is not None else []
     parts += [f"ou={escape(unit)}" for unit in units]

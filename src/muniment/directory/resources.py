@@ -1,7 +1,7 @@
 """Which protected APIs are there, are they activated, and who is in their access role (given 2.2, 3, 4.5, 5.2).
 
-The access role is made with the resource. Its members are users, groups, units and partitions; whoever is in one of
-them, however deep, is in the role.
+The access role is made with the resource. Its members are users, groups, units and partitions. A user in one of them,
+however deep, is in the role.
 """
 
 import base64
@@ -59,7 +59,7 @@ _role_members = sa.Table(
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A protected API. ``name`` is as stored: use ``shown_name``. ``activated`` is None until it is."""
+    """A protected API. ``name`` is as stored: use ``shown_name``. ``activated`` is None before its activation."""
 
     id: str
     name: str
@@ -70,7 +70,7 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 def shown_name(names: DirectoryNames, resource: Resource) -> str:
-    """Name a resource as the wire does."""
+    """Return a resource's name as the wire shows it."""
     return names.administration_resource if resource.built_in == ADMINISTRATION else resource.name
 
 
@@ -80,14 +80,14 @@ def scope(names: DirectoryNames, resource: Resource) -> str:
 
 
 def initialise(cx: Connection, now: Instant) -> Resource:
-    """Make and activate the resource of the administration, with the administrators in its role. Once is enough."""
-    found = _first(cx, _COLUMNS.where(_resources.c.built_in == ADMINISTRATION))
-    if found is not None:
-        return found
-    made = _insert(cx, _STORED_ADMINISTRATION, "The administration of this directory.", now, ADMINISTRATION)
-    activate(cx, made.id, now)
-    add_to_role(cx, made, entries.administrators(cx))
-    return by_id(cx, made.id)
+    """Make and activate the resource of the administration, with the administrators in its role, unless it exists."""
+    existing = _first(cx, _COLUMNS.where(_resources.c.built_in == ADMINISTRATION))
+    if existing is not None:
+        return existing
+    resource = _insert(cx, _STORED_ADMINISTRATION, "The administration of this directory.", now, ADMINISTRATION)
+    activate(cx, resource.id, now)
+    add_to_role(cx, resource, entries.administrators(cx))
+    return by_id(cx, resource.id)
 
 
 def add(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Resource:
@@ -99,18 +99,18 @@ def add(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, descr
 
 
 def activate(cx: Connection, resource_id: str, now: Instant) -> str:
-    """Activate a resource, which happens once, and make its secret (given 3, 4.5); only the digest is kept.
+    """Activate a resource and return its new secret (given 3, 4.5). Only the secret's digest is stored.
 
-    Of any number at one time one succeeds. Raises UnknownResource, AlreadyActivated.
+    A resource is activated once; of several calls at one time one succeeds. Raises UnknownResource, AlreadyActivated.
     """
-    # 16 random bytes, as text of 24 characters: what clients of the field expect of a secret key.
+    # 16 random bytes as 24 characters: clients in the field expect a secret key of this form.
     secret = base64.b64encode(secrets.token_bytes(16)).decode()
-    done = cx.execute(
+    update = cx.execute(
         _resources.update()
         .where(_resources.c.id == _uuid(resource_id), _resources.c.activated.is_(None))
         .values(activated=now, secret_digest=hashlib.sha256(secret.encode()).digest())
     )
-    if done.rowcount == 1:
+    if update.rowcount == 1:
         return secret
     by_id(cx, resource_id)
     raise AlreadyActivated("The resource has been activated before.")
@@ -125,52 +125,52 @@ def by_id(cx: Connection, resource_id: str) -> Resource:
 
 
 def same(text: str, resource_id: str) -> bool:
-    """Whether a text, in any spelling of a UUID, is that identifier."""
+    """Say whether a text, in any spelling of a UUID, is this identifier."""
     return text == resource_id or _uuid(text) == resource_id
 
 
 def find(cx: Connection, names: DirectoryNames, name: str) -> Resource:
-    """Find a resource by its name, spelled exactly (RFC 6749 3.3: scopes count in case). Raises UnknownResource."""
+    """Find a resource by its name, spelled exactly (RFC 6749 3.3: case matters in scopes). Raises UnknownResource."""
     administration = name == names.administration_resource
-    found = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION if administration else fold_name(name)})
-    if found is None or shown_name(names, found) != name:
+    resource = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION if administration else fold_name(name)})
+    if resource is None or shown_name(names, resource) != name:
         raise UnknownResource(f"There is no resource {name[:100]!r}.")
-    return found
+    return resource
 
 
 def administration(cx: Connection) -> Resource:
-    """Give the resource that stands for the administration. Raises UnknownResource before initialisation."""
-    found = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION})
-    if found is None:
+    """Return the resource that stands for the administration. Raises UnknownResource before initialisation."""
+    resource = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION})
+    if resource is None:
         raise UnknownResource("The directory has not been initialised.")
-    return found
+    return resource
 
 
 def every(cx: Connection) -> list[Resource]:
-    """List the resources, in the order they were made."""
+    """List the resources, oldest first."""
     return [Resource(*row) for row in cx.execute(_COLUMNS.order_by(_resources.c.created, _resources.c.name_key))]
 
 
 def admitting(cx: Connection, entry: Entry) -> list[Resource]:
     """List the resources whose access role has an entry as a direct member."""
-    wanted = sa.select(_roles.c.resource_id).join(_role_members).where(_role_members.c.entry_id == entry.id)
-    return [Resource(*row) for row in cx.execute(_COLUMNS.where(_resources.c.id.in_(wanted)))]
+    ids = sa.select(_roles.c.resource_id).join(_role_members).where(_role_members.c.entry_id == entry.id)
+    return [Resource(*row) for row in cx.execute(_COLUMNS.where(_resources.c.id.in_(ids)))]
 
 
 def names_of(cx: Connection, names: DirectoryNames) -> dict[str, str]:
-    """Give every resource's name, as the wire shows it, by identifier."""
-    return {one.id: shown_name(names, one) for one in every(cx)}
+    """Return every resource's name on the wire, by identifier."""
+    return {resource.id: shown_name(names, resource) for resource in every(cx)}
 
 
 def delete(cx: Connection, resource: Resource) -> None:
-    """Delete a resource with its access role; its tokens verify no more. Raises BadName for the built-in one."""
+    """Delete a resource with its access role; its tokens are no longer valid. Raises BadName for the built-in one."""
     if resource.built_in is not None:
         raise BadName("The administration's resource cannot be deleted.")
     cx.execute(_resources.delete().where(_resources.c.id == resource.id))
 
 
 def add_to_role(cx: Connection, resource: Resource, entry: Entry) -> None:
-    """Put a user, group, unit or partition into the access role (given 5.2); once there it stays."""
+    """Put a user, group, unit or partition into the access role (given 5.2), if it is not in it."""
     cx.execute(
         sa.text(
             "INSERT INTO access_role_members (role_id, entry_id) "
@@ -181,7 +181,7 @@ def add_to_role(cx: Connection, resource: Resource, entry: Entry) -> None:
 
 
 def remove_from_role(cx: Connection, resource: Resource, entry: Entry) -> None:
-    """Take an entry out of the access role; one that is not there stays out."""
+    """Take an entry out of the access role, if it is in it."""
     role = sa.select(_roles.c.id).where(_roles.c.resource_id == resource.id).scalar_subquery()
     cx.execute(_role_members.delete().where(_role_members.c.role_id == role, _role_members.c.entry_id == entry.id))
 
@@ -192,7 +192,7 @@ def role_members(cx: Connection, resource: Resource) -> list[Entry]:
 
 
 def role_containers(cx: Connection, resource: Resource) -> list[Entry]:
-    """List the groups, units and partitions among them."""
+    """List the groups, units and partitions among the direct members of the access role."""
     return entries.read(cx, _CONTAINERS, {"resource": resource.id})
 
 
@@ -202,15 +202,15 @@ def acting_in_role(cx: Connection, resource: Resource) -> bool:
 
 
 def admits(cx: Connection, resource_id: str, user_id: int) -> bool:
-    """Say whether a user is in the access role, himself or through a container however deep (given 5.2).
+    """Say whether a user is in the access role, directly or through a container however deep (given 5.2).
 
-    One statement, whatever the answer.
+    It takes one statement, whatever the answer.
     """
     return cx.execute(_ADMITS, {"resource": resource_id, "entry": user_id}).first() is not None
 
 
 def require_access(cx: Connection, user_id: int, resource_id: str) -> Entry:
-    """Give the user, if they are live and in the access role (given 5.2). Raises AccessEnded."""
+    """Return the user, if they are live and in the access role (given 5.2). Raises AccessEnded."""
     user = entries.by_id(cx, user_id)
     if user is None or not user.live or not admits(cx, resource_id, user.id):
         raise AccessEnded("The user has no access to the resource.")
@@ -218,18 +218,18 @@ def require_access(cx: Connection, user_id: int, resource_id: str) -> Entry:
 
 
 def _insert(cx: Connection, name: str, description: str, now: Instant, built_in: str | None) -> Resource:
-    made = Resource(str(uuid.uuid4()), name, description, built_in, None, now)
+    resource = Resource(str(uuid.uuid4()), name, description, built_in, None, now)
     try:
         with cx.begin_nested():
-            cx.execute(_resources.insert(), {**msgspec.structs.asdict(made), "name_key": fold_name(name)})
+            cx.execute(_resources.insert(), {**msgspec.structs.asdict(resource), "name_key": fold_name(name)})
     except IntegrityError as error:
         raise NameTaken(f"There is a resource {name!r} already.") from error
-    cx.execute(_roles.insert().values(resource_id=made.id, created=now))
-    return made
+    cx.execute(_roles.insert().values(resource_id=resource.id, created=now))
+    return resource
 
 
-def _first(cx: Connection, wanted: sa.Select[Any], parameters: dict[str, str] | None = None) -> Resource | None:
-    row = cx.execute(wanted, parameters).first()
+def _first(cx: Connection, query: sa.Select[Any], parameters: dict[str, str] | None = None) -> Resource | None:
+    row = cx.execute(query, parameters).first()
     return None if row is None else Resource(*row)
 
 
@@ -260,6 +260,6 @@ _ADMITS = (
     .limit(1)
 )
 _IN_ROLE = sa.select(_role_members.c.entry_id).join(_roles).where(_roles.c.resource_id == sa.bindparam("resource"))
-_MEMBERS = entries.those(_IN_ROLE)
-_CONTAINERS = entries.those(_IN_ROLE, "group", "unit", "partition")
+_MEMBERS = entries.select_by_ids(_IN_ROLE)
+_CONTAINERS = entries.select_by_ids(_IN_ROLE, "group", "unit", "partition")
 _ACTING = _IN_ROLE.where(entries.acting(_role_members.c.entry_id)).limit(1)

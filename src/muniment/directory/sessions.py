@@ -87,7 +87,7 @@ def end_every(cx: Connection, now: Instant) -> SessionCount:
     return SessionCount(tokens.end_every(cx, now), tickets.end_every(cx))
 
 
-def purge(cx: Connection, swept: SweepPlace, now: Instant, rows: int) -> tuple[int, SweepPlace]:
+def purge(cx: Connection, place: SweepPlace, now: Instant, rows: int) -> tuple[int, SweepPlace]:
     """Forget tickets that are over, and what has been over for an hour: grants with their tokens, and expired tokens.
 
     Until then a dead token of another resource is still told from a dead one of this resource (given 7). No more than
@@ -95,8 +95,8 @@ def purge(cx: Connection, swept: SweepPlace, now: Instant, rows: int) -> tuple[i
     """
     before = now - _REMEMBERED
     removed = tokens.purge(cx, before, rows)
-    seen, swept = tokens.sweep(cx, swept, before, rows)
-    return max(removed, seen, tickets.purge(cx, now, rows)), swept
+    seen, place = tokens.sweep(cx, place, before, rows)
+    return max(removed, seen, tickets.purge(cx, now, rows)), place
 
 
 def _grants(cx: Connection, which: tokens.Which, person: Entry, now: Instant, limit: int) -> list[Session]:

@@ -1,6 +1,6 @@
-"""Which system attributes are set, whether TLS is enforced, and the keys this directory signs its own marks with.
+"""The system attributes, the requirement of TLS, and the keys with which this directory signs its own values.
 
-given 5.4: TLS is required unless the system attribute ``directory.auth.EnforceSSL`` is ``false``.
+Source: given 5.4. TLS is required unless the system attribute ``directory.auth.EnforceSSL`` is ``false``.
 """
 
 import secrets
@@ -40,7 +40,7 @@ _read_keys: weakref.WeakKeyDictionary[Engine, dict[str, bytes]] = weakref.WeakKe
 
 
 class SystemAttribute(msgspec.Struct, frozen=True):
-    """One setting that an administrator keeps in the directory itself."""
+    """A setting that is stored in the directory itself."""
 
     name: str
     value: str
@@ -48,7 +48,7 @@ class SystemAttribute(msgspec.Struct, frozen=True):
 
 
 def get(cx: Connection, name: str) -> str | None:
-    """Read one attribute's value; its name counts in any case."""
+    """Read one attribute's value; the name may be in any case."""
     return cx.execute(sa.select(_attributes.c.value).where(_attributes.c.name_key == fold_name(name))).scalar()
 
 
@@ -65,7 +65,7 @@ def put(cx: Connection, name: str, value: str, now: Instant) -> None:
         raise BadAttribute(f"A system attribute's name has 1 to {_MAX_NAME} printable characters.")
     if len(value) > _MAX_VALUE or "\x00" in value or not value.isprintable():
         raise BadAttribute(f"A system attribute's value has at most {_MAX_VALUE} printable characters.")
-    # One statement: of two that set the same attribute at the same moment, neither fails.
+    # One statement: when two set the same attribute at one moment, neither fails.
     cx.execute(_PUT, {"name_key": fold_name(name), "name": name, "value": value, "modified": now})
 
 
@@ -77,31 +77,31 @@ def add(cx: Connection, name: str, value: str, now: Instant) -> None:
 
 
 def remove(cx: Connection, name: str) -> None:
-    """Unset an attribute; one that is not set stays so."""
+    """Unset an attribute, if it is set."""
     cx.execute(_attributes.delete().where(_attributes.c.name_key == fold_name(name)))
 
 
 def enforce_ssl(cx: Connection) -> bool:
-    """Say whether TLS is required (given 5.4): yes, unless the attribute reads ``false`` in any case."""
+    """Say whether TLS is required (given 5.4): yes, unless the attribute is ``false``, in any case."""
     return (get(cx, ENFORCE_SSL) or "").strip().casefold() != "false"
 
 
 def key(cx: Connection, purpose: str) -> bytes:
-    """Give the 32-byte key kept for a purpose, made at random when there is none yet (then ``cx`` must be a write).
+    """Return the 32-byte key of a purpose; make it at random if there is none (then ``cx`` must be able to write).
 
-    A key never changes, so one read from a snapshot is remembered for the engine's life; one read in a write
-    transaction is not, since the transaction may have made it and may yet be rolled back.
+    A key never changes, so a key read from a snapshot is remembered as long as the engine lives. A key read in a write
+    transaction is not, because the transaction may have made it and may still be rolled back.
     """
-    known = _read_keys.setdefault(cx.engine, {})
-    if purpose in known:
-        return known[purpose]
-    found = _KEY.first(cx, purpose=purpose)
-    if found is None:
+    remembered = _read_keys.setdefault(cx.engine, {})
+    if purpose in remembered:
+        return remembered[purpose]
+    row = _KEY.first(cx, purpose=purpose)
+    if row is None:
         _make_key(cx, purpose)
         return key(cx, purpose)
     if _only_reads(cx):
-        known[purpose] = bytes(found[0])
-    return bytes(found[0])
+        remembered[purpose] = bytes(row[0])
+    return bytes(row[0])
 
 
 def _make_key(cx: Connection, purpose: str) -> None:

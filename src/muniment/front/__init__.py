@@ -1,1 +1,1 @@
-"""The front door: what a process answers whichever halves it runs, its pages and its health."""
+"""The front door: the pages and the health that a process answers whichever halves it runs."""

@@ -1,4 +1,4 @@
-"""The halves as one process holds them: what the front door is handed."""
+"""The halves that run in one process, as the front door uses them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from muniment.repository.repositories import Repository
 
 @dataclass
 class Halves:
-    """The halves that run here, None for one that does not; ``open_index`` opens a repository's index for reading.
+    """The halves of this process; None for a half that does not run here. ``open_index`` opens an index for reading.
 
     ``descriptions`` has the OpenAPI document for each base address, once it was asked for.
     """
@@ -27,12 +27,12 @@ class Halves:
     descriptions: dict[str, bytes] = field(default_factory=dict)
 
     def index(self, repository: Repository) -> Index:
-        """Give this process's reader of the repository's index."""
+        """Return this process's reader of the repository's index."""
         if repository.id not in self.indexes:
             self.indexes[repository.id] = self.open_index(self.installation, repository)
         return self.indexes[repository.id]
 
     def close_indexes(self) -> None:
-        """Let the indexes' files go."""
+        """Close all indexes."""
         for index in self.indexes.values():
             index.close()

@@ -24,7 +24,7 @@ async def live(_request: Request, _halves: Halves) -> Response:
 
 
 async def ready(_request: Request, halves: Halves) -> Response:
-    """Say part by part whether this process can do its work; 503 when one cannot."""
+    """Say for each part whether this process can do its work; 503 if a part cannot."""
     parts: dict[str, object] = {}
     faults: list[str] = []
     for name, half in (("directory", halves.directory), ("repository", halves.repository)):
@@ -35,13 +35,13 @@ async def ready(_request: Request, halves: Halves) -> Response:
         faults += [fault] if fault else []
     if halves.repository is not None and not faults:
         try:
-            found = await halves.repository.transactions.read(indexes, halves, halves.clock())
+            index_states = await halves.repository.transactions.read(indexes, halves, halves.clock())
         except IndexUnavailable as refusal:
-            found, faults = {"fault": refusal.sentence}, [refusal.sentence]
-        parts["indexes"] = found
-    left = certificates.days_left(halves.installation.certificate, halves.clock())
-    if left is not None:
-        parts["certificate"] = {"days_left": left, "late": left < certificates.RENEW_DAYS}
+            index_states, faults = {"fault": refusal.sentence}, [refusal.sentence]
+        parts["indexes"] = index_states
+    days = certificates.days_left(halves.installation.certificate, halves.clock())
+    if days is not None:
+        parts["certificate"] = {"days_left": days, "late": days < certificates.RENEW_DAYS}
     body = {"status": "not ready" if faults else "ready", **parts}
     if faults:
         return json_response(body, 503, {"Cache-Control": "no-store", "Retry-After": "1"})
@@ -57,19 +57,19 @@ async def _fault_of(transactions: Transactions) -> str:
 
 
 def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, object]:
-    """Say of each repository's index by how many seconds it is behind, and whether that is late."""
-    found: dict[str, object] = {}
+    """Return for each repository by how many seconds its index is behind, and whether that is late."""
+    states: dict[str, object] = {}
     for repository in repositories.every(cx):
         position = halves.index(repository).snapshot().position
         try:
             waiting = changes.after(cx, repository.id, position, 1)
         except changes.LinesGone:
-            # The index agent makes this index anew: nobody can say any more since when it is behind.
-            found[repository.name] = {"seconds_behind": None, "late": True}
+            # The index agent rebuilds this index: nobody can say how far it is behind.
+            states[repository.name] = {"seconds_behind": None, "late": True}
             continue
         behind = max(0, at - waiting[0].noted) if waiting else 0
-        found[repository.name] = {
+        states[repository.name] = {
             "seconds_behind": round(behind / SECOND, 1),
             "late": behind > _LATE,
         }
-    return found
+    return states

@@ -1,4 +1,4 @@
-"""The front page, the documentation, and what is said where nothing answers."""
+"""The front page, the documentation, and the answer for unknown addresses."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,37 +20,37 @@ _HERE = Path(__file__).parent
 _ASSETS = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
 
 
-def elsewhere(halves: Halves, shape: Shape) -> Route:
-    """Give the last line of the table of addresses: it refuses whatever no other address takes."""
+def unknown_addresses(halves: Halves, shape: Shape) -> Route:
+    """Make the last route, which refuses every address that no other route takes."""
     methods: dict[str, Callable[[Request, Halves], Awaitable[Response]]] = dict.fromkeys(
         ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"), _unknown
     )
     return Route("/{rest:path}", Endpoint(halves, methods, {}, shape))
 
 
-def plain(request: Request, said: ErrorCode, sentence: str) -> Response:
+def plain(request: Request, code: ErrorCode, sentence: str) -> Response:
     """Write an error for an address of neither half: a page for a browser, else JSON."""
     if "text/html" in request.headers.get("accept", ""):
-        return _drawn(request, "problem.html", {"sentence": sentence}, said.status)
-    return json_response({"status": said.status, "code": said.code, "message": sentence}, said.status)
+        return _render(request, "problem.html", {"sentence": sentence}, code.status)
+    return json_response({"status": code.status, "code": code.code, "message": sentence}, code.status)
 
 
 async def front_page(request: Request, halves: Halves) -> Response:
-    """Link everything there is."""
+    """Show a page that links everything there is."""
     settings = halves.installation.settings
-    known = await halves.repository.transactions.read(repositories.every) if halves.repository else []
+    stored = await halves.repository.transactions.read(repositories.every) if halves.repository else []
     values = {
         "directory": settings.directory.names if halves.directory else None,
         "repository": settings.repository.names if halves.repository else None,
-        "repositories": [repository.name for repository in known],
+        "repositories": [repository.name for repository in stored],
         "documents": _documents(),
     }
-    return _drawn(request, "index.html", values)
+    return _render(request, "index.html", values)
 
 
-def _drawn(request: Request, template: str, values: Mapping[str, object], status: int = 200) -> Response:
+def _render(request: Request, template: str, values: Mapping[str, object], status: int = 200) -> Response:
     base = request.scope["muniment.base"]
-    # A page over plain HTTP may use its own style, not that of the https address.
+    # A page over plain HTTP loads its style from its own address, not from the https address.
     text = _templates().get_template(template).render(base=base, at=urlsplit(base).path.rstrip("/"), **values)
     return HTMLResponse(text, status)
 
@@ -82,7 +82,7 @@ def _documents_folder() -> Path | None:
 
 
 def _documents() -> dict[str, str]:
-    """Name every page of the documentation by its heading, the decisions last."""
+    """Return the heading of every page of the documentation; the decisions come last."""
     folder = _documents_folder()
     if folder is None:
         return {}

@@ -18,10 +18,10 @@ from muniment.web.addresses import (
     TEXT,
     Address,
     AddressTable,
-    Answer,
+    AnswerDescription,
     Answering,
     Content,
-    Credentials,
+    CredentialKind,
     ErrorShape,
     Operation,
     Parameter,
@@ -63,8 +63,8 @@ def table() -> AddressTable[Halves]:
                         health.ready,
                         "Say part by part whether this process can do its work.",
                         answers=(
-                            Answer(200, "It can.", _STATUS),
-                            Answer(503, "It cannot. `Retry-After` says when to ask again.", _STATUS),
+                            AnswerDescription(200, "It can.", _STATUS),
+                            AnswerDescription(503, "It cannot. `Retry-After` says when to ask again.", _STATUS),
                         ),
                     )
                 },
@@ -79,7 +79,7 @@ def table() -> AddressTable[Halves]:
             ),
         ),
         ErrorShape("front-door", pages.plain, {"application/json": PlainError, **_PAGE}, lambda said: said.code),
-        Credentials.NONE,
+        CredentialKind.NONE,
         (Parameter("page", "File name of a page of the documentation.", place="path"),),
     )
 
@@ -100,4 +100,4 @@ def routes(halves: Halves) -> list[Route]:
 
 
 def _read(endpoint: Answering[Halves], summary: str, content: Content) -> Operation[Halves]:
-    return Operation(endpoint, summary, answers=(Answer(200, "It is here.", content),))
+    return Operation(endpoint, summary, answers=(AnswerDescription(200, "It is here.", content),))

@@ -1,7 +1,9 @@
-"""Whose token is this, and in which groups are they? The directory is asked when a right is used (decision 0018).
+"""Whose token is this, and in which groups are they? We ask the directory when a right is used (decision 0018).
 
-Both ways to ask, in this process and by HTTP, read the same tokeninfo document, so a caller's principals do not depend
-on the way. Nothing about a caller is kept between two requests. Source: given 2.5-2.7, 4.2, 4.3, section 7.
+There are two ways to ask: in this process, and by HTTP. Both read the same tokeninfo document, so a caller's
+principals do not depend on the way. Nothing about a caller is remembered between two requests.
+
+Source: given 2.5-2.7, 4.2, 4.3, section 7.
 """
 
 import asyncio
@@ -26,13 +28,13 @@ from muniment.repository.repositories import Repository
 from muniment.web.refusals import Refusal
 
 Ask = Callable[[str, str], bytes]
-"""Gives the tokeninfo document (JSON) of a token and a resource identifier at once, from a snapshot of the directory.
+"""Returns the tokeninfo document (JSON) of a token and a resource identifier, from a snapshot of the directory.
 
-Any thread may ask. Raises NotSignedIn, DirectoryUnavailable.
+Any thread may call it. Raises NotSignedIn, DirectoryUnavailable.
 """
 
 Fetch = Callable[[str, str], Awaitable[bytes]]
-"""Fetches that document; it takes as long as the directory takes. Raises NotSignedIn, DirectoryUnavailable."""
+"""Fetches that document from a directory, and waits for its answer. Raises NotSignedIn, DirectoryUnavailable."""
 
 OffLoop = Callable[[Ask, str, str], Awaitable[bytes]]
 """Asks in another thread, so that the event loop does not wait."""
@@ -65,7 +67,7 @@ _tokeninfo = msgspec.json.Decoder(_Tokeninfo)
 
 
 class Attributes(NamedTuple):
-    """What the directory calls the attributes that are read of a caller."""
+    """The directory's names for the attributes of a caller that we read."""
 
     identity: str = "entryUUID"
     groups: str = "memberOf"
@@ -76,14 +78,14 @@ ATTRIBUTES = Attributes()
 
 
 class StaleAnswer(Exception):
-    """The last answer of a directory elsewhere is too old. It is to be asked anew before the right is used."""
+    """The last answer of a directory elsewhere is too old. Ask again before the right is used."""
 
 
 class Callers:
-    """Knows callers by their bearer tokens.
+    """Identifies callers by their bearer tokens.
 
-    ``administrators`` are the users and groups (`name@partition`) who hold every permission. ``dn_suffix`` is what the
-    directory's distinguished names end with. ``identify`` asks it who bears a name now, where that can be asked.
+    ``administrators`` are the users and groups (`name@partition`) who hold every permission. ``dn_suffix`` is the
+    end of the directory's distinguished names. ``identify`` asks the directory who bears a name now.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class Callers:
         off_loop: OffLoop | None = None,
         identify: Identify = bearers.nobody,
     ) -> "Callers":
-        """Ask the directory in this process; ``off_loop`` where that takes long enough for the event loop to notice."""
+        """Ask the directory in this process. Give ``off_loop`` if that takes too long for the event loop."""
 
         async def fetch(token: str, resource_id: str) -> bytes:
             return ask(token, resource_id) if off_loop is None else await off_loop(ask, token, resource_id)
@@ -142,26 +144,26 @@ class Callers:
         )
 
         async def fetch(token: str, resource_id: str) -> bytes:
-            return await _fetched(client, url, token, resource_id)
+            return await _fetch_tokeninfo(client, url, token, resource_id)
 
         return cls(fetch, administrators, dn_suffix, attributes, close=client.aclose)
 
     async def identify(self, authorization: str | None, repository: Repository) -> "Bearer":
-        """Read a request's Authorization header (RFC 6750 2.1), and refuse whom the directory does not know.
+        """Read a request's Authorization header (RFC 6750 2.1), and refuse callers whom the directory does not know.
 
         Raises NotSignedIn, DirectoryUnavailable.
         """
         if not authorization:
             raise NotSignedIn("A bearer token is needed (Authorization: Bearer <token>).")
-        written = _BEARER.fullmatch(authorization)
-        if written is None:
+        match = _BEARER.fullmatch(authorization)
+        if match is None:
             raise NotSignedIn("The Authorization header does not carry a bearer token.")
-        bearer = Bearer(self, written[1], repository.resource_id)
+        bearer = Bearer(self, match[1], repository.resource_id)
         await bearer.ask()
         return bearer
 
     async def close(self) -> None:
-        """Let go of the connections to the directory."""
+        """Close the connections to the directory."""
         if self._close is not None:
             await self._close()
 
@@ -172,19 +174,19 @@ class Callers:
         except msgspec.DecodeError as error:
             log.warning("tokeninfo unreadable", reason=str(error)[:200])
             raise DirectoryUnavailable("The directory's answer about the token cannot be read.") from error
-        caller = fold_name(user.id)  # compared; the principals keep the directory's own spelling
+        caller = fold_name(user.id)  # for comparison; the principals keep the directory's spelling
         values = {value.name: value.values for value in user.values}
         places = values.get(self._attributes.groups, [])
         of_groups = values.get(self._attributes.group_identities, [])
-        # Identities that do not stand beside the names, each beside its own, say nothing of any.
+        # If the lists differ in length, no identity can be matched to its group: all are ignored.
         identified = zip(places, of_groups if len(of_groups) == len(places) else [""] * len(places), strict=True)
         groups = {
             group: identity
             for place, identity in identified
             if isinstance(place, str) and (group := _group(place, self._suffix)) is not None
         }
-        own = values.get(self._attributes.identity, [])
-        borne = {**groups, caller: own[0] if len(own) == 1 else ""}
+        own_identities = values.get(self._attributes.identity, [])
+        borne = {**groups, caller: own_identities[0] if len(own_identities) == 1 else ""}
         return Principals(
             user.id,
             frozenset(groups),
@@ -195,10 +197,10 @@ class Callers:
 
 
 class Bearer:
-    """Whoever sent a token. Who they are and what they are in is asked when it is used, not when it was sent.
+    """The sender of a token. The directory says who they are when a right is used, not when the token was sent.
 
-    The last answer still holds while the event loop is in the same step: nobody else was served since. ``turn`` says
-    whose turn it is where callers take turns: the user as first told, which is no right.
+    The last answer is valid during the same step of the event loop, because nobody else was served since. ``turn`` is
+    the user's name for taking turns, as first answered; it grants no right.
     """
 
     def __init__(self, callers: Callers, token: str, resource_id: str) -> None:
@@ -206,21 +208,21 @@ class Bearer:
         self._token = token
         self._resource_id = resource_id
         self.turn = ""
-        self._known: Principals | None = None
+        self._last_principals: Principals | None = None
         self._step: int | None = None
-        self._answered = 0.0
+        self._answered_at = 0.0
 
     async def ask(self) -> None:
         """Ask the directory. Raises NotSignedIn, DirectoryUnavailable."""
         document = await self._callers.fetch(self._token, self._resource_id)
-        self._known = self._callers.principals(document)
-        self.turn = fold_name(self._known.id)
-        self._answered = time.monotonic()
+        self._last_principals = self._callers.principals(document)
+        self.turn = fold_name(self._last_principals.id)
+        self._answered_at = time.monotonic()
         self._step = threading.get_ident()
         asyncio.get_running_loop().call_soon(self._end_step)
 
     async def prepare(self) -> None:
-        """Ask a directory elsewhere anew unless it has just answered; one in this process is asked by ``principals``.
+        """Ask a directory elsewhere again, unless it has just answered. ``principals`` asks one in this process.
 
         Raises as ``ask`` does.
         """
@@ -228,23 +230,23 @@ class Bearer:
             await self.ask()
 
     def principals(self) -> Principals:
-        """Say who they are now; from any thread, where the right is used.
+        """Return who they are now. Any thread may call it, at the moment when the right is used.
 
-        Raises NotSignedIn, DirectoryUnavailable, and StaleAnswer when ``prepare`` was too long ago.
+        Raises NotSignedIn, DirectoryUnavailable, and StaleAnswer if ``prepare`` was too long ago.
         """
-        if self._known is not None and self._step == threading.get_ident():
-            return self._known
+        if self._last_principals is not None and self._step == threading.get_ident():
+            return self._last_principals
         if self._callers.ask is not None:
             return self._callers.principals(self._callers.ask(self._token, self._resource_id))
-        if self._known is None or time.monotonic() - self._answered > FRESH_SECONDS:
+        if self._last_principals is None or time.monotonic() - self._answered_at > FRESH_SECONDS:
             raise StaleAnswer
-        return self._known
+        return self._last_principals
 
     def _end_step(self) -> None:
         self._step = None
 
 
-async def _fetched(client: httpx.AsyncClient, url: str, token: str, resource_id: str) -> bytes:
+async def _fetch_tokeninfo(client: httpx.AsyncClient, url: str, token: str, resource_id: str) -> bytes:
     answer = bytearray()
     try:
         async with client.stream(
@@ -275,9 +277,9 @@ def refused(status: int) -> Refusal:
 
 @lru_cache(maxsize=10_000)
 def _group(location: str, suffix: str) -> str | None:
-    """Read the folded id of the group at this location; None where no group can lie."""
+    """Return the folded id of the group at this location; None if no group can be there."""
     try:
-        parts, ending = _compared(location), _compared(suffix)
+        parts, ending = _folded_parts(location), _folded_parts(suffix)
     except MalformedName:
         return None
     cut = len(parts) - len(ending)
@@ -289,5 +291,5 @@ def _group(location: str, suffix: str) -> str | None:
     return fold_name(f"{group}@{partition}")
 
 
-def _compared(location: str) -> list[tuple[str, str]]:
+def _folded_parts(location: str) -> list[tuple[str, str]]:
     return [(kind, fold_name(value)) for kind, value in read_dn(location)]

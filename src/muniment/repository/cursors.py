@@ -1,7 +1,7 @@
-"""Where in a list does the next page begin? A cursor says so to us alone, and is good for one caller and one list.
+"""Where in a list does the next page begin? Only we can read a cursor, and it is valid for one caller and one list.
 
-It holds the last member of the page before. So the database looks that up and goes on from there, however deep it is,
-and a member that comes or goes meanwhile moves no other across the page's edge.
+It holds the last member of the page before. So the database goes on from there, however deep the page is, and members
+that come or go meanwhile move no other member across the edge of the page.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from muniment.repository.keys import BadSeal
 from muniment.web.refusals import Malformed
 
 Place = tuple[str | int, ...]
-"""What a list is ordered by, of one member."""
+"""The values of one member by which its list is ordered."""
 
 _PURPOSE = "cursor"
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """One list as one caller sees it: what a cursor is bound to. ``caller`` is empty where nobody needs to sign in."""
+    """One list as one caller sees it. A cursor is bound to it. ``caller`` is empty if nobody needs to sign in."""
 
     repository_id: int
     caller: str
@@ -29,7 +29,7 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """Which part of a list is wanted: page ``number`` of ``size`` members, found by the cursor where there is one."""
+    """The requested part of a list: page ``number`` of ``size`` members, found by the cursor if there is one."""
 
     number: int
     size: int
@@ -37,7 +37,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """What of a list the database is asked for: ``limit`` members after a place, or with none of that passed over."""
+    """The part of a list to read from the database: ``limit`` members after a place or after ``offset`` members."""
 
     after: Place | None
     offset: int
@@ -45,23 +45,23 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def stretch(cx: Connection, listing: Listing, part: Part) -> Stretch:
-    """Say what to ask the database for: the page, and one member more. Raises Malformed for another list's cursor."""
+    """Return the part to read from the database: the page and one member more. Raises Malformed for a wrong cursor."""
     if part.cursor is None:
         return Stretch(None, (part.number - 1) * part.size, part.size + 1)
     try:
-        plain = keys.seal(cx).open(part.cursor, *_bound(listing, part.number))
+        plain = keys.seal(cx).open(part.cursor, *_binding(listing, part.number))
     except BadSeal as error:
         raise Malformed("The cursor is none of this page: follow 'next', or leave the cursor out.") from error
     return Stretch(tuple(msgspec.msgpack.decode(plain, type=list[Any])), 0, part.size + 1)
 
 
 def next_cursor(cx: Connection, listing: Listing, part: Part, places: Sequence[Place]) -> str | None:
-    """Make the cursor of the next page from what was found for ``stretch``; None when nothing follows."""
+    """Make the cursor of the next page from the places of the members read; None when nothing follows."""
     if len(places) <= part.size:
         return None
     plain = msgspec.msgpack.encode(places[part.size - 1])
-    return keys.seal(cx).seal(plain, *_bound(listing, part.number + 1))
+    return keys.seal(cx).seal(plain, *_binding(listing, part.number + 1))
 
 
-def _bound(listing: Listing, number: int) -> tuple[str, ...]:
+def _binding(listing: Listing, number: int) -> tuple[str, ...]:
     return (_PURPOSE, str(listing.repository_id), listing.caller, listing.name, str(number))

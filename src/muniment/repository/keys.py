@@ -1,7 +1,7 @@
-"""The repository's secret keys, and what is made with them: numbers nobody can count with, texts nobody else can read.
+"""The repository's secret keys, and what they make: scrambled numbers and sealed texts.
 
-A *scrambled* number stands for a counter: whoever sees two of them cannot tell which came first, or how many lie
-between. A *sealed* text goes out to a caller and comes back: they can neither read it, change it nor compare two.
+A *scrambled* number stands for a counter: nobody who sees two of them can tell which came first, or how many lie
+between them. A *sealed* text goes out to a caller and comes back: they can neither read it, change it nor compare two.
 """
 
 import base64
@@ -19,7 +19,7 @@ from sqlalchemy.engine import Connection, Engine
 from muniment.db import PreparedStatement, repository_tables
 
 OBJECTS, ACLS, SEALS = "objects", "acls", "seals"
-"""What a key is for. The migrations make the keys: no decision ever does, so that a key once read stays true."""
+"""The purposes of keys. Only migrations make keys, never a decision, so that a key once read stays valid."""
 
 _keys = sa.Table(
     "repository_keys",
@@ -29,13 +29,13 @@ _keys = sa.Table(
 )
 
 BITS = 56
-"""A scrambled number has so many bits: 14 hexadecimal digits."""
+"""The bits of a scrambled number: 14 hexadecimal digits."""
 
 FORMER = 1 << 48
-"""Below this lie the numbers that ids were made of before they were scrambled; none of the new ones does.
+"""Ids that were made before scrambling have numbers below this; scrambled ids never do.
 
-They were the repository's number in 6 digits, then the counter in 8. Repositories are numbered from 1 on, and no
-installation has 65,536 of them: so the first two of the 14 digits were always 00.
+The older ids were the repository's number in 6 digits, then the counter in 8. Repositories are numbered from 1 on, and
+no installation has 65,536 of them: so the first two of the 14 digits were always 00.
 """
 
 _ROUNDS = 10
@@ -47,7 +47,7 @@ _read_keys: weakref.WeakKeyDictionary[Engine, dict[str, bytes]] = weakref.WeakKe
 
 
 class BadSeal(Exception):
-    """The text is none of ours, or was sealed for something else."""
+    """The text was not sealed by us, or was sealed for another purpose."""
 
 
 class Permutation:
@@ -60,56 +60,60 @@ class Permutation:
     def __init__(self, key: bytes, bits: int) -> None:
         self._half = bits // 2
         self._mask = (1 << self._half) - 1
-        # The key is taken in once: a copy of the state costs less than the key.
+        # Each round hashes the key once: copying the state is cheaper.
         self._rounds = [hashlib.blake2b(bytes([number]), digest_size=4, key=key) for number in range(_ROUNDS)]
 
     def __call__(self, number: int) -> int:
-        """Give the number that stands for this one."""
-        left, right = number >> self._half, number & self._mask
-        for begun in self._rounds:
-            hashed = begun.copy()
-            hashed.update(right.to_bytes(4, "big"))
-            left, right = right, left ^ (int.from_bytes(hashed.digest(), "big") & self._mask)
-        return left << self._half | right
+        """Return the number that stands for this one."""
+        left_half, right_half = number >> self._half, number & self._mask
+        for keyed_round in self._rounds:
+            hashed = keyed_round.copy()
+            hashed.update(right_half.to_bytes(4, "big"))
+            left_half, right_half = right_half, left_half ^ (int.from_bytes(hashed.digest(), "big") & self._mask)
+        return left_half << self._half | right_half
 
 
 class Seal:
     """Seals texts for callers, and opens what they send back.
 
-    AES-SIV with a fresh nonce (RFC 5297 section 3): should two nonces ever be equal, only equal texts show. What a
-    sealed text is *bound* to is not in it, and must be the same when it is opened.
+    AES-SIV with a fresh nonce (RFC 5297 section 3): even if two nonces were equal, only equal texts would show. A
+    sealed text is *bound* to texts that it does not contain and that must be the same when it is opened.
     """
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESSIV(hashlib.blake2b(b"seal", digest_size=64, key=key).digest())
 
-    def seal(self, plain: bytes, *bound: str) -> str:
-        """Write these bytes as a text of letters, digits, ``-`` and ``_``, another one each time."""
+    def seal(self, plain: bytes, *binding: str) -> str:
+        """Write these bytes as a text of letters, digits, ``-`` and ``_``, each time a different one."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        return base64.urlsafe_b64encode(nonce + self._cipher.encrypt(plain, _bound(bound, nonce))).decode().rstrip("=")
+        return (
+            base64.urlsafe_b64encode(nonce + self._cipher.encrypt(plain, _components(binding, nonce)))
+            .decode()
+            .rstrip("=")
+        )
 
-    def open(self, sealed: str, *bound: str) -> bytes:
-        """Read what ``seal`` wrote, bound to the same. Raises BadSeal."""
+    def open(self, sealed: str, *binding: str) -> bytes:
+        """Read what ``seal`` wrote with the same binding. Raises BadSeal."""
         if not sealed.isascii() or len(sealed) > _LONGEST_SEALED:
             raise BadSeal
         try:
             raw = base64.b64decode(sealed + "=" * (-len(sealed) % 4), altchars=b"-_", validate=True)
             nonce = raw[:_NONCE_BYTES]
-            return self._cipher.decrypt(raw[_NONCE_BYTES:], _bound(bound, nonce))
+            return self._cipher.decrypt(raw[_NONCE_BYTES:], _components(binding, nonce))
         except (binascii.Error, InvalidTag, ValueError) as error:
             raise BadSeal from error
 
 
 def scramble(cx: Connection, purpose: str, counter: int) -> str:
-    """Spell the 14 hexadecimal digits that stand for a counter, from 0 on; they never begin with 00.
+    """Write the 14 hexadecimal digits that stand for a counter, from 0 on; they never begin with 00.
 
-    The permutation is walked until it leaves the former numbers, which keeps it a bijection of all others.
+    The permutation is repeated until the number is no former one. So it stays a bijection of all other numbers.
     """
     return outside_the_former(_permutation(key(cx, purpose)), counter)
 
 
 def outside_the_former(permutation: Permutation, counter: int) -> str:
-    """Spell the number that stands for a counter as ``scrambled`` does."""
+    """Write the number that stands for a counter, as ``scramble`` does, by any permutation."""
     number = permutation(FORMER + counter)
     while number < FORMER:
         number = permutation(number)
@@ -117,19 +121,19 @@ def outside_the_former(permutation: Permutation, counter: int) -> str:
 
 
 def seal(cx: Connection) -> Seal:
-    """Give what seals this repository half's texts, whichever process opens them."""
+    """Return the seal of this repository half. Any process can open what another has sealed."""
     return _seal(key(cx, SEALS))
 
 
 def key(cx: Connection, purpose: str) -> bytes:
-    """Give the 32-byte key kept for a purpose. It never changes, and is remembered for the engine's life."""
-    known = _read_keys.setdefault(cx.engine, {})
-    if purpose not in known:
+    """Return the 32-byte key of a purpose. It never changes, and is remembered as long as the engine lives."""
+    remembered = _read_keys.setdefault(cx.engine, {})
+    if purpose not in remembered:
         row = _KEY.first(cx, purpose=purpose)
         if row is None:
             raise LookupError(f"there is no key for {purpose}")
-        known[purpose] = bytes(row[0])
-    return known[purpose]
+        remembered[purpose] = bytes(row[0])
+    return remembered[purpose]
 
 
 @lru_cache(maxsize=16)
@@ -142,6 +146,6 @@ def _seal(secret: bytes) -> Seal:
     return Seal(secret)
 
 
-def _bound(bound: tuple[str, ...], nonce: bytes) -> list[bytes]:
+def _components(binding: tuple[str, ...], nonce: bytes) -> list[bytes]:
     # Each is a component of its own, so that no two lists are read as one; a component may not be empty.
-    return [b"=" + part.encode() for part in bound] + [nonce]
+    return [b"=" + part.encode() for part in binding] + [nonce]

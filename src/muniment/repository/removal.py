@@ -1,7 +1,7 @@
-"""What goes with a repository, and what keeps an ACL from going?
+"""Remove a repository with all that it holds, and remove an ACL that no object carries.
 
-A repository closes first; then its objects go, some at a time; at last all that is left. Whoever is killed in the
-middle leaves a repository that nobody enters, and begins again.
+First the repository is closed. Then its objects are removed, some at a time, and at last everything else. A removal
+that was killed leaves a repository that nobody can enter; run it again.
 """
 
 from typing import NamedTuple
@@ -18,9 +18,9 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import InUse
 from muniment.repository.repositories import Repository
 
-_SAYS = {"objects": "objects", "acls": "ACLs", "object_types": "types", "links": "kept searches", "changes": "changes"}
-_NAMED = 10
-"""So many objects that carry an ACL are named."""
+_KINDS = {"objects": "objects", "acls": "ACLs", "object_types": "types", "links": "kept searches", "changes": "changes"}
+_MOST_NAMED = 10
+"""How many of the objects that carry an ACL a refusal names."""
 
 
 class RowCount(NamedTuple):
@@ -31,28 +31,28 @@ class RowCount(NamedTuple):
 
 
 def count_rows(cx: Connection, repository: Repository) -> list[RowCount]:
-    """Say what a repository holds, kind by kind, without what there is none of."""
-    counts = [(kind, _count(cx, repository_tables.tables[table], repository)) for table, kind in _SAYS.items()]
+    """Count what a repository holds, kind by kind; kinds without rows are left out."""
+    counts = [(kind, _count(cx, repository_tables.tables[table], repository)) for table, kind in _KINDS.items()]
     return [RowCount(kind, count) for kind, count in counts if count]
 
 
 def close(cx: Connection, repository: Repository, *, with_everything: bool) -> list[RowCount]:
-    """Begin the removal: from now on nobody enters. Gives what will go with it.
+    """Begin the removal: from now on nobody can enter. Returns what will be removed.
 
-    Raises InUse, which names it all, where objects would go and nobody said that they may.
+    Without ``with_everything``, raises InUse if the repository holds objects; it names all that the repository holds.
     """
-    found = count_rows(cx, repository)
-    if not with_everything and any(one.kind == _SAYS["objects"] for one in found):
+    counts = count_rows(cx, repository)
+    if not with_everything and any(count.kind == _KINDS["objects"] for count in counts):
         raise InUse(
-            f"The repository {repository.name!r} is not empty: it holds {describe(found)}. "
-            "With --with-everything all of it goes."
+            f"The repository {repository.name!r} is not empty: it holds {describe(counts)}. "
+            "With --with-everything all of it is removed."
         )
     repositories.guard(cx, repository, "")
-    return found
+    return counts
 
 
 def finish(cx: Connection, repository: Repository) -> None:
-    """Remove all that is left once no object is, and the repository itself."""
+    """Remove everything else after the objects, and the repository itself."""
     for table in reversed(repository_tables.sorted_tables):
         if "repository_id" in table.c:
             cx.execute(table.delete().where(table.c.repository_id == repository.id))
@@ -60,27 +60,27 @@ def finish(cx: Connection, repository: Repository) -> None:
         for key in table.foreign_keys:
             owner = key.column.table
             if "repository_id" in owner.c:
-                theirs = sa.select(key.column).where(owner.c.repository_id == repository.id)
-                cx.execute(table.delete().where(key.parent.in_(theirs)))
+                owner_keys = sa.select(key.column).where(owner.c.repository_id == repository.id)
+                cx.execute(table.delete().where(key.parent.in_(owner_keys)))
     repositories.remove(cx, repository)
 
 
-def describe(found: list[RowCount]) -> str:
+def describe(counts: list[RowCount]) -> str:
     """Write what a repository holds in words."""
-    return ", ".join(f"{one.number} {one.kind}" for one in found) or "nothing"
+    return ", ".join(f"{count.number} {count.kind}" for count in counts) or "nothing"
 
 
 def remove_objects(cx: Connection, repository: Repository, limit: int) -> list[str | None]:
-    """Remove at most ``limit`` objects: for each the key of its content, or None. None are left when none is given.
+    """Remove at most ``limit`` objects; return for each its content's key or None. An empty list: no object is left.
 
-    The files are left to whoever commits this; those of a process that is killed are swept later.
+    The caller removes the files after the commit. If it is killed before, the sweep removes them later.
     """
     table, doomed = repository_tables.tables["objects"], objects.every(cx, repository.id, 0, limit)
-    ids = [one.id for one in doomed]
+    ids = [stored.id for stored in doomed]
     cx.execute(table.update().where(table.c.folder_id.in_(ids)).values(folder_id=None))
     cx.execute(table.delete().where(table.c.id.in_(ids)))
     usage.release(cx, objects.amounts(doomed))
-    return [None if one.content is None else one.content.key for one in doomed]
+    return [None if stored.content is None else stored.content.key for stored in doomed]
 
 
 def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
@@ -94,12 +94,12 @@ def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
     except InUse as refusal:
         if not principals.administrator:
             raise
-        count, first = objects.carrying(cx, acl.id, _NAMED)
-        if not count:  # they went meanwhile
+        count, carriers = objects.carrying(cx, acl.id, _MOST_NAMED)
+        if not count:  # meanwhile they have been removed
             raise
-        names = [f"{one.id} {one.name[:60]!r}" for one in first]
-        more = [f"{count - len(first)} more"] if count > len(first) else []
-        raise InUse(f"The ACL {acl.name!r} is still on {_objects(count)}: {', '.join(names + more)}.") from refusal
+        names = [f"{carrier.id} {carrier.name[:60]!r}" for carrier in carriers]
+        remainder = [f"{count - len(carriers)} more"] if count > len(carriers) else []
+        raise InUse(f"The ACL {acl.name!r} is still on {_objects(count)}: {', '.join(names + remainder)}.") from refusal
 
 
 def _objects(count: int) -> str:
@@ -107,5 +107,5 @@ def _objects(count: int) -> str:
 
 
 def _count(cx: Connection, table: sa.Table, repository: Repository) -> int:
-    wanted = sa.select(sa.func.count()).select_from(table).where(table.c.repository_id == repository.id)
-    return int(cx.execute(wanted).scalar_one())
+    query = sa.select(sa.func.count()).select_from(table).where(table.c.repository_id == repository.id)
+    return int(cx.execute(query).scalar_one())

@@ -1,4 +1,4 @@
-"""The repositories that are kept here, each guarded by one resource of a directory."""
+"""The repositories of this installation. One resource of a directory guards each of them."""
 
 import msgspec
 import sqlalchemy as sa
@@ -17,7 +17,7 @@ repositories = sa.Table(
     sa.Column("description", sa.Text, nullable=False),
     sa.Column("resource_id", sa.String(36), nullable=False),
     sa.Column("created", sa.BigInteger, nullable=False),
-    # No number comes back: cursors and positions of a removed repository must open nothing of a new one.
+    # Ids are never used again: cursors and positions of a removed repository must not work in a new one.
     sqlite_autoincrement=True,
 )
 
@@ -61,18 +61,18 @@ def every(cx: Connection) -> list[Repository]:
     return [Repository(*row) for row in cx.execute(sa.select(repositories).order_by(repositories.c.name))]
 
 
-def page(cx: Connection, wanted: Stretch) -> list[Repository]:
-    """List some of them by name."""
-    ordered = sa.select(repositories).order_by(repositories.c.name).offset(wanted.offset).limit(wanted.limit)
-    if wanted.after is not None:
-        ordered = ordered.where(repositories.c.name > wanted.after[0])
+def page(cx: Connection, stretch: Stretch) -> list[Repository]:
+    """List a part of the repositories, by name."""
+    ordered = sa.select(repositories).order_by(repositories.c.name).offset(stretch.offset).limit(stretch.limit)
+    if stretch.after is not None:
+        ordered = ordered.where(repositories.c.name > stretch.after[0])
     return [Repository(*row) for row in cx.execute(ordered)]
 
 
 def count(cx: Connection) -> int:
-    """Count them."""
-    counted: int = cx.execute(sa.select(sa.func.count()).select_from(repositories)).scalar_one()
-    return counted
+    """Count the repositories."""
+    number: int = cx.execute(sa.select(sa.func.count()).select_from(repositories)).scalar_one()
+    return number
 
 
 def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
@@ -82,16 +82,16 @@ def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
 
 
 def still_guards(cx: Connection, repository: Repository) -> bool:
-    """Say whether the resource that guarded a repository when it was read guards it now."""
+    """Say whether a repository is still guarded by the resource that it had when it was read."""
     row = _GUARD.first(cx, repository=repository.id)
     return row is not None and row[0] == repository.resource_id
 
 
 def guard(cx: Connection, repository: Repository, resource_id: str) -> None:
-    """Let another resource guard a repository; with none ("") nobody gets in."""
+    """Let another resource guard a repository; with none ("") nobody can enter."""
     cx.execute(repositories.update().where(repositories.c.id == repository.id).values(resource_id=resource_id))
 
 
 def remove(cx: Connection, repository: Repository) -> None:
-    """Remove a repository that holds nothing any more."""
+    """Remove a repository that is empty."""
     cx.execute(repositories.delete().where(repositories.c.id == repository.id))

@@ -42,7 +42,7 @@ _PLAIN = (
 
 
 class Listeners(NamedTuple):
-    """The sockets, bound before the processes part, and the certificate that the first one shows."""
+    """The sockets, bound before the server forks, and the files of the certificate that the HTTPS socket shows."""
 
     https: socket.socket
     http: socket.socket | None
@@ -58,7 +58,7 @@ def serve(
     app: ASGIApp, listeners: Listeners, options: WebOptions, stop: threading.Event, ready: Callable[[], None]
 ) -> None:
     """Answer requests until ``stop`` is set, then finish those under way within ``options.stop_seconds``."""
-    # A thread back from hashing a password or from the disk waits for the loop no longer than this.
+    # A thread that returns from hashing a password or from the disk waits no longer than this for the event loop.
     sys.setswitchinterval(_SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(app, listeners, options, stop, ready))
@@ -74,7 +74,7 @@ async def _serve(
     await lifespan.startup()
     if lifespan.should_exit:
         raise CannotStart("The application could not start; the lines above say why.")
-    stopped: asyncio.Future[object] = asyncio.get_running_loop().run_in_executor(None, stop.wait)
+    stop_waiter: asyncio.Future[object] = asyncio.get_running_loop().run_in_executor(None, stop.wait)
     try:
         running: list[asyncio.Task[object]] = [
             asyncio.create_task(server.serve([listener])) for server, listener in servers
@@ -85,8 +85,8 @@ async def _serve(
                 if task.done():
                     task.result()
         ready()
-        ended: list[asyncio.Future[object]] = [*running, stopped]
-        await asyncio.wait(ended, return_when=asyncio.FIRST_COMPLETED)
+        finished: list[asyncio.Future[object]] = [*running, stop_waiter]
+        await asyncio.wait(finished, return_when=asyncio.FIRST_COMPLETED)
         for server, _ in servers:
             server.should_exit = True
         await asyncio.gather(*running)
@@ -128,7 +128,7 @@ class _NotImplementedCoding(Exception):
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which here is told to stop by its process instead of taking signals itself."""
+    """uvicorn's server without its signal handlers: the process tells it when to stop."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -136,9 +136,12 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol with what it lacks: a deadline and a bound for a request's head, a deadline for what is left
-    of a body once the request is answered, a lowest rate for answers, answers in their order, or none, on a connection
-    that goes wrong, and a refusal of every transfer coding but ``chunked``."""
+    """uvicorn's protocol, with the rules that it lacks.
+
+    A request's head has a deadline and a largest size. The rest of a body has a deadline once its request is answered.
+    Answers have a lowest rate. A connection that goes wrong gets its answers in order, or none. Every transfer coding
+    but ``chunked`` is refused.
+    """
 
     _options = WebOptions()
     _head_size = 0
@@ -149,7 +152,7 @@ class _Protocol(HttpToolsProtocol):
 
     @classmethod
     def within(cls, options: WebOptions) -> type["_Protocol"]:
-        """Make the protocol with these deadlines."""
+        """Make a protocol class that has these options."""
         return type("_Protocol", (cls,), {"_options": options})
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
@@ -159,9 +162,9 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
-        self._unread.rest()
+        self._unread.stop()
         super().connection_lost(exc)
-        # uvicorn forgets it where the caller broke off: it would keep the connection's 256 KiB until its time.
+        # uvicorn forgets to do so when the caller breaks off: its timer would keep the connection's 256 KiB alive.
         self._unset_keepalive_if_required()
 
     def data_received(self, data: bytes) -> None:
@@ -175,7 +178,7 @@ class _Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._disarm()
         self._head_size = 0
-        # The parser takes whatever ends in chunked, and would hand on a body that is still packed.
+        # The parser accepts every list that ends in "chunked", and would hand on a body that is still compressed.
         codings = [value.strip(b" \t").lower() for name, value in self.headers if name == b"transfer-encoding"]
         self._knows_coding = codings in ([], [b"chunked"])
         if not self._knows_coding:
@@ -193,18 +196,18 @@ class _Protocol(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._unread.rest()
+        self._unread.stop()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.transport.is_closing():
             self._unread.watch()
         if self._in_body and not self.transport.is_closing():
-            # It goes on until the next head: the pieces of this body have ended uvicorn's own wait for that.
+            # This deadline runs until the next head: the pieces of this body have ended uvicorn's own keep-alive timer.
             self._arm()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be read, after the answer that is under way: then instead of one of its own."""
+        """Refuse a request that cannot be read. An answer that is under way goes out first, or instead."""
         answering = self._answering
         if answering is not None and not answering.response_complete:
             if self._in_body and self.cycle is answering:
@@ -216,27 +219,27 @@ class _Protocol(HttpToolsProtocol):
                 if answering.disconnected:
                     self.transport.close()
                 return
-        status, said = b"400 Bad Request", _UNREADABLE if msg == _UVICORN_SAYS else f"{msg}\n"
+        status, text = b"400 Bad Request", _UNREADABLE if msg == _UVICORN_SAYS else f"{msg}\n"
         if not self._knows_coding:
-            status, said = b"501 Not Implemented", _UNKNOWN_CODING
-        self.transport.write(b"HTTP/1.1 " + status + b"\r\n" + _head(said) + said.encode("ascii"))
+            status, text = b"501 Not Implemented", _UNKNOWN_CODING
+        self.transport.write(b"HTTP/1.1 " + status + b"\r\n" + _head(text) + text.encode("ascii"))
         self.transport.close()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answering = cycle
-        wanted = _overloaded if app is service_unavailable else app
+        application = _overloaded if app is service_unavailable else app
 
         async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
             async def send_unless_gone(message: ASGISendEvent) -> None:
-                # uvicorn learns of a lost connection a turn of the loop later, and of one with a pipeline not at all.
+                # uvicorn learns of a lost connection one turn of the loop later, and with pipelined requests never.
                 if self.transport.is_closing():
                     cycle.disconnected = True
                 await send(message)
 
             try:
-                await wanted(scope, receive, send_unless_gone)
+                await application(scope, receive, send_unless_gone)
             except CutShort:
-                # To close it would wait until the caller has read what is still to go out.
+                # A close would wait until the caller has read everything that is still to go out.
                 self.transport.abort()
                 raise
 
@@ -279,7 +282,7 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _Unread:
-    """What the caller has not yet taken of the answers: a connection ends whose caller reads slower than they must."""
+    """Watches the bytes that a caller has not read yet, and ends the connection of a caller who reads too slowly."""
 
     def __init__(self, transport: Transport, options: WebOptions, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
@@ -289,15 +292,15 @@ class _Unread:
         self._began, self._size = 0.0, 0
 
     def watch(self) -> bool:
-        """Watch what is still to go out; say whether there is any."""
+        """Start to watch the bytes that are still to go out; say whether there are any."""
         if self._timer is None:
             self._began, self._size = self._loop.time(), self._transport.get_write_buffer_size()
             if self._size:
                 self._timer = self._loop.call_later(self._pace.left, self._look)
         return self._timer is not None
 
-    def rest(self) -> None:
-        """Stop to watch."""
+    def stop(self) -> None:
+        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -324,6 +327,6 @@ async def _overloaded(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISe
     await send({"type": "http.response.body", "body": _FULL.encode("ascii"), "more_body": False})
 
 
-def _head(said: str) -> bytes:
-    lines = (*_PLAIN, (b"content-length", str(len(said)).encode("ascii")))
+def _head(text: str) -> bytes:
+    lines = (*_PLAIN, (b"content-length", str(len(text)).encode("ascii")))
     return b"".join(name + b": " + value + b"\r\n" for name, value in lines) + b"\r\n"

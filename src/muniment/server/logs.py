@@ -1,4 +1,4 @@
-"""How log lines look: structured, one a line, to standard error; JSON unless a person watches."""
+"""The form of log lines: one event a line on standard error, as JSON unless a person watches a terminal."""
 
 import json
 import logging
@@ -15,9 +15,9 @@ from muniment.settings import Settings
 
 
 def start(settings: Settings) -> None:
-    """Send every line to standard error in one form: ours straight, the libraries' by way of ``logging``.
+    """Send every log line to standard error in one form: our lines directly, those of libraries through ``logging``.
 
-    Ours take the short way because every request writes one: ``logging`` costs several times the line itself.
+    Our lines go directly because every request writes one, and ``logging`` costs several times the line itself.
     """
     console = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
@@ -49,24 +49,24 @@ def start(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers[:] = [lines]
     root.setLevel(level)
-    # What these say at "info" is said by our own lines, or carries addresses with tokens in them.
+    # At "info" these repeat our own lines, or print addresses with tokens in them.
     for name in ("uvicorn", "uvicorn.error", "httpx", "httpcore", "alembic", "sqlalchemy.engine"):
         logging.getLogger(name).setLevel(max(logging.WARNING, level))
 
 
 class _Lines(structlog.WriteLogger):
-    """Writes lines to standard error, and knows the name it was asked for by.
+    """Writes lines to standard error; ``name`` is the logger's.
 
-    A line that finds no room is lost: what it tells of goes on, as with the lines that go by way of ``logging``.
+    A line that cannot be written is lost and disturbs nothing, as with ``logging``.
     """
 
-    def __init__(self, name: str = "", *_more: object) -> None:
+    def __init__(self, name: str = "", *_arguments: object) -> None:
         super().__init__(sys.stderr)
         self.name = name
 
     def msg(self, message: str) -> None:
         """Write one line."""
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             super().msg(message)
 
     log = debug = info = warn = warning = error = critical = fatal = failure = err = exception = msg
@@ -74,16 +74,16 @@ class _Lines(structlog.WriteLogger):
 
 def _as_line(logger: _Lines, level: str, line: MutableMapping[str, Any]) -> str:
     """Do what ``shared`` and the rendering as JSON do, in one step: every request writes a line."""
-    said: MutableMapping[str, Any] = {
+    fields: MutableMapping[str, Any] = {
         **structlog.contextvars.get_contextvars(),
         **line,
         "logger": logger.name,
         "level": level,
     }
-    said["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    if "exc_info" in said:
-        said = structlog.processors.format_exc_info(logger, level, said)
-    return _as_json(said)
+    fields["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    if "exc_info" in fields:
+        fields = structlog.processors.format_exc_info(logger, level, fields)
+    return _as_json(fields)
 
 
 def _as_json(line: Mapping[str, Any], **_options: object) -> str:

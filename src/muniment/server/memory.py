@@ -1,4 +1,4 @@
-"""What a process has freed goes back to the system once it has gone quiet."""
+"""Return freed memory to the system once a process has gone quiet."""
 
 import ctypes
 import gc
@@ -13,11 +13,12 @@ _QUIET = 0.1
 
 
 def settle() -> None:
-    """Make this process small before it forks others; to be called while it has but one thread.
+    """Make this process small before it forks others. Call it while the process has one thread only.
 
-    All of them then allocate from one arena: the C library would give each thread one of its own, and of any but the
-    first it never returns the end, where a password check leaves its 19 MiB. Python's lock is held most of the time, so
-    few threads ever ask at once. What is free is returned, and the collector keeps away from what is left and shared.
+    From then on all threads allocate from one arena. By default glibc gives each thread an arena of its own. But glibc
+    returns the top of an arena only for the first arena, and a password check leaves 19 MiB there. One arena costs
+    little time: Python's lock lets few threads allocate at once. Free memory is returned now, and the garbage collector
+    no longer touches what remains, so that the forked processes share it.
     """
     gc.collect()
     gc.freeze()
@@ -28,26 +29,26 @@ def settle() -> None:
 
 
 def spare() -> None:
-    """Keep what this process holds near to what it uses, until it ends.
+    """Return this process's free memory to the system from now on, until it ends.
 
-    Whatever a burst of work has left behind is returned once the process uses less than a tenth of a core. Elsewhere
-    than on glibc this does nothing.
+    After a burst of work it returns what is free as soon as the process uses less than a tenth of a core. Without glibc
+    this does nothing.
     """
     library = _library()
     if library is not None:
-        threading.Thread(target=_keep_sparing, args=(library,), name="memory", daemon=True).start()
+        threading.Thread(target=_trim_when_quiet, args=(library,), name="memory", daemon=True).start()
 
 
-def _keep_sparing(library: ctypes.CDLL) -> None:
-    spared = seen = time.process_time()
+def _trim_when_quiet(library: ctypes.CDLL) -> None:
+    used_at_last_trim = used = time.process_time()
     while True:
         time.sleep(_LOOK_SECONDS)
-        before, seen = seen, time.process_time()
-        if seen - spared < _WORTH_SECONDS or seen - before > _QUIET * _LOOK_SECONDS:
+        used_before, used = used, time.process_time()
+        if used - used_at_last_trim < _WORTH_SECONDS or used - used_before > _QUIET * _LOOK_SECONDS:
             continue
         gc.collect()
         library.malloc_trim(0)
-        spared = seen = time.process_time()
+        used_at_last_trim = used = time.process_time()
 
 
 def _library() -> ctypes.CDLL | None:

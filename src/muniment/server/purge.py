@@ -1,4 +1,4 @@
-"""Grants, tokens and tickets that are over go, a few rows at a time, by a process of its own: no caller waits."""
+"""Delete expired grants, tokens and tickets, a few rows at a time, in a process of its own: no caller waits."""
 
 import os
 import threading
@@ -19,7 +19,7 @@ ROWS = 200
 """How many rows of one kind a transaction of the purge removes at most."""
 
 REST = 6.0
-"""How many times as long as a transaction took the purge then rests: other writes come in between."""
+"""The pause after a transaction, as a multiple of the time it took: other writes come in between."""
 
 _SECONDS = 30
 
@@ -34,11 +34,11 @@ def purge_work(installation: Installation) -> Callable[[threading.Event, Callabl
         os.nice(10)
         database = Database(installation.database_url("directory"))
         ready()
-        swept = tokens.SWEEP_START
+        place = tokens.SWEEP_START
         try:
             while not stop.wait(_SECONDS):
                 try:
-                    swept = _purge(database, swept, stop)
+                    place = _purge(database, place, stop)
                 except (Busy, SQLAlchemyError) as error:
                     log.warning("purge put off", reason=type(error).__name__)
         finally:
@@ -47,11 +47,11 @@ def purge_work(installation: Installation) -> Callable[[threading.Event, Callabl
     return work
 
 
-def _purge(database: Database, swept: tokens.SweepPlace, stop: threading.Event) -> tokens.SweepPlace:
-    removed = ROWS
-    while removed >= ROWS and not stop.is_set():
+def _purge(database: Database, place: tokens.SweepPlace, stop: threading.Event) -> tokens.SweepPlace:
+    row_count = ROWS
+    while row_count >= ROWS and not stop.is_set():
         began = time.monotonic()
         with database.begin() as cx:
-            removed, swept = sessions.purge(cx, swept, clock.now(), ROWS)
+            row_count, place = sessions.purge(cx, place, clock.now(), ROWS)
         stop.wait(REST * (time.monotonic() - began))
-    return swept
+    return place

@@ -1,4 +1,4 @@
-"""The server: its sockets, its migrated databases, then its processes: workers, purge, index agent, extraction."""
+"""Run the server: migrate the databases, bind the sockets, then start workers, purge, index agent and extraction."""
 
 import errno
 import os
@@ -32,17 +32,19 @@ def run(
     when_ready: Callable[[], None] | None = None,
     also: Sequence[Role] = (),
 ) -> int:
-    """Serve a data folder until SIGTERM or SIGINT, and say the exit code.
+    """Serve a data folder until SIGTERM or SIGINT, and return the exit code.
 
     Raises Failure when the folder is in use, a port is busy, or a file of the settings is missing.
     """
     installation = data.installation
     data.make_folder()
     logs.start(data.settings)
-    with data.held():
+    with data.lock():
         data.migrate()
         if renamed := data.settle_acls():
-            log.warning("names of ACLs mean them to their owners alone now: see 'muniment acl list'", acls=len(renamed))
+            log.warning(
+                "some bare ACL names now mean the ACL to its owner only: see 'muniment acl list'", acls=len(renamed)
+            )
         listeners = _listeners(installation, data)
         web = installation.settings.web
         roles = [Role(f"worker {number}", _worker(installation, listeners)) for number in range(1, web.workers + 1)]
@@ -62,14 +64,13 @@ def run(
 def check_ports(data: DataFolder) -> None:
     """Raise Failure when a port of the settings cannot be bound, before anything is made."""
     web = data.settings.web
-    _bound(web.host, web.port, "web.port", "--port").close()
+    _bind(web.host, web.port, "web.port", "--port").close()
     if web.http_port:
-        _bound(web.host, web.http_port, "web.http_port", "--set web.http_port=").close()
+        _bind(web.host, web.http_port, "web.http_port", "--set web.http_port=").close()
 
 
 def agent_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
-    """Make the work of the index agent's process."""
-
+    """Make the function that the index agent's process runs."""
     options = installation.settings.repository
     retention = Retention(options.change_log_seconds, options.change_log_lines)
 
@@ -93,7 +94,7 @@ def agent_work(installation: Installation) -> Callable[[threading.Event, Callabl
 
 
 def extraction_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
-    """Make the work of the process that has texts extracted."""
+    """Make the function that the text extraction's process runs."""
 
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.spare()
@@ -111,8 +112,8 @@ def extraction_work(installation: Installation) -> Callable[[threading.Event, Ca
 def _worker(installation: Installation, listeners: Listeners) -> Callable[[threading.Event, Callable[[], None]], None]:
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.spare()
-        built = app.build(installation.settings, installation.data)
-        listener.serve(built, listeners, installation.settings.web, stop, ready)
+        application = app.build(installation.settings, installation.data)
+        listener.serve(application, listeners, installation.settings.web, stop, ready)
 
     return work
 
@@ -124,31 +125,32 @@ def _listeners(installation: Installation, data: DataFolder) -> Listeners:
         for key, file in (("web.certificate_file", cert_file), ("web.key_file", key_file)):
             if not os.access(file, os.R_OK):
                 raise Failure(
-                    f"{key}: {file} cannot be read. Name a readable PEM file, or none of the two.", Exit.REFUSED
+                    f"{key}: {file} cannot be read. Name a readable PEM file, or leave both settings empty.",
+                    Exit.REFUSED,
                 )
         certificates.check_pair(Path(cert_file), Path(key_file))
     else:
-        made = certificates.ensure(installation.tls, [web.host, *web.certificate_names], data.now)
-        cert_file, key_file = str(made.cert_file), str(made.key_file)
-    https = _bound(web.host, web.port, "web.port", "--port")
-    http = _bound(web.host, web.http_port, "web.http_port", "--set web.http_port=") if web.http_port else None
+        certificate = certificates.ensure(installation.tls, [web.host, *web.certificate_names], data.now)
+        cert_file, key_file = str(certificate.cert_file), str(certificate.key_file)
+    https = _bind(web.host, web.port, "web.port", "--port")
+    http = _bind(web.host, web.http_port, "web.http_port", "--set web.http_port=") if web.http_port else None
     return Listeners(https, http, cert_file, key_file)
 
 
-def _bound(host: str, port: int, key: str, option: str) -> socket.socket:
+def _bind(host: str, port: int, key: str, option: str) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except socket.gaierror:
         raise _no_address(host) from None
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener_socket = socket.socket(family, socket.SOCK_STREAM)
+    listener_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if family == socket.AF_INET6:
-        bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
+        listener_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
     try:
-        bound.bind(address)
-        bound.listen(2048)
+        listener_socket.bind(address)
+        listener_socket.listen(2048)
     except OSError as error:
-        bound.close()
+        listener_socket.close()
         if error.errno == errno.EADDRNOTAVAIL:
             raise _no_address(host) from error
         raise Failure(
@@ -156,8 +158,8 @@ def _bound(host: str, port: int, key: str, option: str) -> socket.socket:
             f"choose another with {option} (setting {key}), or stop what listens there.",
             Exit.IN_USE,
         ) from error
-    bound.setblocking(False)
-    return bound
+    listener_socket.setblocking(False)
+    return listener_socket
 
 
 def _no_address(host: str) -> Failure:

@@ -1,6 +1,6 @@
-"""The processes of one server: started together, restarted when one falls, stopped together.
+"""The processes of one server: start them together, restart one that fails, stop them together.
 
-The supervisor itself stays single-threaded, so that what it has imported is shared by fork and nothing else is.
+The supervisor itself stays single-threaded, so that a fork shares its imported modules and nothing else.
 """
 
 import ctypes
@@ -32,8 +32,8 @@ _PR_SET_PDEATHSIG = 1
 class Role:
     """What one process does: it calls ``ready`` once it can work, and returns soon after ``stop`` is set.
 
-    When a ``vital`` one ends by itself, everything ends with 1 instead of its being started again. One that a signal
-    ended did not choose to: it is started again like every other.
+    If a ``vital`` process ends by itself, the whole server ends with 1. If a signal ended it, it did not choose to end
+    and is started_at again like every other.
     """
 
     name: str
@@ -45,19 +45,19 @@ class Role:
 class _Child:
     role: Role
     process: int = 0
-    started: float = 0.0
+    started_at: float = 0.0
     ready: bool = False
     pipe: int = -1
     pause: float = _FIRST_PAUSE
-    due: float = field(default=0.0)
+    due_at: float = field(default=0.0)
 
 
 def supervise(roles: Sequence[Role], stop_seconds: float, when_ready: Callable[[], None]) -> int:
-    """Run the roles until SIGTERM or SIGINT, each in a process of its own, and say the exit code.
+    """Run the roles until SIGTERM or SIGINT, each in a process of its own, and return the exit code.
 
-    ``when_ready`` is called once all can work. A process that falls before then ends everything with 1; one that falls
-    later is started again after a pause that doubles. A stop lets each finish within ``stop_seconds``; a second signal
-    ends them at once. No process outlives this one.
+    ``when_ready`` is called once all can work. If a process fails before then, everything ends with 1. A process that
+    fails later is started_at again after a pause, which doubles each time. At a stop each process may finish within
+    ``stop_seconds``; a second signal ends them at once. No process outlives this one.
     """
     return _Supervisor(roles, stop_seconds, when_ready).run()
 
@@ -103,13 +103,13 @@ class _Supervisor:
 
     def _start_due(self) -> None:
         for child in self._children:
-            if not child.process and child.due <= time.monotonic() and not self._stopping():
+            if not child.process and child.due_at <= time.monotonic() and not self._stopping():
                 self._fork(child)
 
     def _fork(self, child: _Child) -> None:
         pipe_out, pipe_in = os.pipe()
         _flush()
-        # A signal between the fork and the child's own handlers would be taken by the parent's.
+        # Until the child has its own handlers, a signal would run those of the parent.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
         parent = os.getpid()
         process = os.fork()
@@ -123,10 +123,10 @@ class _Supervisor:
             os._exit(_live(child.role, parent, pipe_in))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
         os.close(pipe_in)
-        child.process, child.pipe, child.started, child.ready = process, pipe_out, time.monotonic(), False
+        child.process, child.pipe, child.started_at, child.ready = process, pipe_out, time.monotonic(), False
 
     def _next_due(self) -> float | None:
-        waiting = [child.due for child in self._children if not child.process]
+        waiting = [child.due_at for child in self._children if not child.process]
         return max(0.0, min(waiting) - time.monotonic()) if waiting else None
 
     def _wait(self, seconds: float | None) -> None:
@@ -150,17 +150,17 @@ class _Supervisor:
             process, status = os.waitpid(child.process, os.WNOHANG)
             if process == 0:
                 continue
-            lived = time.monotonic() - child.started
+            lived = time.monotonic() - child.started_at
             self._forget(child)
             if self._stopping():
                 continue
             if not self._announced or (child.role.vital and not os.WIFSIGNALED(status)):
-                log.error("process fell" if self._announced else "process could not start", process=child.role.name)
+                log.error("process failed" if self._announced else "process could not start", process=child.role.name)
                 self._failed = True
                 continue
             child.pause = _FIRST_PAUSE if lived >= _STEADY_SECONDS else min(child.pause * 2, _LONGEST_PAUSE)
-            child.due = time.monotonic() + child.pause
-            log.error("process fell", process=child.role.name, again_in_seconds=child.pause)
+            child.due_at = time.monotonic() + child.pause
+            log.error("process failed", process=child.role.name, again_in_seconds=child.pause)
 
     def _forget(self, child: _Child) -> None:
         child.process = 0
@@ -210,7 +210,7 @@ def _live(role: Role, parent: int, pipe: int) -> int:
         os.close(pipe)
 
     try:
-        # A thread passes the signal on: an Event must not be set from a handler that may interrupt its own wait.
+        # A thread sets the Event: a signal handler must not, because it may interrupt the Event's own wait.
         threading.Thread(target=listen, name="stop", daemon=True).start()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, pass_on)
@@ -228,8 +228,8 @@ def _live(role: Role, parent: int, pipe: int) -> int:
         else:
             log.critical("process failed", process=role.name, reason=failure.sentence)
         return 1
-    except SystemExit as left:
-        return left.code if isinstance(left.code, int) else 1
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else 1
     finally:
         _flush()
     return 0 if stop.is_set() else 1
@@ -237,5 +237,5 @@ def _live(role: Role, parent: int, pipe: int) -> int:
 
 def _flush() -> None:
     for output in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # what is said of the work may be lost, the work goes on
+        with suppress(OSError):  # output may be lost; the work goes on
             output.flush()

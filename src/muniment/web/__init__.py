@@ -1,1 +1,1 @@
-"""The HTTP that both halves share: bodies read with caps, answers in the interface's shape, transport rules."""
+"""The HTTP that both halves share: reading bodies within caps, writing answers, transport rules."""

@@ -30,7 +30,7 @@ TEXT: Schema = {"type": "string"}
 BINARY: Schema = {"type": "string", "format": "binary"}
 
 
-class Credentials(enum.Enum):
+class CredentialKind(enum.Enum):
     """What a caller shows to an address."""
 
     NONE = "none"
@@ -53,7 +53,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerDescription:
     """One answer that is no refusal: its status, what it means, its body by media type, and its own headers."""
 
     status: int
@@ -74,8 +74,8 @@ class Operation(Generic[H]):
     summary: str = ""
     parameters: tuple[Parameter, ...] = field(default=(), kw_only=True)
     body: Content = field(default_factory=dict, kw_only=True)
-    answers: tuple[Answer, ...] = field(default=(), kw_only=True)
-    credentials: Credentials | None = field(default=None, kw_only=True)
+    answers: tuple[AnswerDescription, ...] = field(default=(), kw_only=True)
+    credentials: CredentialKind | None = field(default=None, kw_only=True)
 
     @property
     def sentence(self) -> str:
@@ -107,7 +107,7 @@ class Address(Generic[H]):
     operations: Mapping[str, Operation[H]]
     refusals: Table = field(default_factory=dict)
     shape: ErrorShape | None = None
-    credentials: Credentials | None = None
+    credentials: CredentialKind | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class AddressTable(Generic[H]):
     prefix: str
     addresses: tuple[Address[H], ...]
     shape: ErrorShape
-    credentials: Credentials
+    credentials: CredentialKind
     parts: tuple[Parameter, ...] = ()
 
     def routes(self, half: H) -> list[Route]:
@@ -132,7 +132,7 @@ class AddressTable(Generic[H]):
         """Say how an address of this table writes its errors."""
         return address.shape or self.shape
 
-    def credentials_of(self, address: Address[H], operation: Operation[H]) -> Credentials:
+    def credentials_of(self, address: Address[H], operation: Operation[H]) -> CredentialKind:
         """Say what a caller shows for a method of an address of this table."""
         return operation.credentials or address.credentials or self.credentials
 

@@ -1,4 +1,4 @@
-"""Request bodies, read within caps: forms, JSON, raw bytes. Everything a stranger sends passes here."""
+"""Read request bodies within caps: forms, JSON, raw bytes. Everything that a stranger sends passes here."""
 
 import re
 from collections.abc import AsyncIterator
@@ -18,40 +18,40 @@ _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 def media_type(request: Request) -> str:
-    """Name the media type of the request's body, lower-case and without parameters; empty when none is stated."""
+    """Return the media type of the request's body, in lower case and without parameters; empty if there is none."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def check_encoding(request: Request) -> None:
-    """Raise UnsupportedMediaType for a body that says it is compressed."""
+    """Raise UnsupportedMediaType if the body is declared to be compressed."""
     if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise UnsupportedMediaType("The body must not be compressed: send it without Content-Encoding.")
 
 
 async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """Yield content piece by piece, which may take as long as it comes at the rate that the settings ask for.
+    """Yield content piece by piece. It may take any time, as long as it arrives at the rate that the settings ask for.
 
-    Raises TooLarge once it is over ``limit`` bytes, before reading where declared; TimedOut.
+    Raises TimedOut, and TooLarge above ``limit`` bytes: before reading if Content-Length says so.
     """
     _check_declared(request, limit)
-    pace.take_content(request)
-    size, more = 0, True
-    while more:
-        piece, more = await _received(request, limit, size)
+    pace.expect_content(request)
+    size, has_more = 0, True
+    while has_more:
+        piece, has_more = await _next_piece(request, limit, size)
         size += len(piece)
         if piece:
             yield piece
 
 
 async def raw(request: Request, limit: int) -> bytes:
-    """Read the whole body, which has a deadline as a whole. Raises TooLarge, TimedOut."""
+    """Read the whole body within its deadline. Raises TooLarge, TimedOut."""
     _check_declared(request, limit)
-    body, more = await _received(request, limit, 0)
-    if not more:  # nearly always
+    body, has_more = await _next_piece(request, limit, 0)
+    if not has_more:  # nearly always
         return body
     arrived, size = [body], len(body)
-    while more:
-        piece, more = await _received(request, limit, size)
+    while has_more:
+        piece, has_more = await _next_piece(request, limit, size)
         size += len(piece)
         arrived.append(piece)
     return b"".join(arrived)
@@ -92,14 +92,14 @@ async def json(request: Request, decoder: msgspec.json.Decoder[T], limit: int = 
     kind = media_type(request)
     if kind != "application/json" and not kind.endswith("+json"):
         raise UnsupportedMediaType("The body must be application/json.")
-    return decoded_json(await raw(request, limit), decoder)
+    return decode_json(await raw(request, limit), decoder)
 
 
-def decoded_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """Decode JSON text into the decoder's type, each key of an object at most once.
 
-    Of a repeated key RFC 8259 4 lets every reader take another value: whoever checks a request before us might see
-    another one than we obey. Raises Malformed with what is wrong and where.
+    For a repeated key RFC 8259 4 lets each reader take another value. So a proxy that checks a request might see
+    another value than we use. Raises Malformed, which says what is wrong and where.
     """
     try:
         decoded = decoder.decode(body)
@@ -129,7 +129,7 @@ def _check_declared(request: Request, limit: int) -> None:
         raise TooLarge(f"The body is larger than {limit} bytes.")
 
 
-async def _received(request: Request, limit: int, size: int) -> tuple[bytes, bool]:
+async def _next_piece(request: Request, limit: int, size: int) -> tuple[bytes, bool]:
     message = await request.receive()
     if message["type"] == "http.disconnect":
         raise ClientDisconnect
@@ -140,9 +140,9 @@ async def _received(request: Request, limit: int, size: int) -> tuple[bytes, boo
 
 
 def _quotes(decoded: object) -> int:
-    """Count the quotation marks that the texts and keys of a value are written with, where none needs an escape.
+    """Count the quotation marks that the texts and keys of a value need, if none is escaped.
 
-    A text that has more of them repeats a key: of the repeated ones only the last is in the value.
+    A JSON text with more of them repeats a key: the value holds only the last of the repeated keys.
     """
     if isinstance(decoded, str):
         return 2
@@ -151,11 +151,11 @@ def _quotes(decoded: object) -> int:
     return sum(map(_quotes, decoded)) if isinstance(decoded, list) else 0
 
 
-def _once(pairs: list[tuple[str, object]]) -> None:
+def _refuse_repeated_key(pairs: list[tuple[str, object]]) -> None:
     names = [name for name, _ in pairs]
     if len(set(names)) != len(names):
         twice = next(name for at, name in enumerate(names) if name in names[:at])
         raise Malformed(f"The JSON repeats the key {twice[:100]!r}.")
 
 
-_KEYS = JSONDecoder(object_pairs_hook=_once, parse_int=str, parse_float=str)
+_KEYS = JSONDecoder(object_pairs_hook=_refuse_repeated_key, parse_int=str, parse_float=str)

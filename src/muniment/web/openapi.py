@@ -6,18 +6,27 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from muniment.web.addresses import Address, AddressTable, Answer, Content, Credentials, ErrorShape, Operation, Parameter
+from muniment.web.addresses import (
+    Address,
+    AddressTable,
+    AnswerDescription,
+    Content,
+    CredentialKind,
+    ErrorShape,
+    Operation,
+    Parameter,
+)
 from muniment.web.refusals import Refusal
 from muniment.web.responses import SHARED, Table
 
 Json: TypeAlias = dict[str, Any]
 
 _OPEN_PART = re.compile(r"\{(\w+)(?::\w+)?\}")
-_SECURITY: Mapping[Credentials, list[Json]] = {
-    Credentials.NONE: [],
-    Credentials.BEARER: [{"bearer": []}],
-    Credentials.CLIENT: [{"client": []}, {}],
-    Credentials.TICKET: [{"ticket": []}],
+_SECURITY: Mapping[CredentialKind, list[Json]] = {
+    CredentialKind.NONE: [],
+    CredentialKind.BEARER: [{"bearer": []}],
+    CredentialKind.CLIENT: [{"client": []}, {}],
+    CredentialKind.TICKET: [{"ticket": []}],
 }
 """What is shown where. A client that does not use HTTP Basic says in the body who it is."""
 
@@ -93,7 +102,9 @@ def _parameter(parameter: Parameter) -> Json:
     }
 
 
-def _responses(refusals: Table, answers: Sequence[Answer], shape: ErrorShape, refused: "_Refused") -> dict[str, Json]:
+def _responses(
+    refusals: Table, answers: Sequence[AnswerDescription], shape: ErrorShape, refused: "_Refused"
+) -> dict[str, Json]:
     """Say what is answered with each status: what the operation lists, else the refusals of that status."""
     table = {**SHARED, **refusals}
     statuses = {said.status for said in table.values()}.difference(answer.status for answer in answers)
@@ -102,7 +113,7 @@ def _responses(refusals: Table, answers: Sequence[Answer], shape: ErrorShape, re
     return dict(sorted(responses.items()))
 
 
-def _answer(answer: Answer) -> Json:
+def _answer(answer: AnswerDescription) -> Json:
     described: Json = {"description": answer.meaning}
     if answer.headers:
         described["headers"] = {

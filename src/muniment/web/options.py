@@ -1,4 +1,4 @@
-"""What the HTTP side is told: where it listens, what it is called, how long it waits."""
+"""The settings of the HTTP side: where it listens, by which addresses it is known, how long it waits."""
 
 from typing import Annotated
 

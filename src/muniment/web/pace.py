@@ -1,6 +1,6 @@
-"""Do a caller's bytes come, or go, as fast as they must? A deadline for what is short, a lowest rate for what is long.
+"""Do a caller's bytes come and go as fast as they must? Short bodies have a deadline, long ones a lowest rate.
 
-Only the time that the server waits for the caller counts, never what it takes itself.
+Only the time for which the server waits for the caller counts, never the server's own time.
 """
 
 import asyncio
@@ -16,31 +16,31 @@ from muniment.web.refusals import TimedOut
 T = TypeVar("T")
 
 _BODY = "muniment.body"
-"""Where a request's scope keeps its ``ArrivingBody``."""
+"""The key of the ``ArrivingBody`` in a request's scope."""
 
 
 class Pace:
-    """How long a caller may still be waited for, in seconds. At a ``rate`` (bytes a second), each byte earns time.
+    """How many seconds the server may still wait for a caller. With a ``rate`` (bytes a second), each byte earns time.
 
-    No more is ever left than at the beginning: nobody can be quick first to be slow for long.
+    Earned time never exceeds the time at the beginning: a caller cannot be fast first to be slow for long.
     """
 
     def __init__(self, seconds: float, rate: int | None = None) -> None:
-        self._most = seconds
+        self._longest = seconds
         self._rate = rate
         self.left = seconds
 
-    def count(self, waited: float, moved: int) -> None:
-        """Note the seconds that the caller was waited for, and the bytes that moved meanwhile."""
-        earned = moved / self._rate if self._rate else 0.0
-        self.left = min(self._most, self.left - waited + earned)
+    def count(self, seconds: float, size: int) -> None:
+        """Count the seconds for which the server waited, and the bytes that came or went meanwhile."""
+        earned = size / self._rate if self._rate else 0.0
+        self.left = min(self._longest, self.left - seconds + earned)
 
 
 class ArrivingBody:
-    """A request's body on its way in: as a whole within a deadline, or at a rate once somebody says it is content.
+    """A request's body while it arrives: the whole within a deadline, or at a rate once an endpoint calls it content.
 
-    asyncio.timeout would do the same for four times the cost; nearly every request with a body passes here, and its
-    body is nearly always there already.
+    asyncio.timeout would do the same at four times the cost. Nearly every request with a body passes here, and nearly
+    always its body has arrived already.
     """
 
     def __init__(self, receive: Receive, options: WebOptions) -> None:
@@ -51,7 +51,7 @@ class ArrivingBody:
         self._whole = False
 
     async def __call__(self) -> Message:
-        """Give the next piece (ASGI). Raises TimedOut."""
+        """Return the next piece (ASGI). Raises TimedOut."""
         if self._whole:
             return await self._receive()
         clock = asyncio.get_running_loop().time
@@ -65,20 +65,20 @@ class ArrivingBody:
         return message
 
     def at_a_rate(self) -> None:
-        """Let the body take as long as it needs, as long as it does not come slower than the settings allow."""
+        """Let the body take any time, unless it arrives more slowly than the settings allow."""
         rate, seconds = self._options.lowest_upload_rate, self._options.slow_seconds
         self._pace = Pace(seconds, rate)
         self._late = f"The body came slower than {rate} bytes a second for {seconds} seconds."
 
 
-def arriving(scope: Scope, receive: Receive, options: WebOptions) -> ArrivingBody:
-    """Make the body of a request, and let whoever reads it know it."""
+def arriving_body(scope: Scope, receive: Receive, options: WebOptions) -> ArrivingBody:
+    """Wrap the body of a request, and keep the wrapper in the request's scope."""
     body = scope[_BODY] = ArrivingBody(receive, options)
     return body
 
 
-def take_content(request: Request) -> None:
-    """Say that the request's body is content, which may be large."""
+def expect_content(request: Request) -> None:
+    """Treat the request's body as content, which may be large."""
     body: ArrivingBody | None = request.scope.get(_BODY)
     if body is not None:
         body.at_a_rate()

@@ -1,10 +1,10 @@
-"""Reasons to say no that both halves share; each half adds its own, and each endpoint's table gives them a status."""
+"""Refusals that both halves share. Each half adds its own, and each endpoint's table gives them a status."""
 
 from typing import ClassVar
 
 
 class Refusal(Exception):
-    """A reason to say no, as one sentence for the caller. It knows no status: the endpoint's table does.
+    """A reason to refuse a request, as one sentence for the caller. The endpoint's table gives it a status.
 
     A decision that raises it changes nothing. Only where the class says ``keeps_writes`` is it committed, with what it
     wrote: a sign-in that is refused is counted all the same.
@@ -26,11 +26,11 @@ class TooLarge(Refusal):
 
 
 class UnsupportedMediaType(Refusal):
-    """The body is of a media type this address does not read."""
+    """The address does not read bodies of this media type."""
 
 
 class NotAcceptable(Refusal):
-    """None of the media types the caller accepts can be produced here."""
+    """The address can write none of the media types that the caller accepts."""
 
 
 class UnknownAddress(Refusal):
@@ -62,4 +62,4 @@ class Overloaded(Refusal):
 
 
 class NotStored(Refusal):
-    """What was sent cannot be kept: a disk is full, read-only or broken. Nothing of it was kept."""
+    """The request cannot be stored, because a disk is full, read-only or broken. Nothing of it was stored."""

@@ -1,6 +1,6 @@
-"""How many of a kind may one caller have under way? Each that begins takes a place, and leaves it however it ends.
+"""How many streams of a kind may one caller have under way? Each takes a place, and gives it back however it ends.
 
-The places are those of one process.
+The places are counted in one process.
 """
 
 from collections import Counter
@@ -16,40 +16,42 @@ _RETRY_SECONDS = 5
 
 
 class Slots:
-    """Places of one kind, counted for each owner. They belong to one event loop."""
+    """The places of one kind, counted for each owner. They belong to one event loop."""
 
     def __init__(self) -> None:
-        self._taken: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
 
     @contextmanager
-    def place(self, owner: str, most: int, what: str) -> Iterator[None]:
-        """Hold one of ``most`` places for the block. Raises Overloaded when the owner has them all."""
-        if self._taken[owner] >= most:
-            raise Overloaded(f"You have {most} {what} under way, the most there may be: end one first.", _RETRY_SECONDS)
-        self._taken[owner] += 1
+    def place(self, owner: str, limit: int, what: str) -> Iterator[None]:
+        """Hold one of ``limit`` places for the block. Raises Overloaded when the owner holds all of them."""
+        if self._counts[owner] >= limit:
+            raise Overloaded(
+                f"You have {limit} {what} under way, the most that you may have: end one first.", _RETRY_SECONDS
+            )
+        self._counts[owner] += 1
         try:
             yield
         finally:
-            self._taken[owner] -= 1
-            if not self._taken[owner]:
-                del self._taken[owner]
+            self._counts[owner] -= 1
+            if not self._counts[owner]:
+                del self._counts[owner]
 
-    def taken(self) -> int:
-        """Say how many places are taken in all."""
-        return self._taken.total()
+    def count(self) -> int:
+        """Count the places that are taken, over all owners."""
+        return self._counts.total()
 
 
 class HoldingResponse(Response):
-    """An answer that holds something until it has ended: sent, cut off, or left by its caller."""
+    """An answer that holds resources until it ends: when it is sent, or cut off, or its caller leaves."""
 
-    def __init__(self, answer: Response, held: ExitStack) -> None:
+    def __init__(self, answer: Response, resources: ExitStack) -> None:
         self._answer = answer
-        self._held = held
+        self._resources = resources
         self.status_code = answer.status_code
         self.raw_headers = answer.raw_headers
         self.background = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it (ASGI), then let go."""
-        with self._held:
+        """Send the answer (ASGI), then free the resources."""
+        with self._resources:
             await self._answer(scope, receive, send)

@@ -1,4 +1,4 @@
-"""An answer that goes out piece by piece, for as long as the caller may have it: the one way to send what is long."""
+"""The one way to send a long answer: piece by piece, and only as long as the caller may have it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -8,10 +8,10 @@ from starlette.types import Receive, Scope, Send
 
 
 class Stream(StreamingResponse):
-    """Pieces on their way out. ``check`` is awaited each so many bytes and seconds; what it raises ends the answer.
+    """An answer of pieces. ``check`` is awaited after so many bytes and seconds; if it raises, the answer ends.
 
-    Nothing more is sent then, and the connection is closed: nobody takes half of it for the whole. ``pieces`` is closed
-    in every case, also when the caller leaves.
+    Then nothing more is sent and the connection is closed, so that nobody takes a part for the whole. ``pieces`` is
+    closed in every case, even when the caller leaves.
     """
 
     def __init__(
@@ -31,11 +31,11 @@ class Stream(StreamingResponse):
         self._check_seconds = check_seconds
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it (ASGI). Raises what ``pieces`` and ``check`` raise."""
+        """Send the answer (ASGI). Raises what ``pieces`` and ``check`` raise."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         sending = asyncio.create_task(self._send(send))
-        # A caller who reads slowly, or not at all, is asked about too: the sender waits for them then.
-        beside = [asyncio.create_task(self._watch()), asyncio.create_task(_left(receive))]
+        # The check also runs for a caller who reads slowly or not at all, while the sender waits for them.
+        beside = [asyncio.create_task(self._watch()), asyncio.create_task(_caller_leaves(receive))]
         try:
             await asyncio.wait([sending, *beside], return_when=asyncio.FIRST_COMPLETED)
             for task in (sending, *beside):
@@ -48,12 +48,12 @@ class Stream(StreamingResponse):
             await self._pieces.aclose()
 
     async def _send(self, send: Send) -> None:
-        unasked = 0
+        unchecked = 0
         async for piece in self._pieces:
-            if unasked + len(piece) > self._check_bytes:
+            if unchecked + len(piece) > self._check_bytes:
                 await self._check()
-                unasked = 0
-            unasked += len(piece)
+                unchecked = 0
+            unchecked += len(piece)
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -63,6 +63,6 @@ class Stream(StreamingResponse):
             await self._check()
 
 
-async def _left(receive: Receive) -> None:
+async def _caller_leaves(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""From the event loop into a decision: a plain function run in one transaction, off the loop when it may wait."""
+"""Take decisions from the event loop to the database: each runs in one transaction, in a thread if it may wait."""
 
 import asyncio
 import time
@@ -20,20 +20,20 @@ T = TypeVar("T")
 _TOGETHER = 32
 _LONG_QUESTIONS = 2
 _LONG_WAITING_EACH = 8
-"""Long questions under way at one time, and how many of one caller may wait: more would only wait for each other."""
+"""How many long questions run at one time, and how many of one caller may wait."""
 
-_LATE = "The database is busy with other writes."
+_BUSY = "The database is busy with other writes."
 
 
 class Transactions:
-    """Takes decisions to one database: writes in a small pool of threads, reads inline on SQLite.
+    """Takes decisions to one database. Writes run in a small pool of threads, reads run in the event loop on SQLite.
 
-    SQLite has one writer, and its commit waits for the disk. So the writes that wait for it at one time are decided one
-    after the other in one transaction, and answered when its one commit is on disk (decision 0012). With ``inline``
-    they are decided in the loop: for decisions that take microseconds, less than a change of threads.
+    SQLite has one writer, and its commit waits for the disk. So all writes that wait at one time share a transaction:
+    they are decided one after the other, and answered when their one commit is on disk (decision 0012). With ``inline``
+    they are decided in the event loop: for decisions that take less time than a change of threads.
 
-    What does not write has threads of its own: it goes on while writes wait for a locked database. So have questions
-    that may take long, each at most ``question_seconds``: two of them at a time, and callers have turns.
+    Reads have threads of their own, and so go on while writes wait for a locked database. Long questions also have
+    threads of their own. Two run at a time, each for at most ``question_seconds``, and callers take turns.
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class Transactions:
         self._writing: asyncio.Task[None] | None = None
 
     async def write(self, decision: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run the decision in a write transaction. What it raises undoes it and is raised here, once all is on disk.
+        """Run the decision in a write transaction. If it raises, it is undone, and the exception is raised here.
 
-        A refusal that keeps its decision's writes undoes nothing. Raises Busy, also when its turn did not come within
-        the time that the database lets a write wait.
+        A refusal that keeps its decision's writes undoes nothing. Raises Busy, also if its turn does not come within
+        the database's ``busy_seconds``.
         """
         decided = await self._written_by(partial(_decide, decision, args, kwargs))
         if isinstance(decided, _KeptRefusal):
@@ -69,11 +69,11 @@ class Transactions:
         self._waiting.append(waiting)
         if self._writing is None or self._writing.done():
             self._writing = loop.create_task(self._write_waiting())
-        given: T = await waiting.answer
-        return given
+        value: T = await waiting.answer
+        return value
 
     async def read(self, question: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Ask a question of one snapshot. On SQLite it takes microseconds, less than a change of threads."""
+        """Ask a question of one snapshot: on SQLite in the event loop, as that is faster than a change of threads."""
 
         def run() -> T:
             with self.database.read() as cx:
@@ -90,10 +90,9 @@ class Transactions:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Ask a question of one snapshot that may take long, off the loop: one that the database may have to pass over
-        many rows for. ``caller`` is whose turn it takes.
+        """Ask a question of one snapshot that may read many rows, in a thread. It takes a turn of ``caller``.
 
-        Raises Busy when a statement takes longer than it may (it is stopped), Overloaded when no turn comes in time.
+        Raises Busy when it takes too long and is stopped, Overloaded when its turn does not come in time.
         """
 
         def run() -> T:
@@ -104,11 +103,11 @@ class Transactions:
             return await asyncio.get_running_loop().run_in_executor(self._long_threads, run)
 
     async def off_loop(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run work that opens its own transactions, or none, in the pool."""
+        """Run work in the pool of threads. It opens its own transactions, if any."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **kwargs))
 
     def close(self) -> None:
-        """Wait for the decisions under way, then give the database back."""
+        """Wait for the decisions under way, then close the database."""
         self._writers.shutdown(wait=True)
         self._threads.shutdown(wait=True)
         self._long_threads.shutdown(wait=True)
@@ -119,41 +118,43 @@ class Transactions:
             group = [self._waiting.popleft() for _ in range(min(_TOGETHER, len(self._waiting)))]
             late = [waiting for waiting in group if time.monotonic() > waiting.patience]
             for waiting in late:
-                waiting.settle(Outcome(None, Busy(_LATE)))
+                waiting.settle(Outcome(None, Busy(_BUSY)))
             group = [waiting for waiting in group if waiting not in late]
             if not group:
                 continue
             until, writing = min(waiting.patience for waiting in group), None
             try:
-                writing = await self._begun(until)
-                outcomes = await self._written(writing, [waiting.decision for waiting in group])
-            except Exception as error:  # noqa: BLE001 - whoever waits for an answer gets it
+                writing = await self._begin(until)
+                outcomes = await self._decide_and_commit(writing, [waiting.decision for waiting in group])
+            except Exception as error:  # noqa: BLE001 - every waiting caller gets it as the answer
                 if writing is None and type(error) is Busy and time.monotonic() > until:
-                    # Who has waited long enough is told so next; the others wait on, as long as each may.
+                    # The next round refuses those who have waited long enough; the others go on waiting.
                     self._waiting.extendleft(reversed(group))
                     continue
                 outcomes = [Outcome(None, error)] * len(group)
             for waiting, outcome in zip(group, outcomes, strict=True):
                 waiting.settle(outcome)
 
-    async def _begun(self, until: float) -> WriteBatch:
+    async def _begin(self, until: float) -> WriteBatch:
         try:
             return self.database.writing(until=0)
         except Busy:
             wait = partial(self.database.writing, until=until)
             return await asyncio.get_running_loop().run_in_executor(self._writers, wait)
 
-    async def _written(self, writing: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
+    async def _decide_and_commit(
+        self, writing: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]
+    ) -> list[Outcome]:
         in_pool = partial(asyncio.get_running_loop().run_in_executor, self._writers)
         if not self._inline:
-            return await in_pool(_kept, writing, decisions)
-        outcomes = _decided(writing, decisions)
+            return await in_pool(_decide_all_and_commit, writing, decisions)
+        outcomes = _decide_all(writing, decisions)
         await in_pool(writing.commit)
         return outcomes
 
     def _write_alone(self, decision: Callable[[Connection], T], patience: float) -> T:
         if time.monotonic() > patience:
-            raise Busy(_LATE)
+            raise Busy(_BUSY)
         with self.database.begin() as cx:
             return decision(cx)
 
@@ -164,10 +165,10 @@ class _Waiting(NamedTuple):
     answer: "asyncio.Future[Any]"
 
     def settle(self, outcome: Outcome) -> None:
-        if self.answer.done():  # its caller has left; what was decided stays
+        if self.answer.done():  # its caller has left; the decision stays
             return
         if outcome.raised is None:
-            self.answer.set_result(outcome.given)
+            self.answer.set_result(outcome.value)
         else:
             self.answer.set_exception(outcome.raised)
 
@@ -189,13 +190,13 @@ def _decide(
         return _KeptRefusal(refusal)
 
 
-def _kept(writing: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
-    outcomes = _decided(writing, decisions)
+def _decide_all_and_commit(writing: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
+    outcomes = _decide_all(writing, decisions)
     writing.commit()
     return outcomes
 
 
-def _decided(writing: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
+def _decide_all(writing: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
     try:
         return [writing.decide(decision) for decision in decisions]
     except BaseException:

@@ -1,4 +1,4 @@
-"""Everything before an address is looked up: request ids, the access log, proxies, TLS, base addresses, deadlines."""
+"""Everything that happens before routing: request ids, the access log, proxies, TLS, base addresses, deadlines."""
 
 import hashlib
 import ipaddress
@@ -51,13 +51,13 @@ _DATA_POLICY: _Pairs = ((_POLICY, b"default-src 'none'; frame-ancestors 'none'")
 class Transport:
     """ASGI middleware around the whole app.
 
-    ``guarded`` are the path prefixes (``/dirws``) that plain HTTP never reaches while ``enforced`` answers true, and
-    whose answers are not to be stored unless they say otherwise. While it does, plain HTTP reaches no address either
-    with credentials: an Authorization or Cookie header, or an access_token in the query (given 5.4). ``shape`` writes
-    a refusal as the address's half would.
+    ``guarded`` are path prefixes (``/dirws``) whose answers are not to be stored unless they say otherwise. While
+    ``enforced`` returns true, plain HTTP does not reach them. It reaches no other address either if the request has
+    credentials: an Authorization or Cookie header, or an access_token in the query (given 5.4). ``shape`` writes a
+    refusal as the address's half would.
 
-    What it leaves in the scope: ``muniment.request_id`` and ``muniment.base``, the address every link of the answer
-    begins with (no slash at its end); ``scheme`` and ``client`` are the caller's own when a trusted proxy is between.
+    It adds to the scope ``muniment.request_id`` and ``muniment.base``, the address with which every link of the answer
+    begins (no slash at its end). Behind a trusted proxy, ``scheme`` and ``client`` become those of the caller.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Transport:
             await self._app(scope, receive, send)
             return
         began = time.perf_counter()
-        # Of a header that is repeated the first one counts.
+        # The first of repeated headers counts.
         headers = dict(reversed(scope["headers"]))
         if self._proxies:
             self._believe_proxies(scope)
@@ -95,7 +95,7 @@ class Transport:
         origin = _origin(f"{scheme}://{headers.get(b'host', b'').decode('latin-1')}")
         scope["muniment.base"] = self._bases.get(origin, self._base) if self._bases else self._base
         scope["muniment.request_id"] = request_id = str(uuid.uuid4())
-        body = pace.arriving(scope, receive, self._options)
+        body = pace.arriving_body(scope, receive, self._options)
         answer = _Answer(send, request_id, self._defaults(scope, origin))
         structlog.contextvars.bind_contextvars(request_id=request_id, **_caller_request_id(headers))
         try:
@@ -130,8 +130,8 @@ class Transport:
         else:
             return
         if answer.status is not None:
-            # The answer is under way: an error raised here makes the server cut it short, so that nobody takes
-            # half of it for the whole.
+            # The answer is under way: an error raised here makes the server cut it short, so that nobody takes a part
+            # for the whole.
             raise CutShort("The answer could not be finished.")
         await response(scope, body, answer)
 
@@ -145,7 +145,7 @@ class Transport:
         return any(path == prefix or path.startswith(prefix + "/") for prefix in self._guarded)
 
     def _defaults(self, scope: Scope, origin: _Origin) -> _Pairs:
-        # On localhost the rule would bind every other program that a developer's browser talks to there.
+        # On localhost this header would bind every other local program that a developer's browser talks to.
         secured = _SECURED if scope["scheme"] == "https" and origin[1] != "localhost" else ()
         return _EVERY + secured + (_GUARDED if self._is_guarded(scope["path"]) else ())
 
@@ -153,10 +153,10 @@ class Transport:
         client = scope.get("client")
         if client is None or not self._is_proxy(client[0]):
             return
-        schemes = _listed(scope["headers"], b"x-forwarded-proto")
+        schemes = _list_values(scope["headers"], b"x-forwarded-proto")
         if schemes[-1].lower() in _DEFAULT_PORTS:
             scope["scheme"] = schemes[-1].lower()
-        for hop in reversed(_listed(scope["headers"], b"x-forwarded-for")):
+        for hop in reversed(_list_values(scope["headers"], b"x-forwarded-for")):
             address = _address(hop)
             if address is None:
                 return
@@ -177,7 +177,7 @@ class CutShort(Exception):
 
 
 def base_address(options: WebOptions) -> str:
-    """Say what every link begins with unless a request came to one of the other addresses; no slash at the end."""
+    """Return the address with which links begin, unless a request came to another address; no slash at the end."""
     if options.base_address:
         return options.base_address.rstrip("/")
     host = "localhost" if options.host in ("", "0.0.0.0", "::") else options.host  # noqa: S104 - compared, not bound
@@ -186,19 +186,19 @@ def base_address(options: WebOptions) -> str:
 
 
 def caller_address(request: Request) -> str:
-    """Say from which address a request comes: past the trusted proxies, no stranger's word (empty: from no network)."""
+    """Return the caller's network address. Only trusted proxies can change it; empty if there is no network."""
     return request.client.host if request.client else ""
 
 
 def logged_path(path: str) -> str:
-    """Spell a path for the log: what may be a token is replaced by the beginning of its SHA-256."""
+    """Write a path for the log: a part that may be a token is replaced by the beginning of its SHA-256."""
     path = _TOKEN_ADDRESS.sub(lambda found: found[1] + _fingerprint(found[2]), path)
     path = _TOKEN_LIKE.sub(lambda found: _fingerprint(found[0]), path)
     return path if path.isprintable() else ascii(path)[1:-1]
 
 
 class _Answer:
-    """The answer on its way out: given the headers every answer has, and watched for the log."""
+    """Sends the answer: adds the headers that every answer has, and notes status and size for the access log."""
 
     def __init__(self, send: Send, request_id: str, defaults: _Pairs) -> None:
         self._send = send
@@ -224,24 +224,24 @@ class _Answer:
 
 
 def _caller_request_id(headers: dict[bytes, bytes]) -> dict[str, str]:
-    """Give what the log notes of the caller's own request id, beside ours: nothing where it cannot be one."""
-    given = headers.get(b"x-request-id")
-    return {"caller_request_id": given.decode()} if given is not None and _REQUEST_ID.fullmatch(given) else {}
+    """Return the caller's own request id for the log, beside ours; nothing if it cannot be a request id."""
+    value = headers.get(b"x-request-id")
+    return {"caller_request_id": value.decode()} if value is not None and _REQUEST_ID.fullmatch(value) else {}
 
 
 def _refuse_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Raise Malformed where a header stands twice of which a proxy and this server could each believe another one.
+    """Raise Malformed for a repeated header of which a proxy and this server could each believe a different one.
 
     Source: RFC 9112 section 3.2 for Host; RFC 9110 section 5.3 for Authorization, which is no list.
     """
-    counted = Counter(name for name, _ in headers)
+    counts = Counter(name for name, _ in headers)
     for name in (b"authorization", b"host"):
-        if counted[name] > 1:
-            raise Malformed(f"The request has {counted[name]} {name.decode().title()} headers; one is allowed.")
+        if counts[name] > 1:
+            raise Malformed(f"The request has {counts[name]} {name.decode().title()} headers; one is allowed.")
 
 
-def _listed(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[str]:
-    values = b",".join(value for given, value in headers if given == name)
+def _list_values(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[str]:
+    values = b",".join(value for header, value in headers if header == name)
     return [word.strip() for word in values.decode("latin-1").split(",")]
 
 

@@ -1,4 +1,4 @@
-"""Whose turn is it? A few at a time do what may take long; callers have turns, however many each of them sends."""
+"""Whose turn is it? A few long questions run at a time; callers take turns, however many each of them sends."""
 
 import asyncio
 from collections import deque
@@ -9,9 +9,9 @@ from muniment.web.refusals import Overloaded
 
 
 class Turns:
-    """Lets ``at_once`` of them go on at one time, and up to ``waiting_each`` of each owner wait for that.
+    """Lets ``at_once`` tasks run at a time, while up to ``waiting_each`` of each owner wait.
 
-    The next place goes to the owner who has waited longest since their own last one. It belongs to one event loop.
+    The next place goes to the owner whose last place is longest ago. It belongs to one event loop.
     """
 
     def __init__(self, at_once: int, waiting_each: int) -> None:

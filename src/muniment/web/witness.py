@@ -1,4 +1,4 @@
-"""What became of the security events that a request began? Each is recorded once the answer is on its way."""
+"""Record the security events that a request began, once its answer is on its way."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,10 +12,10 @@ _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class Witness:
-    """ASGI middleware around the addresses, within ``Transport``: it adds where an event came from and its result.
+    """ASGI middleware between ``Transport`` and the endpoints: it completes each event and records it.
 
-    The result is the answer's status, unless the endpoint knew better. It comes after the answer, so that how long an
-    answer takes does not tell whether an event was written or only counted.
+    The result follows from the answer's status unless the endpoint has set it. The event is written after the answer,
+    so that the time to answer does not tell whether an event was written or only counted.
     """
 
     def __init__(self, app: ASGIApp, recorder: Recorder, clock: Callable[[], Instant]) -> None:
@@ -41,14 +41,14 @@ class Witness:
         finally:
             events: list[Event] = scope.get("muniment.events", [])
             for event in events:
-                event.result = event.result or _result(status, refused="muniment.refused" in scope)
+                event.result = event.result or _result(status, is_refused="muniment.refused" in scope)
                 event.origin = scope["client"][0] if scope.get("client") else None
                 event.request_id = scope.get("muniment.request_id")
                 self._recorder.record(event, self._clock())
 
 
-async def tell_counts(recorder: Recorder, clock: Callable[[], Instant]) -> None:
-    """Write, every few seconds, how many were refused beyond those written; at the end also of this minute."""
+async def record_counts(recorder: Recorder, clock: Callable[[], Instant]) -> None:
+    """Record, every few seconds, the counts of refusals that were not written singly; at the end also this minute's."""
     try:
         while True:
             await asyncio.sleep(5)
@@ -57,7 +57,7 @@ async def tell_counts(recorder: Recorder, clock: Callable[[], Instant]) -> None:
         recorder.settle(clock(), stopping=True)
 
 
-def _result(status: int, *, refused: bool) -> Result:
+def _result(status: int, *, is_refused: bool) -> Result:
     if status >= 500:
         return "failed"
-    return "refused" if refused or status >= 400 else "done"
+    return "refused" if is_refused or status >= 400 else "done"

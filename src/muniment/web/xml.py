@@ -1,4 +1,4 @@
-"""XML from strangers, read into plain elements: no DTD, no entities, no processing instructions, within caps.
+"""Read XML from strangers into plain elements, within caps: no DTD, no entities, no processing instructions.
 
 Source: XML 1.0 (fifth edition), Namespaces in XML 1.0.
 """
@@ -27,7 +27,7 @@ class Element(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Where the element begins, as a refusal says it."""
+        """Where the element begins, in words for a refusal."""
         return f"line {self.line}, column {self.column}"
 
 
@@ -52,7 +52,7 @@ class _Open:
         self.children: list[Element] = []
         self.text: list[str] = []
 
-    def closed(self) -> Element:
+    def to_element(self) -> Element:
         namespace, _, name = self.name.rpartition("\n")
         text = "".join(self.text)
         return Element(namespace, name, self.attributes, self.children, text, self.line, self.column)
@@ -66,7 +66,7 @@ class _Reader:
         self._elements = 0
         self._open: list[_Open] = []
         self._root: Element | None = None
-        # A line feed can stand in no namespace name: attribute values are normalised before it could.
+        # No namespace name contains a line feed, because attribute values are normalised first.
         parser = self._parser = expat.ParserCreate(namespace_separator="\n")
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._doctype
@@ -106,12 +106,12 @@ class _Reader:
             self._refuse(f"The XML is nested deeper than {self._max_depth} elements")
         if len(attributes) > self._max_attributes:
             self._refuse(f"An element has more than {self._max_attributes} attributes")
-        named = {_attribute(key): value for key, value in attributes.items()}
+        named_attributes = {_attribute(key): value for key, value in attributes.items()}
         line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
-        self._open.append(_Open(name, named, line, column))
+        self._open.append(_Open(name, named_attributes, line, column))
 
     def _end(self, _name: str) -> None:
-        element = self._open.pop().closed()
+        element = self._open.pop().to_element()
         if self._open:
             self._open[-1].children.append(element)
         else:

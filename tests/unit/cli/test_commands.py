@@ -285,7 +285,7 @@ def test_the_demo_leaves_the_values_of_a_running_server_alone(
     values.write_text("{}")
     (tmp_path / "demo.seed").write_bytes(bytes(32))
     muniment = Muniment(tmp_path, capsys)
-    with DataFolder(tmp_path, None, []).held():
+    with DataFolder(tmp_path, None, []).lock():
         muniment("demo", code=4)
     assert "in use by process" in muniment.err
     assert values.exists()
@@ -339,7 +339,7 @@ def test_a_migrated_folder_lists_the_names_that_mean_something_else(muniment: Mu
     [
         ("its disk is full", "Make room on that disk"),
         ("it is read-only", "Let this user write"),
-        ("its disk reports an error", "See to"),
+        ("its disk reports an error", "Check that disk"),
     ],
 )
 def test_a_database_that_takes_no_writes_is_not_tried_again_in_a_moment(reason: str, to_do: str) -> None:

@@ -37,11 +37,12 @@ def test_a_search_while_the_agent_stands_says_that_changes_are_missing(
     told, warned = search()
     assert told.startswith("1 found")
     assert not warned
+    moment = clock.now()
+    monkeypatch.setattr(clock, "now", lambda: moment)
     (papers / "second.txt").write_text("pump house")
     assert commands.run([*given, "import", str(papers), "--no-wait"]) == 0
     assert not search()[1], "a change of just now is no reason to worry"
-    later = clock.now() + 6 * SECOND
-    monkeypatch.setattr(clock, "now", lambda: later)
+    monkeypatch.setattr(clock, "now", lambda: moment + 6 * SECOND)
     told, warned = search()
     assert told.startswith("1 found")
     assert "'muniment index status'" in warned

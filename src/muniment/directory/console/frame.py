@@ -167,7 +167,7 @@ def set_cookie(
 
 
 def page_of_ours(path: str) -> str:
-    """Give the path if it is that of a page of the console, below the directory's addresses; else nothing."""
+    """Return the path if it is that of a page of the console, below the directory's addresses; else nothing."""
     return path if _CONSOLE_PAGE.fullmatch(path) else ""
 
 

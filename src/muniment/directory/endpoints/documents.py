@@ -5,7 +5,7 @@ import msgspec
 from muniment.directory.console import frame
 from muniment.directory.endpoints import spelling
 from muniment.directory.options import DirectoryNames
-from muniment.web.addresses import TEXT, Answer, Content, ErrorShape, Parameter, Schema
+from muniment.web.addresses import TEXT, AnswerDescription, Content, ErrorShape, Parameter, Schema
 
 PAGE_OF_TEXT = {"text/html": TEXT}
 FORM = "application/x-www-form-urlencoded"
@@ -18,7 +18,7 @@ RFA = Parameter("RFA", "Identifier of the resource to sign in to. Empty means th
 PAGE = Parameter("page", "Page of the console to which the sign-in leads back.")
 DONE = Parameter("done", "What was done: the page says it.", {"type": "string", "enum": ["add", "change", "delete"]})
 
-REDIRECT = Answer(303, "The browser is led to another page.")
+REDIRECT = AnswerDescription(303, "The browser is led to another page.")
 
 
 class RestError(msgspec.Struct, rename="camel"):

@@ -13,7 +13,7 @@ from muniment.directory.endpoints import documents, oauth, resources, spelling
 from muniment.directory.endpoints.documents import FORM, PAGE_OF_TEXT, REDIRECT
 from muniment.directory.oauth.tokeninfo import TokenInfo
 from muniment.directory.options import DirectoryNames
-from muniment.web.addresses import BINARY, Address, AddressTable, Answer, Credentials, Operation
+from muniment.web.addresses import BINARY, Address, AddressTable, AnswerDescription, CredentialKind, Operation
 from muniment.web.refusals import UnknownAddress
 from muniment.web.responses import SHARED, refuse
 
@@ -27,7 +27,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
         oauth.tokeninfo,
         "Say whose access token this is, and for what it is good.",
         body={"application/json": oauth.Verification},
-        answers=(Answer(200, "The token is good for the resource.", {"application/json": TokenInfo}),),
+        answers=(AnswerDescription(200, "The token is good for the resource.", {"application/json": TokenInfo}),),
     )
     return AddressTable(
         "directory",
@@ -40,15 +40,15 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                         sign_in.page,
                         "Show the sign-in page, or who is signed in.",
                         parameters=(documents.RFA, documents.PAGE),
-                        answers=(Answer(200, "The page.", PAGE_OF_TEXT), REDIRECT),
-                        credentials=Credentials.NONE,
+                        answers=(AnswerDescription(200, "The page.", PAGE_OF_TEXT), REDIRECT),
+                        credentials=CredentialKind.NONE,
                     ),
                     "POST": Operation(
                         oauth.login,
                         "Issue or refresh a token, or take the form of the sign-in page.",
                         body={FORM: documents.login_form(names)},
                         answers=(
-                            Answer(
+                            AnswerDescription(
                                 200,
                                 "The token; for the form, the page that says why nobody was signed in.",
                                 {"application/json": documents.IssuedToken, **PAGE_OF_TEXT},
@@ -59,7 +59,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                 },
                 oauth.LOGIN,
                 documents.login_errors(names),
-                Credentials.CLIENT,
+                CredentialKind.CLIENT,
             ),
             Address("/v1/authentication/oauth/tokeninfo", {"POST": tokeninfo}, oauth.TOKENINFO),
             Address("/v1/authentication/tokeninfo", {"POST": tokeninfo}, oauth.TOKENINFO),
@@ -67,12 +67,14 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                 "/v1/authentication/oauth/{token}",
                 {
                     "DELETE": Operation(
-                        oauth.revoke, "End the grant of a token.", answers=(Answer(204, "The grant has ended."),)
+                        oauth.revoke,
+                        "End the grant of a token.",
+                        answers=(AnswerDescription(204, "The grant has ended."),),
                     ),
                     "OPTIONS": Operation(
                         oauth.preflight,
                         "Tell a browser that it may end a grant for any page.",
-                        answers=(Answer(204, "The headers say what a browser may send."),),
+                        answers=(AnswerDescription(204, "The headers say what a browser may send."),),
                     ),
                 },
                 oauth.REVOCATION,
@@ -84,12 +86,14 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                         resources.activate,
                         "Activate a resource. This happens once.",
                         answers=(
-                            Answer(200, "The secret of the resource.", {"application/json": documents.ResourceSecret}),
+                            AnswerDescription(
+                                200, "The secret of the resource.", {"application/json": documents.ResourceSecret}
+                            ),
                         ),
                     ),
                 },
                 resources.ACTIVATION,
-                credentials=Credentials.BEARER,
+                credentials=CredentialKind.BEARER,
             ),
             Address(
                 "/console",
@@ -97,12 +101,12 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                     "GET": Operation(
                         pages.overview,
                         "Show the administrator what there is.",
-                        answers=(Answer(200, "The page.", PAGE_OF_TEXT),),
+                        answers=(AnswerDescription(200, "The page.", PAGE_OF_TEXT),),
                     )
                 },
                 pages.CONSOLE,
                 console,
-                Credentials.TICKET,
+                CredentialKind.TICKET,
             ),
             Address(
                 "/console/system-attributes",
@@ -111,7 +115,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                         pages.system_attributes,
                         "Show the system attributes that are set.",
                         parameters=(documents.DONE,),
-                        answers=(Answer(200, "The page.", PAGE_OF_TEXT),),
+                        answers=(AnswerDescription(200, "The page.", PAGE_OF_TEXT),),
                     ),
                     "POST": Operation(
                         pages.change_system_attribute,
@@ -122,7 +126,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                 },
                 pages.CONSOLE,
                 console,
-                Credentials.TICKET,
+                CredentialKind.TICKET,
             ),
             Address(
                 "/static/{name}",
@@ -130,7 +134,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                     "GET": Operation(
                         frame.static,
                         "Fetch a file that the pages use.",
-                        answers=(Answer(200, "The file.", {"text/css": BINARY, "image/svg+xml": BINARY}),),
+                        answers=(AnswerDescription(200, "The file.", {"text/css": BINARY, "image/svg+xml": BINARY}),),
                     )
                 },
                 pages.CONSOLE,
@@ -138,7 +142,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
             ),
         ),
         documents.REST,
-        Credentials.NONE,
+        CredentialKind.NONE,
         (documents.RESOURCE_ID, documents.TOKEN, documents.FILE),
     )
 

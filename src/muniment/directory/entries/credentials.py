@@ -1,4 +1,4 @@
-"""What a sign-in is decided by: a user's password hash, and how earlier sign-ins went."""
+"""The data that decides a sign-in: a user's password hash, and the results of earlier sign-ins."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,40 +26,43 @@ from muniment.naming import fold_name
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """A user with what a sign-in is decided by; ``tries`` and ``places`` are as ``pauses`` writes them."""
+    """A user with the data that decides a sign-in. ``pauses`` writes and reads ``tries`` and ``places``."""
 
     user: Entry
-    stored: str | None
+    password_hash: str | None
     tries: str
     places: str
 
 
 def find(cx: Connection, names: DirectoryNames, user_id: str) -> Credentials | None:
-    """Look up a user for a sign-in: one statement, whether there is such a user or not."""
+    """Look up a user for a sign-in, in one statement whether the user exists or not."""
     name, at, partition = user_id.rpartition("@")
     partition = partition_key(names, partition) if at else ""
     return _credentials(cx.execute(_CREDENTIALS_BY_NAME, {"name": fold_name(name), "partition": partition}).first())
 
 
 def find_of_client(cx: Connection, name: str) -> Credentials | None:
-    """Look up an OAuth client by its name: one statement."""
+    """Look up an OAuth client by its name, in one statement."""
     return _credentials(_CLIENT.first(cx, name=fold_name(name), partition=f"@{CLIENTS}"))
 
 
 def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Credentials | None:
-    """Look up a user to decide a sign-in, keeping other decisions about them waiting until this one is committed.
+    """Look up a user to decide a sign-in, and lock the row: other decisions about the user wait until the commit.
 
-    It reads one row whoever tries. ``shared`` lets those wait only that would change it: for a client, with which many
-    sign in at one time.
+    It reads one row even if there is no such user. With ``shared`` only changes of the row wait: for a client, with
+    which many users sign in at one time.
     """
-    found = _credentials(cx.execute(_CREDENTIALS.with_for_update(of=rows, read=shared), {"entry": user_id}).first())
-    return None if user_id is None else found
+    credentials = _credentials(
+        cx.execute(_CREDENTIALS.with_for_update(of=rows, read=shared), {"entry": user_id}).first()
+    )
+    return None if user_id is None else credentials
 
 
 def note_sign_in(cx: Connection, user_id: int | None, tries: str, places: str, now: Instant) -> None:
-    """Keep how sign-ins of a user went, as ``sign_ins`` writes it: one row is written whoever tried.
+    """Store the results of a user's sign-ins, as ``pauses`` writes them.
 
-    For a user that does not exist it is that of the first entry, where it means nothing: time tells nobody who exists.
+    It always writes one row, so that the time tells nobody which users exist. For a user that does not exist it writes
+    to the first entry, where the results mean nothing.
     """
     cx.execute(_NOTE_SIGN_IN, {"entry": user_id, "new_tries": tries, "new_places": places, "now": now})
 

@@ -1,4 +1,4 @@
-"""Entries are added, changed and deleted. What ends with them is decided in ``administration``."""
+"""Add, change and delete entries. ``administration`` decides what ends with them."""
 
 import uuid
 from typing import Any
@@ -32,13 +32,13 @@ from muniment.naming import fold_name
 
 
 def initialise(cx: Connection, now: Instant) -> None:
-    """Make the built-in partitions with their root units, and the group of administrators. Once is enough."""
+    """Make the built-in partitions with their root units, and the group of administrators, unless they exist."""
     if cx.execute(sa.select(rows.c.id).limit(1)).first():
         return
-    held = _add_partition(cx, f"@{ADMINISTRATION}", "The administrators of this directory.", now, ADMINISTRATION)
+    partition = _add_partition(cx, f"@{ADMINISTRATION}", "The administrators of this directory.", now, ADMINISTRATION)
     _add_partition(cx, f"@{CLIENTS}", "OAuth clients: users of this partition at its root location.", now, CLIENTS)
     description = "They administer the directory."
-    _add(cx, "group", held, ADMINISTRATORS, now, built_in=ADMINISTRATORS, description=description)
+    _add(cx, "group", partition, ADMINISTRATORS, now, built_in=ADMINISTRATORS, description=description)
 
 
 def add_partition(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Entry:
@@ -75,7 +75,7 @@ def add_client(
 
 
 def set_password_hash(cx: Connection, user: Entry, password_hash: str | None, now: Instant) -> None:
-    """Give a user a password, or none; a pause of his sign-in ends."""
+    """Give a user a password, or none; the pauses of their sign-in end."""
     _change(cx, user, now, password_hash=password_hash, tries=_NO_TRIES, must_change_password=False)
 
 
@@ -90,7 +90,7 @@ def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> None:
 
 
 def end_pauses(cx: Connection, user: Entry) -> None:
-    """Let a user sign in again from wherever wrong passwords have paused it."""
+    """End the pauses that wrong passwords caused, so that a user may sign in again."""
     cx.execute(entry_table.update().where(entry_table.c.id == user.id).values(tries=_NO_TRIES))
 
 
@@ -113,8 +113,8 @@ def delete(cx: Connection, entry: Entry) -> None:
     doomed = [root_unit(cx, entry).id, entry.id] if entry.kind == "partition" else [entry.id]
     inside = sa.select(rows.c.kind, sa.func.count()).where(rows.c.parent_id.in_(doomed), rows.c.id.not_in(doomed))
     if counts := cx.execute(inside.group_by(rows.c.kind).order_by(rows.c.kind)).all():
-        held = ", ".join(f"{count} {kind}s" for kind, count in counts)
-        raise BadName(f"Only an empty unit or partition can be deleted: this one holds {held}.")
+        contents = ", ".join(f"{count} {kind}s" for kind, count in counts)
+        raise BadName(f"Only an empty unit or partition can be deleted: this one holds {contents}.")
     for entry_id in doomed:
         cx.execute(entry_table.delete().where(entry_table.c.id == entry_id))
 

@@ -1,4 +1,4 @@
-"""Which entries are there, where do they lie, and how are they named? Source: given 2.1, 2.7."""
+"""Find and list entries, and write their names and locations. Source: given 2.1, 2.7."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -35,14 +35,14 @@ from muniment.naming import fold_name
 
 
 def shown_name(names: DirectoryNames, entry: Entry) -> str:
-    """Name an entry as the wire does."""
+    """Return an entry's name as the wire shows it."""
     if entry.kind == "partition":
         return _shown_partition(names, entry.name, entry.built_in)
     return names.root_unit if entry.built_in == ROOT else entry.name
 
 
 def shown_partition(names: DirectoryNames, entry: Entry) -> str:
-    """Name an entry's partition as the wire does."""
+    """Return the name of an entry's partition as the wire shows it."""
     return _shown_partition(names, entry.partition, entry.partition_built_in)
 
 
@@ -62,48 +62,48 @@ def location(names: DirectoryNames, entry: Entry) -> str:
 
 def find_partition(cx: Connection, names: DirectoryNames, name: str) -> Entry:
     """Find a partition by its name. Raises UnknownPartition."""
-    found = find_first(cx, select_entries().where(rows.c.space == "", rows.c.name_key == partition_key(names, name)))
-    if found is None:
+    entry = find_first(cx, select_entries().where(rows.c.space == "", rows.c.name_key == partition_key(names, name)))
+    if entry is None:
         raise UnknownPartition(f"There is no partition {name[:100]!r}.")
-    return found
+    return entry
 
 
 def clients(cx: Connection) -> Entry:
-    """Give the partition of OAuth clients. Raises UnknownPartition before initialisation."""
+    """Return the partition of OAuth clients. Raises UnknownPartition before initialisation."""
     return find_built_in(cx, CLIENTS)
 
 
 def administration(cx: Connection) -> Entry:
-    """Give the partition of administrators. Raises UnknownPartition before initialisation."""
+    """Return the partition of administrators. Raises UnknownPartition before initialisation."""
     return find_built_in(cx, ADMINISTRATION)
 
 
 def administrators(cx: Connection) -> Entry:
-    """Give the group of administrators. Raises UnknownPartition before initialisation."""
+    """Return the group of administrators. Raises UnknownPartition before initialisation."""
     return to_entry(cx.execute(select_named(name_space("members", administration(cx)), ADMINISTRATORS)).one())
 
 
 def find_user(cx: Connection, names: DirectoryNames, user_id: str) -> Entry:
     """Find a user by ``<name>@<partition>``. Raises UnknownEntry."""
-    return _found(cx, names, user_id, "user")
+    return _find(cx, names, user_id, "user")
 
 
 def find_group(cx: Connection, names: DirectoryNames, group_id: str) -> Entry:
     """Find a group by ``<name>@<partition>``. Raises UnknownEntry."""
-    return _found(cx, names, group_id, "group")
+    return _find(cx, names, group_id, "group")
 
 
 def find_client(cx: Connection, name: str) -> Entry:
     """Find an OAuth client by its name. Raises UnknownEntry."""
-    if found := find_of_client(cx, name):
-        return found.user
+    if credentials := find_of_client(cx, name):
+        return credentials.user
     raise UnknownEntry(f"There is no client {name[:100]!r}.")
 
 
 def find_unit(cx: Connection, names: DirectoryNames, location: str) -> Entry:
     """Find a unit by its location. Raises UnknownEntry, UnknownPartition, BadName."""
-    if (found := find_location(cx, names, location)).kind == "unit":
-        return found
+    if (entry := find_location(cx, names, location)).kind == "unit":
+        return entry
     raise UnknownEntry(f"There is no unit {location[:200]!r}.")
 
 
@@ -113,86 +113,86 @@ def find_location(cx: Connection, names: DirectoryNames, location: str) -> Entry
     partition = find_partition(cx, names, partition_name)
     if units is None:
         return partition
-    entry = unit_at(cx, partition, units[::-1])
+    unit = unit_at(cx, partition, units[::-1])
     if name is None:
-        return entry
-    found = find_first(cx, select_named(name_space("members", partition), name))
-    if found is None or found.parent_id != entry.id:
+        return unit
+    member = find_first(cx, select_named(name_space("members", partition), name))
+    if member is None or member.parent_id != unit.id:
         raise UnknownEntry(f"There is no entry {location[:200]!r}.")
-    return found
+    return member
 
 
 def unit_at(cx: Connection, partition: Entry, path: Sequence[str]) -> Entry:
-    """Find a unit by its names, from the outermost below the root inwards (none: the root). Raises UnknownEntry."""
+    """Find a unit by its path below the root unit, the outermost first; no names: the root. Raises UnknownEntry."""
     unit = root_unit(cx, partition)
     for name in path:
-        found = find_first(cx, select_named(name_space("units", unit), name))
-        if found is None:
+        inner = find_first(cx, select_named(name_space("units", unit), name))
+        if inner is None:
             raise UnknownEntry(f"There is no unit {name[:100]!r} in {unit.name[:100]!r}.")
-        unit = found
+        unit = inner
     return unit
 
 
 def by_id(cx: Connection, entry_id: int) -> Entry | None:
-    """Give an entry by its number, or None when it was deleted."""
+    """Return the entry with this number, or None if it was deleted."""
     return find_first(cx, SELECT_BY_ID, {"entry": entry_id})
 
 
 def partitions(cx: Connection) -> list[Entry]:
-    """List the partitions, in the order they were made; by their space, for SQLite reads all entries for their kind."""
+    """List the partitions, oldest first. It selects by space: by kind, SQLite would read all entries."""
     return [to_entry(row) for row in cx.execute(select_entries().where(rows.c.space == "").order_by(rows.c.id))]
 
 
 def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", limit: int | None = 1000) -> list[Entry]:
-    """List a partition's units, groups or users by name, those after ``after``; ``limit`` at most, None: all."""
-    wanted = select_entries().where(
+    """List a partition's units, groups or users by name, those after ``after``; at most ``limit``, or all with None."""
+    query = select_entries().where(
         rows.c.kind == kind, rows.c.partition_id == partition.id, rows.c.name_key > fold_name(after)
     )
-    return [to_entry(row) for row in cx.execute(wanted.order_by(rows.c.name_key, rows.c.id).limit(limit))]
+    return [to_entry(row) for row in cx.execute(query.order_by(rows.c.name_key, rows.c.id).limit(limit))]
 
 
 def units_in(cx: Connection, container: Entry) -> list[Entry]:
-    """List the units that lie in a unit itself, or a partition's root unit; by their space, where no users are."""
+    """List the units directly in a unit, or a partition's root unit; by their space, so that no users are read."""
     return [to_entry(row) for row in cx.execute(select_entries().where(rows.c.space == name_space("units", container)))]
 
 
 def acting(at: sa.ColumnElement[int] | int, where: Literal["id", "parent_id"] = "id") -> sa.Exists:
-    """Ask whether this entry is a user who may act and has a password, or one lies in it (``parent_id``)."""
+    """Make the condition that an entry is a user who may act and has a password, or contains one (``parent_id``)."""
     live = sa.and_(rows.c.disabled.is_(False), rows.c.locked.is_(False), rows.c.password_hash.is_not(None))
     return sa.exists().where(rows.c[where] == at, rows.c.kind == "user", live)
 
 
-def those(wanted: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
-    """A query for the entries (of these kinds) whose numbers another noun's query gives; ``read`` reads its rows."""
+def select_by_ids(ids: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
+    """Make a query for the entries (of these kinds) with the ids of another module's query; ``read`` runs it."""
     of_kind = [rows.c.kind.in_(kinds)] if kinds else []
-    return select_entries().where(rows.c.id.in_(wanted), *of_kind).order_by(rows.c.kind, rows.c.name_key, rows.c.id)
+    return select_entries().where(rows.c.id.in_(ids), *of_kind).order_by(rows.c.kind, rows.c.name_key, rows.c.id)
 
 
-def read(cx: Connection, wanted: sa.Select[Any], parameters: dict[str, Any]) -> list[Entry]:
-    """Run what ``those`` made; the parameters are the other noun's own."""
-    return [to_entry(row) for row in cx.execute(wanted, parameters)]
+def read(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any]) -> list[Entry]:
+    """Run a query of ``select_by_ids`` with the other module's parameters."""
+    return [to_entry(row) for row in cx.execute(query, parameters)]
 
 
 def units_above(entry: sa.BindParameter[int]) -> sa.Select[tuple[int]]:
-    """A query for the units an entry lies in, outwards, and its partition; for use in another noun's statement."""
+    """Make a subquery for the units around an entry, from the inside out, and its partition."""
     units = sa.select(entry_table.c.parent_id.label("id")).where(entry_table.c.id == entry).cte("units", recursive=True)
     outer = entry_table.alias("outer_unit")
     units = units.union(sa.select(outer.c.parent_id).where(outer.c.id == units.c.id))
     return sa.select(units.c.id)
 
 
-def _found(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> Entry:
+def _find(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> Entry:
     name, at, partition = entry_id.rpartition("@")
     parameters = {"name": fold_name(name), "partition": partition_key(names, partition), "kind": kind}
-    found = find_first(cx, _BY_NAME, parameters) if at else None
-    if found is None:
+    entry = find_first(cx, _BY_NAME, parameters) if at else None
+    if entry is None:
         raise UnknownEntry(f"There is no {kind} {entry_id[:200]!r}.")
-    return found
+    return entry
 
 
 def _shown_partition(names: DirectoryNames, name: str, built_in: str | None) -> str:
-    shown = {CLIENTS: names.clients_partition, ADMINISTRATION: names.administration_partition}
-    return shown[built_in] if built_in is not None else name
+    names_on_the_wire = {CLIENTS: names.clients_partition, ADMINISTRATION: names.administration_partition}
+    return names_on_the_wire[built_in] if built_in is not None else name
 
 
 _NAMES: sa.BindParameter[str] = sa.bindparam("names", expanding=True)

@@ -1,6 +1,6 @@
-"""One row an entry: a partition, an organizational unit, a group or a user (given 2.1, 2.7).
+"""The table of entries: partitions, organizational units, groups and users (given 2.1, 2.7).
 
-A user's or group's name is unique in its partition, in any case. Only the modules of this room name the table.
+A user's or group's name is unique in its partition, without regard to case. Only modules of this room use the table.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ entry_table = sa.Table(
     sa.Column("modified", sa.BigInteger, nullable=False),
     sa.UniqueConstraint("space", "name_key"),
     sa.Index("ix_entries_listing", "partition_id", "kind", "name_key"),
-    # A deleted user's number is never given again: the grants that name it stay dead.
+    # A deleted user's number is never used again, so that the grants that name it stay dead.
     sqlite_autoincrement=True,
 )
 
@@ -87,22 +87,22 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def partition_key(names: DirectoryNames, name: str) -> str:
-    """Spell a partition's name as it is compared, whatever the built-in ones are called."""
+    """Return the key by which a partition's name is compared; built-in partitions have keys of their own."""
     built_in = {names.clients_partition: CLIENTS, names.administration_partition: ADMINISTRATION}
-    keys = {fold_name(shown): f"@{stored}" for shown, stored in built_in.items()}
+    keys = {fold_name(name_on_the_wire): f"@{key}" for name_on_the_wire, key in built_in.items()}
     # A stored name of a built-in partition holds an '@', which no partition's name on the wire does.
     return keys.get(fold_name(name), fold_name(name.replace("@", "\ufffd")))
 
 
-def select_entries(*more: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """Make a query for entries, each with more columns; ``to_entry`` reads its rows."""
+def select_entries(*further: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """Make a query for entries with further columns; ``to_entry`` reads its rows."""
     computed: dict[str, sa.ColumnElement[Any]] = {
         "has_password": rows.c.password_hash.is_not(None),
         "partition": sa.func.coalesce(_p.c.name, rows.c.name),
         "partition_built_in": sa.case((rows.c.kind == "partition", rows.c.built_in), else_=_p.c.built_in),
     }
     columns = (computed[name] if name in computed else rows.c[name] for name in ENTRY_FIELDS)
-    return sa.select(*columns, *more).select_from(rows.outerjoin(_p, _p.c.id == rows.c.partition_id))
+    return sa.select(*columns, *further).select_from(rows.outerjoin(_p, _p.c.id == rows.c.partition_id))
 
 
 def to_entry(row: Sequence[Any]) -> Entry:
@@ -112,34 +112,34 @@ def to_entry(row: Sequence[Any]) -> Entry:
     return Entry(*values)
 
 
-def find_first(cx: Connection, wanted: sa.Select[Any], parameters: dict[str, Any] | None = None) -> Entry | None:
-    """Give the first entry that a query finds, or None."""
-    row = cx.execute(wanted, parameters).first()
+def find_first(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any] | None = None) -> Entry | None:
+    """Return the first entry that a query finds, or None."""
+    row = cx.execute(query, parameters).first()
     return None if row is None else to_entry(row)
 
 
 def name_space(what: Literal["members", "units"], of: Entry) -> str:
-    """Where names are unique: those of a partition's users and groups, its members, and those of a unit's units."""
+    """Return the space in which names are unique: a partition's users and groups (members), or a unit's units."""
     return f"{what} {of.id}"
 
 
 def select_named(space: str, name: str) -> sa.Select[Any]:
-    """Make a query for the entry of a name, in any case, where names are unique (``name_space``)."""
+    """Make a query for the entry with this name, without regard to case, in a ``name_space``."""
     return select_entries().where(rows.c.space == space, rows.c.name_key == fold_name(name))
 
 
 def find_built_in(cx: Connection, built_in: str) -> Entry:
-    """Give a built-in partition. Raises UnknownPartition before initialisation."""
-    found = find_first(cx, select_named("", f"@{built_in}"))
-    if found is None:
+    """Return a built-in partition. Raises UnknownPartition before initialisation."""
+    partition = find_first(cx, select_named("", f"@{built_in}"))
+    if partition is None:
         raise UnknownPartition("The directory has not been initialised.")
-    return found
+    return partition
 
 
 def root_unit(cx: Connection, partition: Entry) -> Entry:
-    """Give the root unit of a partition."""
-    wanted = select_entries().where(rows.c.parent_id == partition.id, rows.c.built_in == ROOT)
-    return to_entry(cx.execute(wanted).one())
+    """Return the root unit of a partition."""
+    query = select_entries().where(rows.c.parent_id == partition.id, rows.c.built_in == ROOT)
+    return to_entry(cx.execute(query).one())
 
 
 rows = entry_table.alias("e")

@@ -73,7 +73,7 @@ class AccessMemory:
         self._changing = threading.Lock()
 
     def recall(self, question: Question) -> Access | None:
-        """Give the answer remembered, if there is one."""
+        """Return the answer remembered, if there is one."""
         known = self._answers.get(question)
         return None if known is None else known[0]
 

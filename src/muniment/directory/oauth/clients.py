@@ -26,9 +26,9 @@ def find(cx: Connection, client_id: str, secret: str | None) -> Client:
     """Look up the client of a token request. Raises InvalidClient."""
     found = credentials.find_of_client(cx, client_id)
     # A public client that sends a secret, or a confidential one that sends none, did not authenticate as it must.
-    if found is None or not found.user.live or (found.stored is None) != (not secret):
+    if found is None or not found.user.live or (found.password_hash is None) != (not secret):
         raise InvalidClient(_REFUSED)
-    return Client(found.user.id, found.stored)
+    return Client(found.user.id, found.password_hash)
 
 
 def asker(client_id: str, address: str) -> Asker:
@@ -48,5 +48,5 @@ def require_unchanged(cx: Connection, client: Client) -> None:
     Raises InvalidClient.
     """
     known = credentials.lock(cx, client.id, shared=True)
-    if known is None or not known.user.live or known.stored != client.stored:
+    if known is None or not known.user.live or known.password_hash != client.stored:
         raise InvalidClient(_REFUSED)

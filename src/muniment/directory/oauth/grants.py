@@ -28,7 +28,7 @@ GRANTS: Mapping[str, GrantType[Any]] = {
 
 
 def find(grant_type: str) -> GrantType[Any]:
-    """Give the grant of that name. Raises UnsupportedGrantType."""
+    """Return the grant of that name. Raises UnsupportedGrantType."""
     if grant_type not in GRANTS:
         raise UnsupportedGrantType(f"The grant types offered are {' and '.join(GRANTS)}.")
     return GRANTS[grant_type]
@@ -44,7 +44,7 @@ def look_up(cx: Connection, options: DirectoryOptions, request: TokenRequest, no
 
 
 def check(attempt: TokenAttempt[Any]) -> PasswordCheck | None:
-    """Give the user's password to be checked at the gate; None where the grant has none."""
+    """Return the user's password, which is to be checked at the gate; None for a grant without one."""
     return find(attempt.request.grant_type).check(attempt)
 
 

@@ -87,7 +87,7 @@ class GrantType(Generic[B]):
 
 
 def resource_of(cx: Connection, names: DirectoryNames, scope: str) -> Resource:
-    """Give the activated resource that a scope names. Raises InvalidScope."""
+    """Return the activated resource that a scope names. Raises InvalidScope."""
     try:
         resource = resources.find(cx, names, resource_name(scope))
     except UnknownResource as unknown:

@@ -50,7 +50,7 @@ def begin(
     standing = pauses.state_of(cx, found, origin, now)
     if found is None:
         return SignInAttempt(resource.id, None, None, origin, False)
-    stored = None if standing.paused(options, now) else found.stored
+    stored = None if standing.paused(options, now) else found.password_hash
     return SignInAttempt(resource.id, found.user.id, stored, origin, standing.by_cookie)
 
 
@@ -63,7 +63,9 @@ def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, pa
     standing = pauses.state_of(cx, found, attempt.origin, now)
     in_role = resources.admits(cx, attempt.resource_id, _NOBODY if attempt.user_id is None else attempt.user_id)
     # The hash is compared again: the password may have been changed while the check waited.
-    right = password_ok and found is not None and found.stored is not None and found.stored == attempt.stored
+    right = (
+        password_ok and found is not None and found.password_hash is not None and found.password_hash == attempt.stored
+    )
     admitted = found is not None and right and in_role and found.user.live and not standing.paused(options, now)
     tries, begins = pauses.count(options, standing, right or found is None, now)
     places = pauses.remember(standing, now) if admitted else pauses.keep_places(standing)

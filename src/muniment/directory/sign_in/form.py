@@ -14,7 +14,7 @@ from muniment.directory.sign_in.pauses import Origin
 
 
 def resource_of(cx: Connection, resource_id: str | None) -> Resource:
-    """Give the resource that a browser signs in to (None: the administration), activated as given 2.2 requires.
+    """Return the resource that a browser signs in to (None: the administration), activated as given 2.2 requires.
 
     Raises UnknownResource.
     """
@@ -49,7 +49,7 @@ def finish(
 
 
 def user_of(cx: Connection, ticket: str, now: Instant) -> tuple[Entry, str]:
-    """Give who is signed in by this ticket, and to which resource; asked of the database each time.
+    """Return who is signed in by this ticket, and to which resource; asks the database each time.
 
     Raises NotSignedIn when the ticket is over, or the user may not sign in to that resource any more.
     """
@@ -61,7 +61,7 @@ def user_of(cx: Connection, ticket: str, now: Instant) -> tuple[Entry, str]:
 
 
 def administrator_of(cx: Connection, ticket: str, now: Instant) -> Entry:
-    """Give the administrator who is signed in by this ticket. Raises NotSignedIn for anybody else."""
+    """Return the administrator who is signed in by this ticket. Raises NotSignedIn for anybody else."""
     user, resource_id = user_of(cx, ticket, now)
     if resource_id != resources.administration(cx).id:
         raise NotSignedIn("Sign in to the administration first.")

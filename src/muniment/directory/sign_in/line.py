@@ -1,8 +1,8 @@
-"""Who is next at the gate, and who leaves when the line is full? It takes turns by address and by account.
+"""Who is next at the gate, and who leaves when the line is full? Addresses take turns, and accounts within them.
 
-Each address gets a turn, and at each address each account. Where passwords were wrong lately, addresses and accounts
-wait behind the others: of four turns they get one. When the line is full, the newest of the heaviest address makes room
-for a lighter one. A name counts as typed, whether there is such a user or not, so that nothing tells who exists.
+Each address gets a turn, and at each address each account. Addresses and accounts with recent wrong passwords wait
+behind the others: they get one of four turns. When the line is full, the newest check of the heaviest address makes
+room for a lighter one. A name counts as typed, whether the user exists or not, so that nothing tells who exists.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -26,19 +26,19 @@ _TURNS = 4
 
 
 class Asker(msgspec.Struct, frozen=True):
-    """Who wants a password checked: from which address, for which account, and whether the browser is known for it.
+    """The source of a password check: its address, its account, and whether the account knows the browser.
 
-    A known browser counts as an address of its own: whoever floods from the same address does not hold it up.
+    A known browser counts as an address of its own, so that a flood from the same address does not delay it.
     """
 
     address: str
     account: str
-    known: bool = False
+    known_browser: bool = False
 
     @property
     def place(self) -> "_Place":
-        """What takes turns with the others'."""
-        return (self.account if self.known else self.address), self.known
+        """The key that takes turns with other keys."""
+        return (self.account if self.known_browser else self.address), self.known_browser
 
 
 class _Waiting(NamedTuple, Generic[W]):
@@ -47,10 +47,10 @@ class _Waiting(NamedTuple, Generic[W]):
 
 
 class Line(Generic[W]):
-    """At most ``most`` wait. It reads no clock: the time is the latest that it was told."""
+    """A line in which at most ``limit`` wait. It reads no clock; its time is the latest ``now`` of a call."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._waiting: Counter[_Place] = Counter()
         self._now: Instant = 0
         self._wrong: OrderedDict[int, tuple[int, Instant]] = OrderedDict()
@@ -60,9 +60,9 @@ class Line(Generic[W]):
         return self._waiting.total()
 
     def join(self, asker: Asker, who: W, now: Instant) -> W | None:
-        """Let one wait. When the line is full, gives whoever leaves: another, or the one who came."""
+        """Let a check wait. If the line is full, return the check that leaves: another one, or this one."""
         self._now = max(self._now, now)
-        leaves = self._room_for(asker, who) if len(self) >= self._most else None
+        leaves = self._room_for(asker, who) if len(self) >= self._limit else None
         if leaves is who:
             return who
         accounts = self._places.get(asker.place) or self._places.add(asker.place, _Turns(self._suspect_account))
@@ -72,13 +72,13 @@ class Line(Generic[W]):
         return leaves
 
     def next(self) -> tuple[Asker, W] | None:
-        """Take out the one whose turn it is; None when nobody waits."""
+        """Remove and return the check whose turn it is; None when none waits."""
         if not self._waiting:
             return None
         place, accounts = self._places.take()
         account, waiting = accounts.take()
         asker, who = waiting.popleft()
-        self._left(place)
+        self._count_down(place)
         if waiting:
             accounts.add(account, waiting)
         if accounts:
@@ -86,7 +86,7 @@ class Line(Generic[W]):
         return asker, who
 
     def note(self, asker: Asker, right: bool, now: Instant) -> None:
-        """Remember whether a password was right: for a minute, and of the latest few thousand only."""
+        """Remember for a minute whether a password was right; only the latest few thousand are remembered."""
         self._now = max(self._now, now)
         if right:
             self._wrong.pop(_key(asker.account), None)
@@ -98,13 +98,13 @@ class Line(Generic[W]):
             self._wrong.popitem(last=False)
 
     def _room_for(self, asker: Asker, who: W) -> W:
-        """Take out the newest of the heaviest, or give back who came when nothing is heavier."""
+        """Remove the newest check of the heaviest place, or return this check if none is heavier."""
         place = max(self._places, key=self._weight_of_place)
-        own = self._suspect_place(asker.place), self._waiting[asker.place] + 1
-        if place != asker.place and self._weight_of_place(place) <= own:
+        own_weight = self._suspect_place(asker.place), self._waiting[asker.place] + 1
+        if place != asker.place and self._weight_of_place(place) <= own_weight:
             return who
         accounts = self._places.get(place)
-        assert accounts is not None  # noqa: S101 - it was found among them
+        assert accounts is not None  # noqa: S101 - it is one of the places
 
         def weight(account: str) -> tuple[bool, int]:
             return self._suspect_account(account), len(accounts.get(account) or ())
@@ -112,18 +112,18 @@ class Line(Generic[W]):
         account = max(accounts, key=weight)
         waiting = accounts.get(account)
         assert waiting is not None  # noqa: S101 - likewise
-        suspect, mine = self._suspect_account(asker.account), len(accounts.get(asker.account) or ())
-        if place == asker.place and weight(account) <= (suspect, mine + 1):
+        suspect, own_count = self._suspect_account(asker.account), len(accounts.get(asker.account) or ())
+        if place == asker.place and weight(account) <= (suspect, own_count + 1):
             return who
         leaves = waiting.pop().who
-        self._left(place)
+        self._count_down(place)
         if not waiting:
             accounts.drop(account)
         if not accounts:
             self._places.drop(place)
         return leaves
 
-    def _left(self, place: "_Place") -> None:
+    def _count_down(self, place: "_Place") -> None:
         self._waiting[place] -= 1
         if not self._waiting[place]:
             del self._waiting[place]
@@ -146,7 +146,7 @@ K = TypeVar("K")
 
 
 class _Turns(Generic[K, G]):
-    """Groups that take turns; the suspect ones get one of four while others wait."""
+    """Groups that take turns. Suspect groups get one of four turns while others wait."""
 
     def __init__(self, suspect: Callable[[K], bool]) -> None:
         self._suspect = suspect
@@ -161,16 +161,16 @@ class _Turns(Generic[K, G]):
             yield from side
 
     def get(self, key: K) -> G | None:
-        """Give a group that waits for its turn."""
+        """Return a waiting group."""
         return self._sides[0].get(key) or self._sides[1].get(key)
 
     def add(self, key: K, group: G) -> G:
-        """Let a group wait behind those of its side."""
+        """Let a group wait behind the others of its side."""
         self._sides[self._suspect(key)][key] = group
         return group
 
     def take(self) -> tuple[K, G]:
-        """Take out the group whose turn it is."""
+        """Remove and return the group whose turn it is."""
         clean, suspect = self._sides
         self._turn = (self._turn + 1) % _TURNS
         side = suspect if not clean or (suspect and self._turn == 0) else clean
@@ -178,11 +178,11 @@ class _Turns(Generic[K, G]):
         return key, side.pop(key)
 
     def drop(self, key: K) -> None:
-        """Take out a group wherever it waits."""
+        """Remove a group wherever it waits."""
         for side in self._sides:
             side.pop(key, None)
 
 
 def _key(what: str | _Place) -> int:
-    # Names are as long as a stranger likes; this is as long as any number, and another one in each process.
+    # A stranger may send names of any length; a hash has a fixed size, and differs in each process.
     return hash(what)

@@ -1,7 +1,7 @@
-"""Who is signed in with this browser? A ticket proves it: a random value in a cookie, kept here as a digest only.
+"""Who is signed in with this browser? A ticket proves it: a random value in a cookie. Only its digest is stored.
 
-A ticket speaks for one user and one resource until it is ended or runs out. Whether that user may still sign in is
-another question, and asked of ``grants`` each time.
+A ticket speaks for one user and one resource until it is ended or expires. Whether that user may still sign in is
+another question, which ``grants`` answers each time.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ tickets = sa.Table(
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """A ticket that has not run out: the user it speaks for, and the resource he signed in for."""
+    """A ticket that has not expired: its user, and the resource for which they signed in."""
 
     user_id: int
     resource_id: str
@@ -35,7 +35,7 @@ class Ticket(msgspec.Struct, frozen=True):
 
 
 class TicketSummary(msgspec.Struct, frozen=True):
-    """A ticket that has not run out, as a list of sessions shows it."""
+    """A ticket that has not expired, for a list of sessions."""
 
     digest: bytes
     resource_id: str
@@ -44,7 +44,7 @@ class TicketSummary(msgspec.Struct, frozen=True):
 
 
 def issue(cx: Connection, user_id: int, resource_id: str, seconds: int, now: Instant) -> str:
-    """Make a ticket that lasts ``seconds``. Its value is told here once and kept nowhere."""
+    """Make a ticket that lasts ``seconds``. Returns its value, which is not stored."""
     value = secrets.token_urlsafe(32)
     cx.execute(
         tickets.insert().values(
@@ -59,47 +59,47 @@ def issue(cx: Connection, user_id: int, resource_id: str, seconds: int, now: Ins
 
 
 def read(cx: Connection, value: str, now: Instant) -> Ticket:
-    """Find a ticket by its value. Raises NotSignedIn when there is none, or it has run out."""
-    found = cx.execute(
+    """Find a ticket by its value. Raises NotSignedIn when there is none, or it has expired."""
+    row = cx.execute(
         sa.select(tickets.c.user_id, tickets.c.resource_id, tickets.c.expires).where(
             tickets.c.digest == _digest(value), tickets.c.expires > now
         )
     ).one_or_none()
-    if found is None:
+    if row is None:
         raise NotSignedIn("Nobody is signed in with this browser.")
-    return Ticket(found.user_id, found.resource_id, found.expires)
+    return Ticket(row.user_id, row.resource_id, row.expires)
 
 
 def end(cx: Connection, value: str) -> None:
-    """End a ticket; one that does not exist is as good as ended."""
+    """End a ticket, if it exists."""
     cx.execute(tickets.delete().where(tickets.c.digest == _digest(value)))
 
 
 def end_of(cx: Connection, user_id: int) -> int:
-    """End every ticket of a user, and say how many there were."""
+    """End every ticket of a user, and return how many there were."""
     return cx.execute(tickets.delete().where(tickets.c.user_id == user_id)).rowcount
 
 
 def end_every(cx: Connection) -> int:
-    """End every ticket there is, and say how many there were."""
+    """End every ticket there is, and return how many there were."""
     return cx.execute(tickets.delete()).rowcount
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes]) -> int:
-    """End the ticket whose digest lies between the two, both included; say how many there were."""
+    """End the ticket whose digest lies between the two, both included, and return how many there were."""
     return cx.execute(tickets.delete().where(tickets.c.digest.between(*digests))).rowcount
 
 
 def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> list[TicketSummary]:
-    """List at most ``limit`` tickets of a user that have not run out, the newest first."""
+    """List at most ``limit`` tickets of a user that have not expired, the newest first."""
     columns = (tickets.c.digest, tickets.c.resource_id, tickets.c.created, tickets.c.expires)
-    wanted = sa.select(*columns).where(tickets.c.user_id == user_id, tickets.c.expires > now)
-    newest = wanted.order_by(tickets.c.created.desc(), tickets.c.digest).limit(limit)
+    query = sa.select(*columns).where(tickets.c.user_id == user_id, tickets.c.expires > now)
+    newest = query.order_by(tickets.c.created.desc(), tickets.c.digest).limit(limit)
     return [TicketSummary(*row) for row in cx.execute(newest)]
 
 
 def purge(cx: Connection, before: Instant, limit: int) -> int:
-    """Remove at most ``limit`` tickets that ran out before that instant, and say how many."""
+    """Remove at most ``limit`` tickets that expired before that instant, and return how many."""
     over = sa.select(tickets.c.digest).where(tickets.c.expires < before).limit(limit)
     return cx.execute(tickets.delete().where(tickets.c.digest.in_(over))).rowcount
 

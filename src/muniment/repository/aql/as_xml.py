@@ -1,4 +1,4 @@
-"""AQL in XML, read into the query tree. Source: given 2.8; the rest of the field's AQL is not offered yet."""
+"""Read AQL in XML into the query tree. Source: given 2.8; the rest of the field's AQL is not offered yet."""
 
 from collections.abc import Callable
 from typing import NoReturn
@@ -8,11 +8,11 @@ from muniment.repository.aql.tree import (
     Expression,
     ExpressionSet,
     Fulltext,
-    Limits,
     Property,
     PropertyList,
     PropertyRange,
     Query,
+    QueryLimits,
 )
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import BadQuery, NotOfferedYet, UnknownType
@@ -21,7 +21,7 @@ from muniment.web.refusals import Malformed
 from muniment.web.xml import Element
 
 BUILT_IN_TYPES = frozenset({"sysobject", "folder", "cabinet", "document"})
-"""Types whose name on the wire bears the prefix that the settings give."""
+"""Types whose names carry the prefix of the settings on the wire."""
 
 _SYSTEM_PREFIX = "r_"
 
@@ -36,11 +36,11 @@ _LATER_FLAGS = frozenset({"case-sensitive", "exact-match", "fuzzy", "template"})
 _SCHEMA_INSTANCE = "{http://www.w3.org/2001/XMLSchema-instance}"
 
 
-def read(document: bytes, names: RepositoryNames, limits: Limits) -> Query:
-    """Read a search document; its names come out in neutral spelling.
+def read(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
+    """Read a search document into a query with neutral names.
 
-    A document without an expression-set asks for every object of its types; an expression-set needs at least one
-    expression. White space around values is not part of them. Raises BadQuery with line and column, NotOfferedYet for
+    A document without an expression-set asks for every object of its types. An expression-set needs at least one
+    expression. White space around values is ignored. Raises BadQuery with line and column, NotOfferedYet for
     what the interface knows and this release does not, UnknownType for a built-in type without its prefix.
     """
     try:
@@ -68,7 +68,7 @@ def neutral_property(name: str, names: RepositoryNames) -> str:
 
 
 class _Reader:
-    def __init__(self, names: RepositoryNames, limits: Limits) -> None:
+    def __init__(self, names: RepositoryNames, limits: QueryLimits) -> None:
         self._names = names
         self._limits = limits
         self._clauses = 0
@@ -107,14 +107,14 @@ class _Reader:
 
     def _types(self, element: Element) -> tuple[str, ...]:
         self._check_attributes(element)
-        found = self._texts(element, "type")
-        if not found:
+        names = self._texts(element, "type")
+        if not names:
             _bad(element, "The types element names no type; leave it out to ask for every type")
-        for child, name in zip(element.children, found, strict=True):
+        for child, name in zip(element.children, names, strict=True):
             if not name:
                 _bad(child, "The type has no name")
         try:
-            return tuple(neutral_type(name, self._names) for name in found)
+            return tuple(neutral_type(name, self._names) for name in names)
         except UnknownType as unknown:
             raise UnknownType(f"{unknown.sentence} ({element.place}).") from unknown
 
@@ -131,27 +131,27 @@ class _Reader:
     def _expression_set(self, element: Element, depth: int) -> Expression:
         if depth > self._limits.depth:
             _bad(element, f"The query's expression sets are nested deeper than {self._limits.depth}")
-        self._check_attributes(element, own=frozenset({"operator"}))
+        self._check_attributes(element, known=frozenset({"operator"}))
         operator = element.attributes.get("operator", "AND").strip().upper()
         if operator not in ("AND", "OR"):
             _bad(element, f"An expression-set's operator is AND or OR, not {operator[:40]!r}")
         inner = self._only(element, "expressions")
         self._check_attributes(inner)
         self._no_text(inner)
-        found = tuple(self._expression(child, depth + 1) for child in inner.children)
-        if not found:
+        expressions = tuple(self._expression(child, depth + 1) for child in inner.children)
+        if not expressions:
             _bad(inner, "An expression-set needs at least one expression")
-        return ExpressionSet("OR" if operator == "OR" else "AND", found)
+        return ExpressionSet("OR" if operator == "OR" else "AND", expressions)
 
     def _fulltext(self, element: Element, _depth: int) -> Expression:
         self._check_attributes(element)
         self._no_children(element)
         try:
-            wanted = keywords.read(element.text, self._limits)
+            expression = keywords.read(element.text, self._limits)
         except BadQuery as refused:
             raise BadQuery(f"{refused.sentence.rstrip('.')} ({element.place}).") from refused
-        self._count(element, keywords.count(wanted))
-        return Fulltext(wanted)
+        self._count(element, keywords.count(expression))
+        return Fulltext(expression)
 
     def _property(self, element: Element, _depth: int) -> Expression:
         self._operator(element, "BEGINS_WITH", "")
@@ -164,11 +164,11 @@ class _Reader:
         name = self._name(element)
         inner = self._only(element, "values")
         self._check_attributes(inner)
-        found = tuple(self._value(name, text) for text in self._texts(inner, "value"))
-        if not found:
+        values = tuple(self._value(name, text) for text in self._texts(inner, "value"))
+        if not values:
             _bad(inner, "A property-list needs at least one value")
-        self._count(element, len(found))
-        return PropertyList(name, "IN", found, element.place)
+        self._count(element, len(values))
+        return PropertyList(name, "IN", values, element.place)
 
     def _property_range(self, element: Element, _depth: int) -> Expression:
         self._operator(element, "BETWEEN", "BETWEEN")
@@ -195,15 +195,15 @@ class _Reader:
         return neutral_property(name, self._names)
 
     def _value(self, name: str, text: str) -> str:
-        """Trim a value; the names of built-in types are values too, of one property."""
+        """Trim a value; in ``r_object_type``, values are names of types and lose their prefix."""
         value = text.strip()
         bare = value.removeprefix(self._names.type_prefix)
-        if name == "r_object_type" and bare and any(known.startswith(bare) for known in BUILT_IN_TYPES):
+        if name == "r_object_type" and bare and any(type_name.startswith(bare) for type_name in BUILT_IN_TYPES):
             return bare
         return value
 
     def _operator(self, element: Element, offered: str, default: str) -> None:
-        self._check_attributes(element, own=frozenset({"name", "operator"}))
+        self._check_attributes(element, known=frozenset({"name", "operator"}))
         operator = element.attributes.get("operator", default).strip().upper()
         if operator == offered:
             return
@@ -222,10 +222,10 @@ class _Reader:
             )
 
     def _check_attributes(
-        self, element: Element, own: frozenset[str] = frozenset(), later: frozenset[str] = _LATER_FLAGS
+        self, element: Element, known: frozenset[str] = frozenset(), later: frozenset[str] = _LATER_FLAGS
     ) -> None:
         for name, value in element.attributes.items():
-            if name in own or name.startswith(_SCHEMA_INSTANCE):
+            if name in known or name.startswith(_SCHEMA_INSTANCE):
                 continue
             if name not in _HARMLESS | later:
                 _bad(element, f"The element {element.name!r} has no attribute {name!r}")

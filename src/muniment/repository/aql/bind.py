@@ -1,4 +1,4 @@
-"""The check of a query against the catalogue: types spelled out with their sub-types, values read by kind."""
+"""Check a query against the catalogue: add the sub-types to its types, and read its values by kind."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,42 +22,42 @@ from muniment.repository.refusals import UnknownProperty, UnknownType, WrongValu
 
 
 class Definition(Protocol):
-    """What a query needs to know of a property."""
+    """What a query needs to know about a property."""
 
     @property
     def kind(self) -> values.Kind:
-        """What the property's values are."""
+        """The kind of the property's values."""
 
 
 class Catalogue(Protocol):
-    """What a query needs to know of a repository's types."""
+    """What a query needs to know about a repository's types."""
 
     def with_subtypes(self, names: Collection[str]) -> Collection[str]:
-        """Name these types and all below them. Raises UnknownType."""
+        """Return these types with all their sub-types. Raises UnknownType."""
 
     def property(self, name: str) -> Definition:
         """Find a property of any type. Raises UnknownProperty."""
 
 
 ACL_NAME = "acl_name"
-"""The property that calls an object's ACL as its caller would: no text of the index says that."""
+"""The property that names an object's ACL as its caller would. The index holds no text of it."""
 
 
 def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int]) -> Query:
-    """Spell the types out and read the values. A query of no type, or of ``sysobject``, asks for every type.
+    """Add the sub-types and read the values. A query of no type, or of ``sysobject``, asks for every type.
 
-    ``acls`` says which ACLs the texts of ``acl_texts`` mean to the caller; one that is not there is met by nothing.
+    ``acls`` maps the texts of ``acl_texts`` to the ACLs that they mean to the caller. A missing text matches nothing.
     Raises UnknownType, UnknownProperty, WrongValue.
     """
-    with _placed(query.types_place):
+    with _naming_place(query.types_place):
         types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))
     if "sysobject" in query.types:
         types = ()
-    return Query(types, None if query.condition is None else _bound(query.condition, catalogue, acls))
+    return Query(types, None if query.condition is None else _bind(query.condition, catalogue, acls))
 
 
 def acl_texts(expression: Expression | None) -> frozenset[str]:
-    """List what an expression calls ACLs by."""
+    """List the texts by which an expression names ACLs."""
     if isinstance(expression, ExpressionSet):
         return frozenset().union(*map(acl_texts, expression.expressions))
     if isinstance(expression, PropertyList) and expression.name == ACL_NAME:
@@ -65,27 +65,27 @@ def acl_texts(expression: Expression | None) -> frozenset[str]:
     return frozenset()
 
 
-def _bound(expression: Expression, catalogue: Catalogue, acls: Mapping[str, int]) -> Expression:
+def _bind(expression: Expression, catalogue: Catalogue, acls: Mapping[str, int]) -> Expression:
     if isinstance(expression, Fulltext | Carries):
         return expression
     if isinstance(expression, ExpressionSet):
-        parts = tuple(_bound(part, catalogue, acls) for part in expression.expressions)
+        parts = tuple(_bind(part, catalogue, acls) for part in expression.expressions)
         return ExpressionSet(expression.operator, parts)
-    with _placed(expression.place):
+    with _naming_place(expression.place):
         if expression.name == ACL_NAME:
             return _carries(expression, acls)
         kind = catalogue.property(expression.name).kind
         if isinstance(expression, Property):
             return _property(expression, kind)
         if isinstance(expression, PropertyList):
-            read = tuple(_value(kind, expression.name, value) for value in expression.values)
-            return msgspec.structs.replace(expression, values=read)
+            values_read = tuple(_value(kind, expression.name, value) for value in expression.values)
+            return msgspec.structs.replace(expression, values=values_read)
         return _range(expression, kind)
 
 
 @contextmanager
-def _placed(place: str) -> Iterator[None]:
-    """Say in a refusal where the document has what it is about."""
+def _naming_place(place: str) -> Iterator[None]:
+    """Add to a refusal the place in the document that it is about."""
     try:
         yield
     except (UnknownType, UnknownProperty, WrongValue) as refusal:
@@ -105,8 +105,8 @@ def _range(expression: PropertyRange, kind: values.Kind) -> PropertyRange:
         raise WrongValue(f"BETWEEN needs an order; the property {expression.name!r} is true or false.")
     low = _value(kind, expression.name, expression.low)
     high = _value(kind, expression.name, expression.high, end=True)
-    for bound in (low, high):
-        if isinstance(bound, str) and len(values.fold(bound)) > values.LONGEST_BOUND:
+    for limit in (low, high):
+        if isinstance(limit, str) and len(values.fold(limit)) > values.LONGEST_BOUND:
             raise WrongValue(
                 f"A bound of {expression.name!r} is longer than {values.LONGEST_BOUND} characters: "
                 "a range of strings is compared by its beginning."

@@ -1,4 +1,4 @@
-"""The plain evaluator of a query over one object: slow, simple, and the oracle that an index is held against."""
+"""Evaluate a query over one object, slowly and simply. Tests compare every index engine with this oracle."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
@@ -26,10 +26,10 @@ Words = list[tuple[int, str]]
 
 
 class Analyser(Protocol):
-    """How text becomes words; the index's own, so that both agree on what a word is."""
+    """Splits text into words. It is the index's own, so that both agree on what a word is."""
 
     def exact(self, text: str) -> Words:
-        """Split text into words, as written but for case and accents."""
+        """Split text into words as written, without case and accents."""
 
     def stemmed(self, text: str) -> Words:
         """Split text into stems."""
@@ -47,8 +47,8 @@ def evaluate(
 ) -> bool:
     """Say whether an object that the caller may browse meets a bound query.
 
-    ``acl``, ``values`` and ``text`` are the object's; a match in the text counts only where the caller ``may_read`` it.
-    ``ids`` names the values that are ids: keywords do not look at them.
+    ``acl``, ``values`` and ``text`` are the object's; a match in the text counts only if the caller ``may_read`` it.
+    ``ids`` names the properties of kind id: keywords do not look at their values.
     """
     if query.types and type_name not in query.types:
         return False
@@ -58,7 +58,7 @@ def evaluate(
 
 
 class _Object:
-    """What of one object a caller may see."""
+    """The parts of one object that a caller may see."""
 
     def __init__(
         self, acl: int, values: Mapping[str, Sequence[Value]], text: str, analyser: Analyser, ids: Collection[str]
@@ -84,8 +84,8 @@ class _Object:
             return any(isinstance(value, str) and value.startswith(beginning) for value in values)
         if isinstance(expression, PropertyRange):
             return any(_between(expression.low, value, expression.high) for value in values)
-        wanted = [fold(value) if isinstance(value, str) else value for value in expression.values]
-        return any(value in wanted for value in values)
+        sought = [fold(value) if isinstance(value, str) else value for value in expression.values]
+        return any(value in sought for value in values)
 
     def _says(self, keywords: Keywords) -> bool:
         if isinstance(keywords, Both):
@@ -95,20 +95,20 @@ class _Object:
         if isinstance(keywords, Without):
             return not self._says(keywords.part)
         if isinstance(keywords, Phrase):
-            return _somewhere(self._analyser.exact(keywords.text), self._exact)
+            return _occur(self._analyser.exact(keywords.text), self._exact)
         if isinstance(keywords, Term) and keywords.prefix:
-            return _somewhere(self._analyser.exact(keywords.text), self._exact, beginning=True)
-        return _somewhere(self._analyser.stemmed(keywords.text), self._stemmed)
+            return _occur(self._analyser.exact(keywords.text), self._exact, beginning=True)
+        return _occur(self._analyser.stemmed(keywords.text), self._stemmed)
 
 
-def _somewhere(wanted: Words, parts: Sequence[Sequence[Words]], beginning: bool = False) -> bool:
-    """Whether the words stand somewhere, with the distances they have in the query.
+def _occur(sought: Words, parts: Sequence[Sequence[Words]], beginning: bool = False) -> bool:
+    """Say whether the words occur in a text, at the distances that they have in the query.
 
-    With ``beginning`` any word that begins with the last one stands for it.
+    With ``beginning``, the last one matches any word that begins with it.
     """
-    if not wanted:
+    if not sought:
         return False
-    first, (last, end) = wanted[0][0], wanted[-1]
+    first_place, (last_place, end) = sought[0][0], sought[-1]
     for texts in parts:
         for text in texts:
             places = set(text)
@@ -116,8 +116,8 @@ def _somewhere(wanted: Words, parts: Sequence[Sequence[Words]], beginning: bool 
                 {at for at, word in text if word.startswith(end)} if beginning else {at for at, w in text if w == end}
             )
             for start, _ in text:
-                whole = all((start + at - first, word) in places for at, word in wanted[:-1])
-                if whole and start + last - first in ends:
+                complete = all((start + at - first_place, word) in places for at, word in sought[:-1])
+                if complete and start + last_place - first_place in ends:
                     return True
     return False
 

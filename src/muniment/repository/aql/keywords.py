@@ -1,22 +1,22 @@
-"""The simple keyword language, read into the query tree: words, "phrases", AND OR NOT, parentheses, trailing ``*``.
+"""Read the simple keyword language into the query tree: words, "phrases", AND OR NOT, parentheses, trailing ``*``.
 
-AND binds tighter than OR, NOT applies to the next term, a blank means AND. Operators are operators in any case, but
-only between terms: anywhere else ``and`` is a word. Punctuation that says nothing is harmless, a quote that is never
-closed too. Source: docs/aql.md, "By keywords".
+AND binds tighter than OR, NOT applies to the next term, and a blank means AND. Operators may be in lower or upper case,
+but only between terms: anywhere else ``and`` is a word. Stray punctuation and unclosed quotation marks are ignored.
+Source: docs/aql.md, "By keywords".
 """
 
 import re
 import unicodedata
 from typing import NamedTuple
 
-from muniment.repository.aql.tree import Both, Either, Keywords, Limits, Phrase, Term, Without
+from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Without
 from muniment.repository.refusals import BadQuery
 
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-"""Characters of scripts that set no blanks between words, for a regular expression: each counts as a word.
+"""Characters of scripts without blanks between words, for a regular expression: each counts as a word.
 
 Thai, Lao, Burmese, Khmer, Japanese, Chinese.
 """
@@ -26,13 +26,13 @@ _PIECE = re.compile(r'["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bra
 
 
 class _Piece(NamedTuple):
-    """A word, a phrase or a bracket, as it stands in the text."""
+    """A word, a phrase or a bracket, as written in the text."""
 
     kind: str
     text: str
 
 
-def read(text: str, limits: Limits) -> Keywords | None:
+def read(text: str, limits: QueryLimits) -> Keywords | None:
     """Read keywords; None when there are none, only punctuation. Raises BadQuery for a query over a limit."""
     pieces = []
     terms = 0
@@ -50,7 +50,7 @@ def read(text: str, limits: Limits) -> Keywords | None:
 
 
 def count(keywords: Keywords | None) -> int:
-    """Count the words, those in phrases too."""
+    """Count the words, including those in phrases."""
     if keywords is None:
         return 0
     if isinstance(keywords, Without):
@@ -61,7 +61,7 @@ def count(keywords: Keywords | None) -> int:
 
 
 class _Reader:
-    """Reads pieces from left to right; every method takes what it understands and leaves the rest."""
+    """Reads pieces from left to right. Every method reads the pieces that it understands and stops behind them."""
 
     def __init__(self, pieces: list[_Piece], max_depth: int) -> None:
         self._pieces = pieces
@@ -70,28 +70,28 @@ class _Reader:
         self._max_depth = max_depth
 
     def read(self) -> Keywords | None:
-        found = []
+        parts = []
         while self._at < len(self._pieces):
-            part = self._either()
+            part = self._or_parts()
             if part is not None:
-                found.append(part)
+                parts.append(part)
             self._at += 1  # past a bracket that closes nothing
-        return _joined(Both, found)
+        return _join(Both, parts)
 
-    def _either(self) -> Keywords | None:
-        found = [self._both()]
+    def _or_parts(self) -> Keywords | None:
+        parts = [self._and_parts()]
         while self._operator("or"):
             self._at += 1
-            found.append(self._both())
-        return _joined(Either, [part for part in found if part is not None])
+            parts.append(self._and_parts())
+        return _join(Either, [part for part in parts if part is not None])
 
-    def _both(self) -> Keywords | None:
-        found = [self._term()]
+    def _and_parts(self) -> Keywords | None:
+        parts = [self._term()]
         while self._begins(self._at) and not self._operator("or"):
             if self._operator("and"):
                 self._at += 1
-            found.append(self._term())
-        return _joined(Both, [part for part in found if part is not None])
+            parts.append(self._term())
+        return _join(Both, [part for part in parts if part is not None])
 
     def _term(self) -> Keywords | None:
         negations = 0
@@ -108,7 +108,7 @@ class _Reader:
         if self._depth > self._max_depth:
             raise BadQuery(f"The query's parentheses are nested deeper than {self._max_depth}.")
         self._at += 1
-        part = self._either()
+        part = self._or_parts()
         self._at += 1  # past the closing bracket, or the end
         self._depth -= 1
         return part
@@ -122,7 +122,7 @@ class _Reader:
         return Term(piece.text[:end], prefix=piece.text[end:].startswith("*"))
 
     def _begins(self, at: int) -> bool:
-        """Whether a term could begin here."""
+        """Say whether a term can begin here."""
         return at < len(self._pieces) and self._pieces[at].text != ")"
 
     def _spells(self, word: str) -> bool:
@@ -133,7 +133,7 @@ class _Reader:
         )
 
     def _operator(self, word: str) -> bool:
-        """Whether the operator stands here, with a term to come; one before it has been read."""
+        """Say whether the operator is here and a term follows. The term before it has been read."""
         return self._spells(word) and self._begins(self._at + 1)
 
 
@@ -145,7 +145,7 @@ def _words(text: str) -> int:
     return max(1, len(_WORD.findall(text)))
 
 
-def _joined(kind: type[Both] | type[Either], parts: list[Keywords]) -> Keywords | None:
+def _join(kind: type[Both] | type[Either], parts: list[Keywords]) -> Keywords | None:
     if len(parts) < 2:
         return parts[0] if parts else None
     return kind(tuple(parts))

@@ -1,7 +1,7 @@
-"""The query tree: what is asked, apart from how it was spelled. Names in it are our neutral ones.
+"""The query tree: the meaning of a query, independent of how it was written. Its names are our neutral ones.
 
-Source: given 2.8 for the expressions, the simple keyword language for the keywords. ``place`` says where an expression
-stood in the document it was read from, for the sentence of a refusal.
+Source: given 2.8 for the expressions, the simple keyword language for the keywords. ``place`` is the place of an
+expression in its document, for the sentence of a refusal.
 """
 
 from typing import Literal, TypeAlias
@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias
 import msgspec
 
 Value: TypeAlias = str | int | float | bool
-"""A property's value: text as it was spelled, or after ``bind`` what the property's kind makes of it."""
+"""A property's value: text as written, or after ``bind`` the value of the property's kind."""
 
 
-class Limits(msgspec.Struct, frozen=True):
+class QueryLimits(msgspec.Struct, frozen=True):
     """How large a query may be: nesting of expressions or parentheses; expressions, list values and keywords in all."""
 
     depth: int = 20
@@ -22,8 +22,8 @@ class Limits(msgspec.Struct, frozen=True):
 class Term(msgspec.Struct, frozen=True, tag=True):
     """One word, in any grammatical form; with ``prefix``, every word that begins with it.
 
-    Text that punctuation splits into several words asks for them one after the other; with ``prefix`` too, unstemmed
-    and the last one as a beginning.
+    If punctuation splits the text into several words, they must follow each other. With ``prefix``, they are not
+    stemmed, and the last one is a beginning.
     """
 
     text: str
@@ -37,19 +37,19 @@ class Phrase(msgspec.Struct, frozen=True, tag=True):
 
 
 class Both(msgspec.Struct, frozen=True, tag=True):
-    """All parts are met."""
+    """All parts must match."""
 
     parts: tuple["Keywords", ...]
 
 
 class Either(msgspec.Struct, frozen=True, tag=True):
-    """At least one part is met."""
+    """At least one part must match."""
 
     parts: tuple["Keywords", ...]
 
 
 class Without(msgspec.Struct, frozen=True, tag=True):
-    """The part is not met."""
+    """The part must not match."""
 
     part: "Keywords"
 
@@ -58,7 +58,7 @@ Keywords: TypeAlias = Term | Phrase | Both | Either | Without
 
 
 class Fulltext(msgspec.Struct, frozen=True, tag=True):
-    """Keywords met by an object's metadata or content. No keywords (only stray punctuation) are met by nothing."""
+    """Keywords that match an object's metadata or content. No keywords (only stray punctuation) match nothing."""
 
     keywords: Keywords | None
 
@@ -92,14 +92,14 @@ class PropertyRange(msgspec.Struct, frozen=True, tag=True):
 
 
 class ExpressionSet(msgspec.Struct, frozen=True, tag=True):
-    """Expressions met together (AND) or at least one of them (OR)."""
+    """Expressions that must all match (AND), or of which at least one must match (OR)."""
 
     operator: Literal["AND", "OR"]
     expressions: tuple["Expression", ...]
 
 
 class Carries(msgspec.Struct, frozen=True, tag=True):
-    """An object carries one of these ACLs. ``bind`` makes it of a comparison with ``acl_name``."""
+    """An object carries one of these ACLs. ``bind`` makes this from a comparison with ``acl_name``."""
 
     acls: tuple[int, ...]
 
@@ -108,7 +108,7 @@ Expression: TypeAlias = Fulltext | Property | PropertyList | PropertyRange | Exp
 
 
 class Query(msgspec.Struct, frozen=True, tag=True):
-    """Objects of one of these types or their sub-types that meet the condition; none of either asks for everything."""
+    """Asks for the objects of these types and their sub-types that meet the condition; without both, for everything."""
 
     types: tuple[str, ...] = ()
     condition: Expression | None = None

@@ -1,4 +1,4 @@
-"""What a property's value is to a query: how it is read, how it is compared, which values the keywords look at."""
+"""The values of properties in queries: how they are read and compared, and which of them keywords look at."""
 
 import math
 import re
@@ -12,13 +12,13 @@ from muniment.repository.objects import properties
 from muniment.repository.refusals import WrongValue
 
 Kind: TypeAlias = properties.PropertyKind
-"""The kinds a property can be of; dates are instants, to the millisecond."""
+"""The kinds of properties; dates are instants, to the millisecond."""
 
 COMPARED = 1000
-"""Characters of a string that comparisons look at; the rest of a longer one is not compared."""
+"""How many characters of a string are compared."""
 
 LONGEST_BOUND = 100
-"""Characters that a bound of a range of strings may have."""
+"""The longest bound of a range of strings, in characters."""
 
 _NOT_KEYWORDS = frozenset({"owner_name", "acl_name"})
 _SYSTEM = ("r_", "i_", "a_")
@@ -32,7 +32,7 @@ _FALSE = frozenset({"false", "f", "0"})
 
 
 def fold(text: str) -> str:
-    """Bring a string to the form in which strings are compared: case and compatibility forms aside, accents kept."""
+    """Fold a string for comparison: case and compatibility forms go, accents stay."""
     text = text[: COMPARED * 4]
     if not text.isascii():
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -43,11 +43,11 @@ def fold(text: str) -> str:
 def keyword_values(values: Mapping[str, Sequence[Value]], ids: Collection[str]) -> Iterator[tuple[str, str]]:
     """List the metadata that keywords look at, in a fixed order: title, subject, object_name, then the others by name.
 
-    These are all string values but those that the repository writes (``r_``, ``i_``, ``a_``), owner and ACL names, and
-    the values of properties of kind id, which ``ids`` names: they are no words that a person wrote.
+    These are all string values except those that no person wrote: values that the repository writes (``r_``, ``i_``,
+    ``a_``), owner and ACL names, and values of properties of kind id, which ``ids`` names.
     """
-    first = [name for name in ("title", "subject", "object_name") if name in values]
-    for name in (*first, *sorted(set(values).difference(first))):
+    leading = [name for name in ("title", "subject", "object_name") if name in values]
+    for name in (*leading, *sorted(set(values).difference(leading))):
         if name in _NOT_KEYWORDS or name in ids or name.startswith(_SYSTEM):
             continue
         for value in values[name]:
@@ -56,7 +56,7 @@ def keyword_values(values: Mapping[str, Sequence[Value]], ids: Collection[str]) 
 
 
 def read(kind: Kind, name: str, text: str, end: bool = False) -> Value:
-    """Read a value as the property's kind asks. ``end``: as the upper end of a range, where a bare date is a whole day.
+    """Read a value by the property's kind. ``end``: an upper end, where a bare date means the whole day.
 
     Raises WrongValue.
     """
@@ -86,5 +86,5 @@ def _instant(name: str, text: str, end: bool) -> Instant:
     return moment + _DAY - 1 if end and _DAY_ALONE.fullmatch(text) else moment
 
 
-def _wrong(name: str, wanted: str, text: str) -> WrongValue:
-    return WrongValue(f"The property {name!r} is compared with {wanted}, not with {text[:100]!r}.")
+def _wrong(name: str, expected: str, text: str) -> WrongValue:
+    return WrongValue(f"The property {name!r} is compared with {expected}, not with {text[:100]!r}.")

@@ -1,12 +1,12 @@
 """The change log: what happened to which object, in the order in which it became visible.
 
-A sequence alone does not give that order on PostgreSQL: a transaction that took its number early may commit late, and a
-reader that has passed the number would never see it. So each row also carries its transaction's number; a reader takes
-only rows whose transaction lies below every transaction still open, ordered by transaction and then by sequence. SQLite
-has one writer at a time: there the sequence is the order and the transaction is 0.
+A sequence alone does not give that order on PostgreSQL: a transaction may take its number early and commit late, and a
+reader who has passed the number would miss it. So each row also has its transaction's number. A reader takes only rows
+whose transaction is older than every open transaction, ordered by transaction and then by sequence. SQLite has one
+writer at a time: there the sequence is the order and the transaction is 0.
 
-The oldest lines are cut off. How far is noted in the same transaction, so whoever stands before that place is told,
-and never takes what is left for all there was.
+The oldest lines are cut off. The place of the cut is stored in the same transaction. So a reader behind that place
+learns of it, and never takes the remaining lines for all lines.
 """
 
 import itertools
@@ -26,8 +26,8 @@ from muniment.repository.refusals import IndexBehind
 Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted"]
 
 _HIDING = "kind NOT IN ('created', 'text')"
-"""Kinds of change that a search must not overlook. What was created since is not in the index, and text that was
-extracted since is at worst not found yet. A partial index is used only where a query says the very same."""
+"""Kinds of change that a search must not overlook. Newly created objects are not in the index yet, and new texts are at
+worst not found yet. A query must repeat this very text to use the partial index."""
 
 changes = sa.Table(
     "changes",
@@ -39,7 +39,7 @@ changes = sa.Table(
     sa.Column("kind", sa.String(10), nullable=False),
     sa.Column("noted", sa.BigInteger, nullable=False),
     sa.Index("ix_changes_order", "repository_id", "transaction", "sequence"),
-    # What a search must not overlook: most lines are of objects and texts that are new, and are not in here.
+    # Changes that a search must not overlook. Most lines are about new objects and texts, and are not in this index.
     sa.Index(
         "ix_changes_hiding",
         "repository_id",
@@ -87,7 +87,7 @@ START = Position(0, 0)
 
 
 class LinesGone(Exception):
-    """Lines after the position have been cut off: an index that is true to it must be made anew."""
+    """Lines after the position have been cut off: an index at this position must be rebuilt."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -100,12 +100,12 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def note(cx: Connection, repository_id: int, object_id: str, kind: Kind, now: Instant) -> Position:
-    """Write a line in the caller's transaction, and say its position."""
+    """Write a line in the caller's transaction, and return its position."""
     return note_all(cx, repository_id, [object_id], kind, now)[0]
 
 
 def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind: Kind, now: Instant) -> list[Position]:
-    """Write a line for each of these objects, in this order, and say their positions."""
+    """Write a line for each of these objects, in this order, and return their positions."""
     if not object_ids:
         return []
     lines = [
@@ -115,7 +115,7 @@ def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind
 
 
 def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
-    """Read the next lines after a position that no later commit can still precede, oldest first. Raises LinesGone."""
+    """Read the next lines after a position, oldest first, that no later commit can precede. Raises LinesGone."""
     if position < cut_to(cx, repository_id):
         raise LinesGone(f"The change log no longer holds what followed position {position}.")
     rows = cx.execute(_NEXT[cx.dialect.name], _after(repository_id, position) | {"most": limit})
@@ -123,85 +123,89 @@ def after(cx: Connection, repository_id: int, position: Position, limit: int) ->
 
 
 def are_more_than(cx: Connection, repository_id: int, position: Position, count: int) -> bool:
-    """Say whether more than so many lines follow the position that no later commit can still precede."""
-    wanted = _after(repository_id, position) | {"passed_over": count}
-    return cx.execute(_ONE_FURTHER[cx.dialect.name], wanted).first() is not None
+    """Say whether more than ``count`` settled lines follow the position."""
+    parameters = _after(repository_id, position) | {"passed_over": count}
+    return cx.execute(_ONE_FURTHER[cx.dialect.name], parameters).first() is not None
 
 
-def hiding(cx: Connection, repository_id: int, position: Position, most: int) -> dict[str, frozenset[Kind]]:
-    """Name the objects with a committed change after the position that a search must not overlook, and which kinds.
+def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -> dict[str, frozenset[Kind]]:
+    """Return the objects with a committed change after the position that a search must not overlook, with its kinds.
 
-    At most two lines more than ``most`` are read, in one statement. Raises IndexBehind when there are more than that,
+    One statement reads at most two lines more than ``limit``. Raises IndexBehind when there are more than ``limit``,
     and when lines after the position are gone.
     """
-    rows = cx.execute(_HIDING_AFTER[cx.dialect.name], _after(repository_id, position) | {"most": most + 2}).all()
-    found: dict[str, set[Kind]] = {}
+    rows = cx.execute(_HIDING_AFTER[cx.dialect.name], _after(repository_id, position) | {"most": limit + 2}).all()
+    kinds_by_object: dict[str, set[Kind]] = {}
     for row in rows:
         if row.object_id:
-            found.setdefault(row.object_id, set()).add(row.kind)
+            kinds_by_object.setdefault(row.object_id, set()).add(row.kind)
         elif position < Position(row.transaction, row.sequence):
             raise IndexBehind("The index is so far behind that it is being made anew: try again later.")
-    if len(rows) > most and sum(1 for row in rows if row.object_id) > most:
-        raise IndexBehind(f"The index is more than {most} changes behind: try again in a moment.")
-    return {object_id: frozenset(kinds) for object_id, kinds in found.items()}
+    if len(rows) > limit and sum(1 for row in rows if row.object_id) > limit:
+        raise IndexBehind(f"The index is more than {limit} changes behind: try again in a moment.")
+    return {object_id: frozenset(kinds) for object_id, kinds in kinds_by_object.items()}
 
 
 def pending(cx: Connection, repository_id: int, position: Position) -> frozenset[str]:
-    """Name the objects with any committed change after the position. Raises IndexBehind when lines are gone."""
+    """Return the objects with any committed change after the position. Raises IndexBehind when lines are gone."""
     if position < cut_to(cx, repository_id):
         raise IndexBehind("The index is so far behind that it must be made anew.")
-    wanted = _later(cx.dialect.name).with_only_columns(changes.c.object_id).distinct()
-    return frozenset(cx.scalars(wanted, _after(repository_id, position)))
+    query = _later(cx.dialect.name).with_only_columns(changes.c.object_id).distinct()
+    return frozenset(cx.scalars(query, _after(repository_id, position)))
 
 
 def latest(cx: Connection, repository_id: int) -> Position:
-    """Say the position of the last visible line, be it cut off; START when there was none."""
+    """Return the position of the last visible line, even if it was cut off; START if there was none."""
     return _last(cx, repository_id, sa.true())
 
 
 def settled(cx: Connection, repository_id: int) -> Position:
-    """Say the position of the last line that no later commit can still precede; START when there was none."""
+    """Return the position of the last line that no later commit can precede; START if there was none."""
     return _last(
         cx, repository_id, changes.c.transaction < _OLDEST_OPEN if cx.dialect.name == "postgresql" else sa.true()
     )
 
 
 def cut_to(cx: Connection, repository_id: int) -> Position:
-    """Say the position of the last line that was cut off; START when none was."""
+    """Return the position of the last line that was cut off; START if none was."""
     row = cx.execute(_CUT_TO[cx.dialect.name], {"repository": repository_id}).first()
     return Position(row.transaction, row.sequence) if row else START
 
 
 def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newest: int, limit: int) -> int:
-    """Cut off the oldest lines, none after the position ``to``, at most so many at a time; says how many.
+    """Cut off at most ``limit`` of the oldest lines, none after the position ``to``, and return how many.
 
-    A line goes that was noted before the instant, or that ``newest`` others follow. Whoever cuts at the same time cuts
-    the same.
+    A line is cut off if it was noted ``before`` the instant, or if ``newest`` other lines follow. Two processes that
+    cut at the same time cut the same lines.
     """
-    counted = sa.select(changes.c.transaction, changes.c.sequence).where(changes.c.repository_id == repository_id)
-    forwards = counted.add_columns(changes.c.noted).order_by(changes.c.transaction, changes.c.sequence).limit(limit)
-    read = [(Position(row.transaction, row.sequence), row.noted) for row in cx.execute(forwards)]
-    lines = [(position, noted) for position, noted in read if position <= to]
-    gone = list(itertools.takewhile(lambda line: line[1] < before, lines))
-    if len(gone) < len(lines):  # only then: it goes through all that stay
-        backwards = counted.order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
+    query = sa.select(changes.c.transaction, changes.c.sequence).where(changes.c.repository_id == repository_id)
+    forwards = query.add_columns(changes.c.noted).order_by(changes.c.transaction, changes.c.sequence).limit(limit)
+    oldest = [(Position(row.transaction, row.sequence), row.noted) for row in cx.execute(forwards)]
+    lines = [(position, noted) for position, noted in oldest if position <= to]
+    old_lines = list(itertools.takewhile(lambda line: line[1] < before, lines))
+    if len(old_lines) < len(lines):  # not otherwise: this reads all remaining lines
+        backwards = query.order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
         row = cx.execute(backwards.offset(newest).limit(1)).first()
         surplus = Position(row.transaction, row.sequence) if row else START
-        gone = list(itertools.takewhile(lambda line: line[1] < before or line[0] <= surplus, lines))
-    if not gone:
+        old_lines = list(itertools.takewhile(lambda line: line[1] < before or line[0] <= surplus, lines))
+    if not old_lines:
         return 0
-    last = gone[-1][0]
-    mark = {"repository_id": repository_id, "transaction": last.transaction, "sequence": last.sequence}
+    last_position = old_lines[-1][0]
+    mark = {
+        "repository_id": repository_id,
+        "transaction": last_position.transaction,
+        "sequence": last_position.sequence,
+    }
     cx.execute(_MARK[cx.dialect.name], mark)
-    # By their keys: SQLite would compare a pair of columns with every line there is.
-    cx.execute(changes.delete().where(changes.c.sequence.in_([position.sequence for position, _ in gone])))
-    return len(gone)
+    # By their keys: with a pair of columns SQLite would read every line.
+    cx.execute(changes.delete().where(changes.c.sequence.in_([position.sequence for position, _ in old_lines])))
+    return len(old_lines)
 
 
 def settle(cx: Connection) -> None:
-    """Let every line, and every mark of a cut, lie before whatever is written from now on, as after a restore.
+    """Put every line and every cut before whatever is written from now on: needed after a restore.
 
-    Another cluster of PostgreSQL counts its transactions anew, and may be behind those in the lines.
+    Another PostgreSQL cluster has its own transaction numbers, which may be lower than those in the lines.
     """
     for table in (changes, cuts):
         cx.execute(table.update().values(transaction=0))
@@ -231,20 +235,22 @@ def _after(repository_id: int, position: Position) -> dict[str, object]:
 
 
 def _later(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
-    """Ask for the lines after a position so that the index is read from there on, however long the log has grown."""
-    passed, sequence = sa.bindparam("passed", type_=sa.BigInteger), sa.bindparam("sequence", type_=sa.BigInteger)
-    later: sa.ColumnElement[bool] = sa.tuple_(changes.c.transaction, changes.c.sequence) > sa.tuple_(passed, sequence)
+    """Make a query for the lines after a position that reads the database index from there on only."""
+    transaction, sequence = sa.bindparam("passed", type_=sa.BigInteger), sa.bindparam("sequence", type_=sa.BigInteger)
+    later: sa.ColumnElement[bool] = sa.tuple_(changes.c.transaction, changes.c.sequence) > sa.tuple_(
+        transaction, sequence
+    )
     if dialect == "sqlite":
-        # There every transaction is 0, and a row value's second column does not narrow the index.
-        later = sa.and_(changes.c.transaction == passed, changes.c.sequence > sequence)
+        # On SQLite every transaction is 0, and the second column of a row value does not narrow the index.
+        later = sa.and_(changes.c.transaction == transaction, changes.c.sequence > sequence)
     return sa.select(
         changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind, changes.c.noted
     ).where(changes.c.repository_id == sa.bindparam("repository"), later)
 
 
 def _next(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
-    wanted = _later(dialect).order_by(changes.c.transaction, changes.c.sequence).limit(sa.bindparam("most"))
-    return wanted.where(changes.c.transaction < _OLDEST_OPEN) if dialect == "postgresql" else wanted
+    query = _later(dialect).order_by(changes.c.transaction, changes.c.sequence).limit(sa.bindparam("most"))
+    return query.where(changes.c.transaction < _OLDEST_OPEN) if dialect == "postgresql" else query
 
 
 _NOTE = {dialect: _note(dialect) for dialect in ("sqlite", "postgresql")}
@@ -256,23 +262,23 @@ _ONE_FURTHER = {
 
 
 def _cut_to(dialect: str) -> sa.Select[tuple[int, int]]:
-    wanted = sa.select(cuts.c.transaction, cuts.c.sequence).where(cuts.c.repository_id == sa.bindparam("repository"))
-    # A place of a cluster that the database was restored from says nothing of this one's transactions.
-    return wanted.where(cuts.c.transaction < _NEXT_TO_OPEN) if dialect == "postgresql" else wanted
+    query = sa.select(cuts.c.transaction, cuts.c.sequence).where(cuts.c.repository_id == sa.bindparam("repository"))
+    # A cut that was made in another cluster, before a restore, has no meaning for this one's transactions.
+    return query.where(cuts.c.transaction < _NEXT_TO_OPEN) if dialect == "postgresql" else query
 
 
 _CUT_TO = {dialect: _cut_to(dialect) for dialect in ("sqlite", "postgresql")}
 
 
 def _hiding_after(dialect: str) -> sa.CompoundSelect[tuple[int, int, str, Kind]]:
-    """Ask for the place to which the log is cut (a line without an object) and for the lines, of one moment."""
+    """Make a query for the place of the cut (a row without an object) and for the lines, as of one moment."""
     lines = (
         _later(dialect)
         .with_only_columns(changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind)
         .where(sa.text(_HIDING))
     )
-    nothing = sa.literal_column("''", sa.String)
-    cut_off = _CUT_TO[dialect].add_columns(nothing.label("object_id"), nothing.label("kind"))
+    empty_text = sa.literal_column("''", sa.String)
+    cut_off = _CUT_TO[dialect].add_columns(empty_text.label("object_id"), empty_text.label("kind"))
     return sa.union_all(cut_off, lines).limit(sa.bindparam("most"))
 
 

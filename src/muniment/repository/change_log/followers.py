@@ -1,8 +1,8 @@
-"""Who still reads the change log, and which of its lines may go?
+"""Who still reads the change log, and which of its lines may be cut off?
 
-Each index agent notes how far it has come, and each rebuild where it began: no line that one of them has still to read
-is cut off. Whoever was not heard of for as long as a line is kept is forgotten; if they come back, they find that lines
-are gone (``changes.LinesGone``) and make their index anew.
+Each index agent notes how far it has read, and each rebuild where it began: no line that one of them must still read is
+cut off. A follower that has not noted anything for as long as lines are kept is forgotten. If it comes back, it finds
+that lines are gone (``changes.LinesGone``) and rebuilds its index.
 """
 
 import msgspec
@@ -40,24 +40,24 @@ def note(cx: Connection, repository_id: int, name: str, position: Position, now:
 
 
 def leave(cx: Connection, repository_id: int, name: str) -> None:
-    """Forget a follower that has read to its end."""
+    """Forget a follower that will read no more."""
     cx.execute(followers.delete().where(followers.c.repository_id == repository_id, followers.c.name == name))
 
 
 def forget(cx: Connection) -> None:
-    """Forget every follower, as after a restore: their indexes are not there."""
+    """Forget every follower: needed after a restore, when their indexes do not exist."""
     cx.execute(followers.delete())
 
 
 def cut(cx: Connection, repository_id: int, retention: Retention, now: Instant, limit: int = 1000) -> int:
-    """Cut off lines that nobody has to read and that are older, or more, than are kept; says how many, at most so many.
+    """Cut off at most ``limit`` lines that nobody must read and that are too old or too many; return how many.
 
-    Nothing is cut off while no follower is known.
+    Nothing is cut off while there is no follower.
     """
     before = now - retention.seconds * SECOND
-    here = followers.c.repository_id == repository_id
-    cx.execute(followers.delete().where(here, followers.c.seen < before))
-    place = sa.select(followers.c.transaction, followers.c.sequence).where(here)
+    of_repository = followers.c.repository_id == repository_id
+    cx.execute(followers.delete().where(of_repository, followers.c.seen < before))
+    place = sa.select(followers.c.transaction, followers.c.sequence).where(of_repository)
     row = cx.execute(place.order_by(followers.c.transaction, followers.c.sequence).limit(1)).first()
     return changes.cut(cx, repository_id, Position(*row), before, retention.lines, limit) if row else 0
 

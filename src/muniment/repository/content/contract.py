@@ -64,7 +64,7 @@ class ContentStore(Protocol):
         """
 
     def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """Give back bytes, piece by piece: all, or ``length`` of them from ``start``.
+        """Yield bytes, piece by piece: all, or ``length`` of them from ``start``.
 
         Raises ContentDamaged at the first piece when size or presence is wrong, and before the last piece when
         all of it was read and its digest is wrong: damaged content is never given back whole. Whoever reads content

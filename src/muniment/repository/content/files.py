@@ -179,7 +179,7 @@ class FileStore:
             yield file
 
     def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """Give back bytes, piece by piece.
+        """Yield bytes, piece by piece.
 
         Raises ContentDamaged at the first piece when size or presence is wrong, and before the last piece when
         all of it was read and its digest is wrong: damaged content is never given back whole.

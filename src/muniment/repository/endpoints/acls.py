@@ -254,7 +254,7 @@ def _assigned(
 
 def _permitted_by(cx: Connection, stored: StoredObject, permission: Permission, principals: Principals) -> _Permissions:
     acl = acls.by_id(cx, stored.acl_id)
-    shown = acls.shown_entries(cx, acl, principals, whole=principals.is_(stored.owner_key))
+    shown = acls.shown_entries(cx, acl, principals, every=principals.is_(stored.owner_key))
     return _Permissions(stored, permission, acls.shown_name(cx, acl.id, principals), shown)
 
 
@@ -265,7 +265,7 @@ async def _read(request: Request, context: RepositoryContext) -> AclBody:
     bodies.check_encoding(request)
     body = await bodies.raw(request, context.options.max_metadata_bytes)
     if kind.endswith("json"):
-        return bodies.decoded_json(body, _body)
+        return bodies.decode_json(body, _body)
     return _from_xml(strangers_xml.parse(body), context.options.names)
 
 

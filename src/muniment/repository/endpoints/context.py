@@ -246,7 +246,7 @@ class Caller:
         caller = self._bearer.principals()
         names = caller.names()
         keys = self._context.bearers.of(names)
-        return caller.kept_under(bearers.keys(cx, names) if keys is None else keys)
+        return caller.with_keys(bearers.keys(cx, names) if keys is None else keys)
 
     def _check_guard(self, cx: Connection) -> None:
         """Raise NotSignedIn when another resource guards the repository by now, UnknownRepository when it is gone."""
@@ -258,7 +258,7 @@ class Caller:
     def _proven(self, cx: Connection, caller: Principals) -> Principals:
         names = caller.names()
         keys = self._context.bearers.of(names)
-        return caller.kept_under(bearers.bind(cx, names, self._context.clock()) if keys is None else keys)
+        return caller.with_keys(bearers.bind(cx, names, self._context.clock()) if keys is None else keys)
 
     async def _used(self, use: Callable[[], Awaitable[T]]) -> T:
         for _ in range(_TRIES):

@@ -15,7 +15,7 @@ from muniment.web.addresses import BINARY, Content, ErrorShape, Schema
 Properties = Mapping[str, Any]
 
 
-class Link(msgspec.Struct):
+class LinkDocument(msgspec.Struct):
     """An address that belongs to a thing: whole, or as a template (RFC 6570)."""
 
     rel: str
@@ -30,7 +30,7 @@ class RepositoryDocument(msgspec.Struct):
     id: int
     name: str
     description: str
-    links: list[Link]
+    links: list[LinkDocument]
 
 
 class ObjectDocument(msgspec.Struct):
@@ -40,7 +40,7 @@ class ObjectDocument(msgspec.Struct):
     type: str
     definition: str
     properties: Properties
-    links: list[Link]
+    links: list[LinkDocument]
 
 
 class ContentDocument(msgspec.Struct):
@@ -48,7 +48,7 @@ class ContentDocument(msgspec.Struct):
 
     name: str
     properties: Properties
-    links: list[Link]
+    links: list[LinkDocument]
 
 
 class IndexStatusDocument(msgspec.Struct):
@@ -57,7 +57,7 @@ class IndexStatusDocument(msgspec.Struct):
     state: str
     reason: str
     attempts: int
-    links: list[Link]
+    links: list[LinkDocument]
 
 
 class AclEntryDocument(msgspec.Struct, rename="kebab"):
@@ -74,7 +74,7 @@ class AclDocument(msgspec.Struct):
     name: str
     owner: str
     permitted: list[AclEntryDocument]
-    links: list[Link]
+    links: list[LinkDocument]
 
 
 class PermissionSetDocument(msgspec.Struct, rename="kebab"):
@@ -84,7 +84,7 @@ class PermissionSetDocument(msgspec.Struct, rename="kebab"):
     owner: str
     basic_permission: str
     permitted: list[AclEntryDocument]
-    links: list[Link]
+    links: list[LinkDocument]
 
 
 class PropertyDocument(msgspec.Struct):
@@ -103,7 +103,7 @@ class TypeDocument(msgspec.Struct):
     label: str
     parent: str | None
     properties: list[PropertyDocument]
-    links: list[Link]
+    links: list[LinkDocument]
 
 
 class Author(msgspec.Struct):
@@ -129,7 +129,7 @@ class EntryDocument(msgspec.Struct):
     updated: str
     summary: str
     content: EntryContent
-    links: list[Link]
+    links: list[LinkDocument]
     score: str | msgspec.UnsetType = msgspec.UNSET
     terms: list[str] | msgspec.UnsetType = msgspec.UNSET
 
@@ -143,7 +143,7 @@ class FeedDocument(msgspec.Struct, rename="kebab"):
     updated: str
     page: int
     items_per_page: int
-    links: list[Link]
+    links: list[LinkDocument]
     entries: list[EntryDocument]
     total: int | msgspec.UnsetType = msgspec.UNSET
 

@@ -56,7 +56,7 @@ def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
     """
     if _is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):
         return _from_xml(body, names)
-    decoded = bodies.decoded_json(body, _json_body)
+    decoded = bodies.decode_json(body, _json_body)
     try:
         given = {name: msgspec.json.decode(raw) for name, raw in decoded.properties.items()}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -55,7 +55,7 @@ class ListPage(msgspec.Struct, frozen=True):
     """One page of a list: its entries, the cursor of the next one (None for the last), and how many there are in all
     where that was asked for."""
 
-    entries: Sequence[atom.Entry]
+    entries: Sequence[atom.FeedEntry]
     following: str | None
     total: int | None = None
 
@@ -293,16 +293,16 @@ def feed_type(request: Request, names: RepositoryNames) -> str:
     return spelling.negotiate(request, (*spelling.both(names), "application/atom+xml"))
 
 
-def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> atom.Entry:
+def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> atom.FeedEntry:
     """Make an object's entry in a list."""
     own = f"{here}/{kind_of(stored.id)}s/{stored.id}"
     summary = f"{spelling.write_type(stored.type, names)} {stored.id}"
-    return atom.Entry(own, stored.name, stored.owner, summary, stored.modified, own)
+    return atom.FeedEntry(own, stored.name, stored.owner, summary, stored.modified, own)
 
 
-def plain_entry(own: str, title: str, author: str, summary: str, updated: Instant) -> atom.Entry:
+def plain_entry(own: str, title: str, author: str, summary: str, updated: Instant) -> atom.FeedEntry:
     """Make the entry of something that is no object."""
-    return atom.Entry(own, title, author, summary, updated, own)
+    return atom.FeedEntry(own, title, author, summary, updated, own)
 
 
 def _properties(shown: ObjectBody, names: RepositoryNames) -> dict[str, Written]:

@@ -26,7 +26,7 @@ from muniment.repository.refusals import (
     UnknownType,
     WrongValue,
 )
-from muniment.web.addresses import BINARY, Address, AddressTable, Answer, Content, Credentials, Operation
+from muniment.web.addresses import BINARY, Address, AddressTable, AnswerDescription, Content, CredentialKind, Operation
 from muniment.web.responses import ErrorCode, Table
 
 SEARCH: Table = {
@@ -47,7 +47,7 @@ _PARTS = (parameters.REPOSITORY, parameters.OBJECT_ID, parameters.ACL, parameter
 _WRITE = (parameters.PLAIN_POSITION,)
 _CONDITIONAL_WRITE = (parameters.IF_MATCH, parameters.PLAIN_POSITION)
 _MADE = (parameters.LOCATION, parameters.ETAG, parameters.POSITION)
-_UNCHANGED = Answer(304, "The caller has it already.", headers=(parameters.ETAG,))
+_UNCHANGED = AnswerDescription(304, "The caller has it already.", headers=(parameters.ETAG,))
 
 Operations = dict[str, Operation[RepositoryContext]]
 
@@ -61,7 +61,7 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
         (
             Address(
                 "/repositories",
-                {"GET": _list(wire, discovery.listing, "List the repositories.", Credentials.NONE)},
+                {"GET": _list(wire, discovery.listing, "List the repositories.", CredentialKind.NONE)},
                 ENTERING,
             ),
             Address(
@@ -115,7 +115,7 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
             ),
         ),
         wire.errors,
-        Credentials.BEARER,
+        CredentialKind.BEARER,
         _PARTS,
     )
 
@@ -138,13 +138,13 @@ def _objects(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
 
 def _single(wire: Documents, kind: str) -> Address[RepositoryContext]:
     shown = _found(f"The {kind}.", wire.thing(ObjectDocument, kind))
-    changed = Answer(200, shown.meaning, shown.content, (parameters.ETAG, parameters.POSITION))
+    changed = AnswerDescription(200, shown.meaning, shown.content, (parameters.ETAG, parameters.POSITION))
     operations: Operations = {
         "GET": Operation(
             objects.reading(kind),
             f"Show {_a(kind)}.",
             parameters=(parameters.IF_NONE_MATCH,),
-            answers=(Answer(200, shown.meaning, shown.content, (parameters.ETAG,)), _UNCHANGED),
+            answers=(AnswerDescription(200, shown.meaning, shown.content, (parameters.ETAG,)), _UNCHANGED),
         ),
         "POST": Operation(
             objects.changing(kind),
@@ -157,7 +157,7 @@ def _single(wire: Documents, kind: str) -> Address[RepositoryContext]:
             objects.deleting(kind),
             f"Delete {_a(kind)}.",
             parameters=(*parameters.DELETE, *_CONDITIONAL_WRITE),
-            answers=(Answer(204, f"The {kind} is gone.", headers=(parameters.POSITION,)),),
+            answers=(AnswerDescription(204, f"The {kind} is gone.", headers=(parameters.POSITION,)),),
         ),
     }
     return Address(f"{BELOW}/{kind}s/{{id}}", operations, objects.TABLE)
@@ -175,7 +175,7 @@ def _collection(wire: Documents, path: str, root: str, name: str, *, filed: bool
 
 def _contents(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
     content, status = wire.thing(ContentDocument, "content"), wire.thing(IndexStatusDocument, "index-status")
-    replaced = Answer(201, "The content is replaced.", content, (parameters.LOCATION, parameters.POSITION))
+    replaced = AnswerDescription(201, "The content is replaced.", content, (parameters.LOCATION, parameters.POSITION))
     operations: Operations = {
         "GET": _list(wire, contents.list_all, "List the content of an object."),
         "POST": Operation(
@@ -192,8 +192,8 @@ def _contents(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
             "Download the content of an object, whole or one range of it.",
             parameters=(*parameters.MEDIA, parameters.IF_NONE_MATCH, parameters.RANGE, parameters.IF_RANGE),
             answers=(
-                Answer(200, "The content.", {"*/*": BINARY}, (parameters.ETAG,)),
-                Answer(206, "The range that was asked for.", {"*/*": BINARY}, (parameters.ETAG,)),
+                AnswerDescription(200, "The content.", {"*/*": BINARY}, (parameters.ETAG,)),
+                AnswerDescription(206, "The range that was asked for.", {"*/*": BINARY}, (parameters.ETAG,)),
                 _UNCHANGED,
             ),
         )
@@ -224,7 +224,7 @@ def _contents(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
 def _acls(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
     acl, sent = wire.thing(AclDocument, "acl"), wire.thing(AclBody, "acl")
     permissions = _found("The permission set.", wire.thing(PermissionSetDocument, "permission-set"))
-    made = Answer(201, "The new ACL.", acl, (parameters.LOCATION,))
+    made = AnswerDescription(201, "The new ACL.", acl, (parameters.LOCATION,))
     every: Operations = {
         "GET": _list(wire, acls.list_all, "List the ACLs that the caller may see."),
         "POST": Operation(acls.make, "Make an ACL, which the caller owns.", body=sent, answers=(made,)),
@@ -238,7 +238,7 @@ def _acls(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
             acls.remove,
             "Remove an ACL that no object carries.",
             parameters=(parameters.FORCE,),
-            answers=(Answer(204, "The ACL is gone."),),
+            answers=(AnswerDescription(204, "The ACL is gone."),),
         ),
     }
     of_object: Operations = {
@@ -250,7 +250,7 @@ def _acls(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
             "Assign another ACL to an object.",
             parameters=_WRITE,
             body=sent,
-            answers=(Answer(200, permissions.meaning, permissions.content, (parameters.POSITION,)),),
+            answers=(AnswerDescription(200, permissions.meaning, permissions.content, (parameters.POSITION,)),),
         ),
     }
     return (
@@ -261,7 +261,12 @@ def _acls(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
 
 
 def _list(
-    wire: Documents, endpoint: Answering, summary: str, credentials: Credentials | None = None, *, typed: bool = False
+    wire: Documents,
+    endpoint: Answering,
+    summary: str,
+    credentials: CredentialKind | None = None,
+    *,
+    typed: bool = False,
 ) -> Operation[RepositoryContext]:
     return Operation(
         endpoint,
@@ -278,16 +283,16 @@ def _create(wire: Documents, root: str, what: str, *, filed: bool) -> Operation[
         f"Create {what} in a folder." if filed else f"Create {what}.",
         parameters=(*parameters.CREATE, *_WRITE),
         body=wire.creation(JsonMetadata),
-        answers=(Answer(201, "The new object.", wire.thing(ObjectDocument, "an object's kind"), _MADE),),
+        answers=(AnswerDescription(201, "The new object.", wire.thing(ObjectDocument, "an object's kind"), _MADE),),
     )
 
 
-def _hits(wire: Documents) -> Answer:
-    return Answer(200, "A page of hits.", wire.feed, (parameters.POSITION,))
+def _hits(wire: Documents) -> AnswerDescription:
+    return AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION,))
 
 
-def _found(meaning: str, content: Content) -> Answer:
-    return Answer(200, meaning, content)
+def _found(meaning: str, content: Content) -> AnswerDescription:
+    return AnswerDescription(200, meaning, content)
 
 
 def _a(noun: str) -> str:

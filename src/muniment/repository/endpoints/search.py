@@ -14,7 +14,7 @@ from starlette.responses import Response
 from muniment import events
 from muniment.clock import SECOND
 from muniment.repository.aql import as_xml, keywords
-from muniment.repository.aql.tree import Fulltext, Limits, Query
+from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.change_log.changes import Position
 from muniment.repository.endpoints import positions, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
@@ -24,7 +24,7 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind, NotOfferedYet
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, results
-from muniment.repository.search.results import HitPage, Question
+from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.web import bodies
 from muniment.web.refusals import Malformed, UnsupportedMediaType
 
@@ -101,14 +101,14 @@ def _page(
         index.snapshot(),
         repository,
         principals,
-        Question(query, asked.page, asked.items_per_page, asked.include_total),
+        SearchQuestion(query, asked.page, asked.items_per_page, asked.include_total),
         context.options.max_page_offset,
         context.options.max_pending_changes,
     )
-    repeated, others = asked.repeated, page.more or page.page > 1
+    repeated, others = asked.repeated, page.has_more or page.page > 1
     if kept is not None:
         # A page that was asked for and does not exist is no reason to keep anything.
-        others = page.more or (page.page > 1 and bool(page.found))
+        others = page.has_more or (page.page > 1 and bool(page.hits))
         repeated = {"link": _keep(context, repository, principals, kept), **repeated} if others else repeated
     written = _feed(page, repeated, here, context, others=others)
     names = context.options.names
@@ -121,7 +121,7 @@ def _query(
     context: RepositoryContext, repository: Repository, principals: Principals, asked: _Asked
 ) -> tuple[Query, bytes | None]:
     """Read the query, and say what of it is kept for `next`: a query that came as a document."""
-    limits = Limits(context.options.max_query_depth, context.options.max_query_clauses)
+    limits = QueryLimits(context.options.max_query_depth, context.options.max_query_clauses)
     names = context.options.names
     if asked.document is not None:
         query = as_xml.read(asked.document, names, limits)
@@ -162,7 +162,7 @@ def _feed(
         return atom.Link(rel, f"{service}?{urlencode(parameters)}")
 
     shown = [link("self", page.page)]
-    if page.more:
+    if page.has_more:
         shown.append(link("next", page.page + 1))
     if others and page.page > 1:
         shown.append(link("previous", page.page - 1))
@@ -180,7 +180,7 @@ def _feed(
         links=tuple(shown),
         total=page.total,
         entries=tuple(
-            atom.Entry(
+            atom.FeedEntry(
                 id=found.object_id,
                 title=found.title,
                 author=found.owner,
@@ -190,7 +190,7 @@ def _feed(
                 score=found.score,
                 terms=found.terms,
             )
-            for found in page.found
+            for found in page.hits
         ),
     )
 

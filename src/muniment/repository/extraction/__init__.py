@@ -1,1 +1,1 @@
-"""What does this file say? Each file is read in a process of its own that can do nothing but read it."""
+"""What is the text of this file? Each file is read in a process of its own that can do nothing else."""

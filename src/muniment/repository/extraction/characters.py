@@ -1,4 +1,4 @@
-"""From bytes to characters, whatever their encoding; and from what a reader found to text fit to keep."""
+"""Turn bytes of any encoding into characters, and the text of a reader into text that can be stored."""
 
 import codecs
 import re
@@ -21,10 +21,10 @@ _BLANKS = (
 )
 
 
-def decoded(content: bytes, declared: str = "") -> str:
+def decode(content: bytes, declared: str = "") -> str:
     """Read bytes as text: by byte order mark, by the declared charset, as UTF-8, or else as windows-1252.
 
-    Never fails on what is text in some encoding. Raises Unsupported for bytes that are no text at all.
+    It never fails on text, whatever its encoding. Raises Unsupported for bytes that are not text.
     """
     for mark, encoding in _MARKS:
         if content.startswith(mark):
@@ -44,25 +44,25 @@ def decoded(content: bytes, declared: str = "") -> str:
         return content.decode(_likelier(content), "replace")
 
 
-def tidied(text: str, most: int) -> str:
-    """Drop what XML 1.0 forbids, join words broken at a line's end, fold blanks; keep at most ``most`` characters."""
-    text = _SOFT_BREAK.sub("", text[: 4 * most])
+def tidy(text: str, limit: int) -> str:
+    """Drop what XML 1.0 forbids, join words broken at a line's end, fold blanks; keep at most ``limit`` characters."""
+    text = _SOFT_BREAK.sub("", text[: 4 * limit])
     text = _FORBIDDEN.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     for blank in _BLANKS:
         text = text.replace(blank, " ")
-    text = _folded(text, "  ", " ").replace(" \n", "\n").replace("\n ", "\n")
-    return _folded(text, "\n\n\n", "\n\n").strip()[:most]
+    text = _shorten_runs(text, "  ", " ").replace(" \n", "\n").replace("\n ", "\n")
+    return _shorten_runs(text, "\n\n\n", "\n\n").strip()[:limit]
 
 
-def _folded(text: str, many: str, few: str) -> str:
-    # Each round shortens every run by a third at least: a run of a million takes some thirty, none takes one look.
-    while many in text:
-        text = text.replace(many, few)
+def _shorten_runs(text: str, run: str, replacement: str) -> str:
+    # Each round shortens every run by at least a third: a run of a million takes about thirty rounds.
+    while run in text:
+        text = text.replace(run, replacement)
     return text
 
 
 def _wide(content: bytes, declared: str) -> str:
-    """UTF-16 without a mark, where it is declared or every other byte of the beginning is zero."""
+    """Name UTF-16 or UTF-32 without a byte order mark: it is declared, or every other byte at the beginning is zero."""
     charset = _charset(declared)
     if charset.startswith(("utf-16", "utf-32")):
         return charset if charset[6:] else f"{charset}-be"
@@ -84,15 +84,15 @@ def _is_binary(content: bytes) -> bool:
 
 def _charset(declared: str) -> str:
     try:
-        found = codecs.lookup(declared.strip(" \"'")) if declared else None
+        codec = codecs.lookup(declared.strip(" \"'")) if declared else None
     except (LookupError, ValueError):
         return ""
     # A name such as `hex` or `rot13` is a codec too, but no charset.
-    return found.name if found and getattr(found, "_is_text_encoding", True) else ""
+    return codec.name if codec and getattr(codec, "_is_text_encoding", True) else ""
 
 
 def _likelier(content: bytes) -> str:
-    """A few bad bytes leave UTF-8 the better guess; text that is never UTF-8 beyond ASCII is windows-1252."""
+    """Guess UTF-8 if most bytes beyond ASCII are valid UTF-8, else windows-1252."""
     good = bad = 0
     for run in _HIGH_RUNS.finditer(content[: 1 << 20]):
         try:

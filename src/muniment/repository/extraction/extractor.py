@@ -1,6 +1,6 @@
-"""The extractor: takes files from the queue, has each read in the sandbox, and keeps what comes of it.
+"""The extractor: it takes files from the queue, has each read in the sandbox, and stores the result.
 
-A small plain text is read on the spot: nothing is parsed there, and nobody waits for a process.
+A small plain text file is read in this process: nothing is parsed, and nobody waits for another process.
 """
 
 import contextlib
@@ -25,13 +25,13 @@ from muniment.web.refusals import Refusal
 _POLL_SECONDS, _IDLE_POLL_SECONDS = 0.05, 0.2
 _LOOK_SECONDS = 1.0
 _TROUBLE_SECONDS = 2.0
-_RENEWED: Instant = queue.LEASE // 3
+_RENEW_AFTER: Instant = queue.LEASE // 3
 
 _log = structlog.get_logger(__name__)
 
 
 class Contents(Protocol):
-    """Where the files are: what the extractor asks of the content store."""
+    """The part of the content store that the extractor needs."""
 
     def local(self, key: str) -> AbstractContextManager[BinaryIO]:
         """Lend a file of this machine that holds the content, open for reading."""
@@ -44,9 +44,9 @@ def run(
     stop: threading.Event,
     clock: Callable[[], Instant] = now,
 ) -> None:
-    """Read files from the queue of all repositories until told to stop; a file under way then goes back to it.
+    """Read files from the queue of all repositories until ``stop`` is set; a file under way then goes back.
 
-    Whatever becomes of one file, the next is read.
+    No failure of one file keeps the next from being read.
     """
     threads = [
         threading.Thread(target=_work, args=(database, store, options, stop, clock), name=f"extract-{number}")
@@ -61,7 +61,7 @@ def run(
 def drain(
     database: Database, store: Contents, options: RepositoryOptions, clock: Callable[[], Instant] | None = None
 ) -> int:
-    """Read every file that is due, and say how many: for tests and for work by hand."""
+    """Read every file that is due, and return how many: for tests and for work by hand."""
     read_clock = clock or now
     count = 0
     with Reader(limits(options)) as reader:
@@ -82,8 +82,8 @@ def _work(
         job, look = None, 0.0
         while not stop.is_set():
             try:
-                # Now and then also without a commit: a job falls due, or its lease ends, by the clock alone.
-                if not watch.moved() and job is None and time.monotonic() < look:
+                # Look now and then even without a commit: jobs fall due and leases end by the clock alone.
+                if not watch.has_new_commits() and job is None and time.monotonic() < look:
                     watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
                     continue
                 look = time.monotonic() + _LOOK_SECONDS
@@ -92,7 +92,7 @@ def _work(
                     _handle(database, store, reader, job, stop, clock)
             except Busy:
                 stop.wait(_POLL_SECONDS)
-            except Exception:  # noqa: BLE001 - what nobody foresaw must not end the queue: the file comes again
+            except Exception:  # noqa: BLE001 - an unforeseen error must not stop the queue: the file is tried again
                 _log.exception("extraction.trouble")
                 reader.close()
                 stop.wait(_TROUBLE_SECONDS)
@@ -114,11 +114,11 @@ def _handle(
     stop: threading.Event,
     clock: Callable[[], Instant],
 ) -> None:
-    held = _Held(database, job, stop, clock)
+    lease = _HeldJob(database, job, stop, clock)
     try:
         with store.local(job.content_key) as content:
-            found = _plain(content.fileno(), job, reader.characters) or reader.read(
-                content.fileno(), job.file_name, job.media_type, held
+            extracted = _plain(content.fileno(), job, reader.characters) or reader.read(
+                content.fileno(), job.file_name, job.media_type, lease
             )
     except (Refusal, OSError) as error:
         _failed(database, job, f"Its content could not be opened: {error}", "retry", clock())
@@ -135,13 +135,13 @@ def _handle(
         _failed(database, job, str(refusal), "retry", clock())
     else:
         with database.begin() as cx:
-            queue.finish(cx, job, found.text, clock(), found.note)
+            queue.finish(cx, job, extracted.text, clock(), extracted.note)
 
 
 def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
     if os.fstat(descriptor).st_size > plain.LARGEST:
         return None
-    # At a place of its own: whoever reads the file next begins at its beginning.
+    # pread does not move the file's position: the next reader starts at the beginning.
     return plain.read(os.pread(descriptor, plain.LARGEST + 1, 0), job.file_name, job.media_type, characters)
 
 
@@ -153,8 +153,8 @@ def _failed(
         queue.fail(cx, job, reason, now, state)
 
 
-class _Held:
-    """Asked whether to go on reading: yes, while the job is ours; its lease is renewed in time."""
+class _HeldJob:
+    """Says whether to go on reading: yes, as long as the job is ours. It renews the lease in time."""
 
     def __init__(self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant]) -> None:
         self._database, self._job, self._stop, self._clock = database, job, stop, clock
@@ -164,7 +164,7 @@ class _Held:
         now = self._clock()
         if self._stop.is_set():
             return False
-        if now - self._renewed < _RENEWED:
+        if now - self._renewed < _RENEW_AFTER:
             return True
         self._renewed = now
         with contextlib.suppress(Busy), self._database.begin() as cx:

@@ -1,4 +1,4 @@
-"""What kind of file is this? Its bytes decide where they can, then the media type it came with, then its name."""
+"""What kind of file is this? Its bytes decide if they can, then its declared media type, then its name."""
 
 import re
 import zipfile
@@ -11,7 +11,7 @@ Format = Literal[
 ]
 
 HEAD = 4096
-"""How many of a file's first bytes are looked at."""
+"""How many bytes at the beginning of a file decide its format."""
 
 _OPEN_DOCUMENT = b"application/vnd.oasis.opendocument."
 _OPEN_KINDS: tuple[tuple[bytes, Format], ...] = ((b"text", "odt"), (b"spreadsheet", "ods"), (b"presentation", "odp"))
@@ -59,9 +59,9 @@ _HEADER = re.compile(rb"^(?:From|Date|Subject|Message-ID):", re.IGNORECASE | re.
 def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format:
     """Name the file's format from its first bytes, the file itself, its name and declared media type.
 
-    Raises Unsupported for a kind that is not read, Unreadable where the bytes are broken or locked.
+    Raises Unsupported for a kind that is not read, Unreadable for damaged or encrypted bytes.
     """
-    match _marked(head):
+    match _by_mark(head):
         case "pdf" | "gzip" | "rtf" as found:
             return found
         case "packed":
@@ -71,20 +71,20 @@ def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format
         case "tar":
             raise Unsupported("The file is a tar archive; archives are not read.")
         case "":
-            return _marked_up(head, name, media_type.partition(";")[0].strip().lower())
+            return _by_name_or_markup(head, name, media_type.partition(";")[0].strip().lower())
         case unread:
             raise Unsupported(f"The file is {unread}; those are not read.")
 
 
 def is_plain(head: bytes, name: str, media_type: str) -> bool:
-    """Say whether the file is declared to be plain text, without a charset, and its first bytes do not deny it."""
+    """Say whether the file is declared as plain text without a charset, and its first bytes do not contradict that."""
     stated, suffix = media_type.strip().lower(), _suffix(name)
-    if ";" in stated or _marked(head) or _declared(suffix, stated):
+    if ";" in stated or _by_mark(head) or _declared_format(suffix, stated):
         return False
     return _is_declared_plain(suffix, stated)
 
 
-def _marked(head: bytes) -> str:
+def _by_mark(head: bytes) -> str:
     if b"%PDF-" in head[:1024]:
         return "pdf"
     if head[257:262] == b"ustar":
@@ -92,10 +92,10 @@ def _marked(head: bytes) -> str:
     return next((kind for mark, kind in _MARKS if head.startswith(mark)), "")
 
 
-def _marked_up(head: bytes, name: str, media_type: str) -> Format:
+def _by_name_or_markup(head: bytes, name: str, media_type: str) -> Format:
     suffix = _suffix(name)
-    if found := _declared(suffix, media_type):
-        return "html" if found == "xml" and _XHTML.search(head) else found
+    if declared := _declared_format(suffix, media_type):
+        return "html" if declared == "xml" and _XHTML.search(head) else declared
     if _is_declared_plain(suffix, media_type):
         return "text"
     bare = head.removeprefix(b"\xef\xbb\xbf")
@@ -106,9 +106,9 @@ def _marked_up(head: bytes, name: str, media_type: str) -> Format:
     return "mail" if _MAIL.match(bare) and len(_HEADER.findall(head)) >= 2 else "text"
 
 
-def _declared(suffix: str, media_type: str) -> Format | None:
-    found = _DECLARED.get(media_type) or _SUFFIXES.get(suffix)
-    return "xml" if found is None and media_type.endswith("+xml") else found
+def _declared_format(suffix: str, media_type: str) -> Format | None:
+    declared = _DECLARED.get(media_type) or _SUFFIXES.get(suffix)
+    return "xml" if declared is None and media_type.endswith("+xml") else declared
 
 
 def _is_declared_plain(suffix: str, media_type: str) -> bool:
@@ -133,13 +133,13 @@ def _packed_format(file: BinaryIO) -> Format:
         raise Unreadable("The file is truncated or damaged: its ZIP directory cannot be read.") from error
     if kind == b"application/epub+zip":
         return "epub"
-    for ending, opened in _OPEN_KINDS:
+    for ending, format_of_kind in _OPEN_KINDS:
         if kind.startswith(_OPEN_DOCUMENT + ending):
-            return opened
+            return format_of_kind
     if "[Content_Types].xml" in names:
-        for folder, found in _MAIN_PARTS:
+        for folder, format_ in _MAIN_PARTS:
             if any(name.startswith(folder) for name in names):
-                return found
+                return format_
     raise Unsupported("The file is a ZIP archive; archives are not read.")
 
 

@@ -1,4 +1,4 @@
-"""The words of HTML and XML: elements give way to line breaks, and attributes, scripts and styles are left out."""
+"""Read the text of HTML and XML: elements become line breaks; attributes, scripts and styles are left out."""
 
 import html.entities
 import re
@@ -6,7 +6,7 @@ import re
 import lxml.etree
 import lxml.html
 
-from muniment.repository.extraction.characters import decoded
+from muniment.repository.extraction.characters import decode
 from muniment.repository.extraction.findings import Extracted, Unreadable
 
 _HEAD = 4096
@@ -30,19 +30,19 @@ _INLINE = {
 
 
 def html_text(content: bytes, declared: str = "") -> Extracted:
-    """Read HTML, in the declared charset or the one it names itself. Raises Unsupported for binary data."""
+    """Read HTML, in the declared charset or the charset that the document names. Raises Unsupported for binary data."""
     head = content[:_HEAD]
-    named = _META.search(head) or _DECLARATION.match(head)
-    # A page that can be searched for <meta> is not UTF-16, whatever it says (HTML 13.2.3.3).
-    charset = named[1].decode("ascii") if named and not named[1].lower().startswith(b"utf-16") else ""
-    source = _DECLARATION_TEXT.sub("", decoded(content, declared or charset), count=1)
+    declaration = _META.search(head) or _DECLARATION.match(head)
+    # A page in which ASCII <meta> is found is not UTF-16, whatever it declares (HTML 13.2.3.3).
+    charset = declaration[1].decode("ascii") if declaration and not declaration[1].lower().startswith(b"utf-16") else ""
+    source = _DECLARATION_TEXT.sub("", decode(content, declared or charset), count=1)
     return _html(_TAG.sub(_without_flood, source))
 
 
 def xml_text(content: bytes, declared: str = "") -> Extracted:
     """Read the text of an XML document; no entity it defines is expanded. Raises Unreadable, Unsupported."""
-    named = _DECLARATION.match(content[:_HEAD])
-    source = decoded(content, declared or (named[1].decode("ascii") if named else ""))
+    declaration = _DECLARATION.match(content[:_HEAD])
+    source = decode(content, declared or (declaration[1].decode("ascii") if declaration else ""))
     source = _ENTITY.sub(_entity, _DECLARATION_TEXT.sub("", source, count=1).lstrip())
     root, note = _xml_root(source.encode("utf-8", "replace"))
     return Extracted(_words(root, set(), set()), note)

@@ -1,4 +1,4 @@
-"""What the extractor and its worker process tell each other, as JSON; an answer is followed by the text itself."""
+"""The messages between the extractor and its worker process, as JSON. The text follows an answer."""
 
 from typing import Literal
 
@@ -12,14 +12,14 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """Read the file of the first descriptor that comes with this, and answer over the second."""
+    """A request to read the file of the first descriptor, and to answer over the second descriptor."""
 
     name: str
     media_type: str
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """The first line of an answer; where the outcome is `read`, the text follows in UTF-8."""
+class ReadAnswer(msgspec.Struct, frozen=True):
+    """The first line of an answer. If the outcome is `read`, the text follows in UTF-8."""
 
     outcome: Literal["read", "failed", "unsupported", "poisoned"]
     note: str

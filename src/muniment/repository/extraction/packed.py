@@ -1,4 +1,4 @@
-"""Packed files: how much is in there really? Counted while inflating, before any library sees them."""
+"""How many bytes does a packed file really hold? They are counted while unpacking, before any library reads them."""
 
 import gzip
 import io
@@ -18,8 +18,8 @@ _FONT_MASKS = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/
 class _Budget:
     """The bytes that may still be unpacked, over all archives within one file."""
 
-    def __init__(self, packed: int, limits: Limits) -> None:
-        self._left = limits.unpacked(packed)
+    def __init__(self, size: int, limits: Limits) -> None:
+        self._left = limits.unpacked(size)
         self._sentence = (
             f"The file unpacks to more than {self._left} bytes, which is more than {limits.ratio} times its size "
             "or than may be held at a time; it was not read."
@@ -32,7 +32,7 @@ class _Budget:
 
 
 def check_parts(file: BinaryIO, limits: Limits) -> None:
-    """Inflate every part of a ZIP-based file, and of those within it, to see that it keeps to the limits.
+    """Inflate every part of a ZIP-based file, and of those within it, to check that it keeps to the limits.
 
     Raises Unreadable: encrypted, damaged, too many parts, too much inside, packed too deep.
     """
@@ -45,7 +45,7 @@ def check_parts(file: BinaryIO, limits: Limits) -> None:
         raise Unreadable("The file is packed in a way that is not read.") from error
 
 
-def inflated(file: BinaryIO, limits: Limits) -> bytes:
+def inflate(file: BinaryIO, limits: Limits) -> bytes:
     """Unpack a gzip file. Raises Unreadable: damaged, truncated, too much inside."""
     budget = _Budget(file.seek(0, io.SEEK_END), limits)
     file.seek(0)
@@ -76,19 +76,19 @@ def _check_part(archive: zipfile.ZipFile, part: zipfile.ZipInfo, budget: _Budget
         piece = stream.read(_PIECE)
         budget.spend(len(piece))
         nested = piece.startswith((b"PK\x03\x04", b"\x1f\x8b"))
-        kept = io.BytesIO(piece)
-        kept.seek(len(piece))
+        copy = io.BytesIO(piece)
+        copy.seek(len(piece))
         keep = nested or part.filename in {"META-INF/manifest.xml", "META-INF/encryption.xml"}
         while piece := stream.read(_PIECE):
             budget.spend(len(piece))
             if keep:
-                kept.write(piece)
-    if part.filename == "META-INF/manifest.xml" and b"encryption-data" in kept.getvalue():
+                copy.write(piece)
+    if part.filename == "META-INF/manifest.xml" and b"encryption-data" in copy.getvalue():
         raise Unreadable("The file is encrypted: it opens with a password only.")
-    if part.filename == "META-INF/encryption.xml" and set(_ALGORITHM.findall(kept.getvalue())) - set(_FONT_MASKS):
+    if part.filename == "META-INF/encryption.xml" and set(_ALGORITHM.findall(copy.getvalue())) - set(_FONT_MASKS):
         raise Unreadable("The book is locked by rights management.")
     if nested:
-        _check_nested(kept, budget, depth - 1)
+        _check_nested(copy, budget, depth - 1)
 
 
 def _check_nested(file: io.BytesIO, budget: _Budget, depth: int) -> None:
@@ -103,4 +103,4 @@ def _check_nested(file: io.BytesIO, budget: _Budget, depth: int) -> None:
                 while piece := stream.read(_PIECE):
                     budget.spend(len(piece))
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError):
-        return  # What is broken in there is not unpacked by anyone.
+        return  # nobody unpacks a damaged archive inside

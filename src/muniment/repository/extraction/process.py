@@ -1,4 +1,4 @@
-"""The extractor's end of a worker process: hand it a file, wait no longer than allowed, take what it says with care."""
+"""The extractor's side of a worker process: hand it a file, wait no longer than allowed, and distrust its answer."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from typing import Self
 import msgspec
 
 from muniment.repository.extraction.findings import Extracted, Limits, Poisoned, Unreadable, Unsupported
-from muniment.repository.extraction.messages import Answer, Ended, Ready, Request
+from muniment.repository.extraction.messages import Ended, ReadAnswer, Ready, Request
 from muniment.repository.options import RepositoryOptions
 
 _PROGRAM = (sys.executable, "-I", "-m", "muniment.repository.extraction.worker")
@@ -25,20 +25,20 @@ _TICK = 0.25
 _GRACE = 2.0
 _FILES = 1000
 _HEADER = 1 << 16
-# None of ours: only what keeps the libraries from starting a thread, or an arena of memory, for each core.
+# Not our own environment: only variables that keep libraries from starting a thread or memory arena for each core.
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "2", "TOKIO_WORKER_THREADS": "1", "RAYON_NUM_THREADS": "1"}
 
 
 class Stopped(Exception):
-    """Whoever asked for the file no longer wants it."""
+    """The extractor no longer wants the file."""
 
 
 class Unstarted(Exception):
-    """The worker process does not start; no file is to blame."""
+    """The worker process does not start. That is no fault of the file."""
 
 
 class Reader:
-    """A worker process that reads files one after another; started when needed, replaced when it broke.
+    """A worker process that reads one file after another. It is started when needed, and replaced when it breaks.
 
     It belongs to the thread that reads with it: the kernel ends the worker when that thread ends.
     """
@@ -47,11 +47,11 @@ class Reader:
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
-        self._left = 0
+        self._files_left = 0
 
     @property
     def characters(self) -> int:
-        """Most characters of one file's text that are kept."""
+        """The most characters of one file's text that are kept."""
         return self._limits.characters
 
     def __enter__(self) -> Self:
@@ -63,7 +63,7 @@ class Reader:
         self.close()
 
     def close(self) -> None:
-        """End the worker process, and what it is reading."""
+        """End the worker process, even while it reads a file."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -74,12 +74,12 @@ class Reader:
             self._process = None
 
     def read(self, descriptor: int, name: str, media_type: str, goes_on: Callable[[], bool]) -> Extracted:
-        """Read the text of the open file. ``goes_on`` is asked several times a second whether to.
+        """Read the text of the open file. ``goes_on`` is called several times a second and says whether to go on.
 
         Raises Unreadable, Unsupported, Poisoned; Stopped when ``goes_on`` says no; Unstarted.
         """
-        channel = self._started()
-        self._left -= 1
+        channel = self._ensure_worker()
+        self._files_left -= 1
         source, target = os.pipe2(os.O_CLOEXEC)
         try:
             try:
@@ -87,24 +87,29 @@ class Reader:
                 socket.send_fds(channel, [request], [descriptor, target])
             finally:
                 os.close(target)
-            answer, ended = self._awaited(source, channel, goes_on)
+            answer, end = self._await_answer(source, channel, goes_on)
         except BaseException:
             self.close()
             raise
         finally:
             os.close(source)
-        return _found(answer, ended, self._limits)
+        return _to_result(answer, end, self._limits)
 
-    def _started(self) -> socket.socket:
-        if self._channel is not None and self._left > 0 and self._process is not None and self._process.poll() is None:
+    def _ensure_worker(self) -> socket.socket:
+        if (
+            self._channel is not None
+            and self._files_left > 0
+            and self._process is not None
+            and self._process.poll() is None
+        ):
             return self._channel
         self.close()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        own_end, worker_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with worker_end:
             limits = msgspec.json.encode(self._limits).decode()
             self._process = subprocess.Popen(
-                [*_PROGRAM, str(theirs.fileno()), str(os.getpid()), limits],
-                pass_fds=[theirs.fileno()],
+                [*_PROGRAM, str(worker_end.fileno()), str(os.getpid()), limits],
+                pass_fds=[worker_end.fileno()],
                 env=_ENVIRONMENT,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
@@ -112,20 +117,20 @@ class Reader:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        self._channel = ours
-        self._left = _FILES
-        ours.settimeout(_START_SECONDS)
+        self._channel = own_end
+        self._files_left = _FILES
+        own_end.settimeout(_START_SECONDS)
         try:
-            msgspec.json.decode(ours.recv(_HEADER), type=Ready)
+            msgspec.json.decode(own_end.recv(_HEADER), type=Ready)
         except (msgspec.DecodeError, OSError) as error:
             self.close()
             raise Unstarted(f"The process that reads files does not start: {_PROGRAM[0]} -m {_PROGRAM[-1]}") from error
-        return ours
+        return own_end
 
-    def _awaited(self, source: int, channel: socket.socket, goes_on: Callable[[], bool]) -> tuple[bytes, Ended]:
-        """Collect the answer until the pipe closes, then the child's end; both within the time allowed."""
+    def _await_answer(self, source: int, channel: socket.socket, goes_on: Callable[[], bool]) -> tuple[bytes, Ended]:
+        """Collect the answer until the pipe closes, then the child's exit code, both within the time allowed."""
         deadline = time.monotonic() + self._limits.seconds + _GRACE
-        most = _HEADER + 4 * self._limits.characters
+        limit = _HEADER + 4 * self._limits.characters
         answer = bytearray()
         with selectors.DefaultSelector() as selector:
             selector.register(source, selectors.EVENT_READ)
@@ -137,10 +142,10 @@ class Reader:
                     if not goes_on():
                         raise Stopped
                 elif watched is channel:
-                    return bytes(answer), _ended(channel)
+                    return bytes(answer), _receive_end(channel)
                 elif piece := os.read(source, 1 << 18):
                     answer += piece
-                    if len(answer) > most:
+                    if len(answer) > limit:
                         raise Poisoned("Its reader wrote more than is allowed.")
                 else:
                     selector.unregister(source)
@@ -163,7 +168,7 @@ def extract(file: Path | int, name: str, media_type: str, options: RepositoryOpt
 
 
 def limits(options: RepositoryOptions) -> Limits:
-    """What the operator allows for one file."""
+    """Return the limits that the settings allow for one file."""
     return Limits(
         seconds=options.extraction_seconds,
         memory=options.extraction_memory_mib << 20,
@@ -173,25 +178,25 @@ def limits(options: RepositoryOptions) -> Limits:
     )
 
 
-def _ended(channel: socket.socket) -> Ended:
+def _receive_end(channel: socket.socket) -> Ended:
     if message := channel.recv(_HEADER):
         return msgspec.json.decode(message, type=Ended)
     raise Poisoned("The process that reads files ended while it read this one.")
 
 
-def _found(answer: bytes, ended: Ended, limits: Limits) -> Extracted:
-    """Make of the worker's words what they may mean; they are a stranger's, for a file may have taken it over."""
-    if ended.code != 0:
-        raise Poisoned(_how_it_ended(ended.code, limits))
+def _to_result(answer: bytes, end: Ended, limits: Limits) -> Extracted:
+    """Turn the worker's answer into a result. Distrust it: the file may have taken the worker over."""
+    if end.code != 0:
+        raise Poisoned(_how_it_ended(end.code, limits))
     header, _, text = answer.partition(b"\n")
     try:
-        said = msgspec.json.decode(header, type=Answer)
+        message = msgspec.json.decode(header, type=ReadAnswer)
     except msgspec.DecodeError as error:
         raise Poisoned("Its reader answered what cannot be understood.") from error
-    if said.outcome == "read":
-        return Extracted(text.decode("utf-8", "replace")[: limits.characters], said.note[:1000])
+    if message.outcome == "read":
+        return Extracted(text.decode("utf-8", "replace")[: limits.characters], message.note[:1000])
     kinds = {"failed": Unreadable, "unsupported": Unsupported, "poisoned": Poisoned}
-    raise kinds[said.outcome](said.note[:1000])
+    raise kinds[message.outcome](message.note[:1000])
 
 
 def _how_it_ended(code: int, limits: Limits) -> str:

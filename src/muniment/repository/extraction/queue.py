@@ -1,9 +1,9 @@
-"""What each object's file says: the durable queue of files to read, and the text that was kept of them.
+"""The durable queue of files whose text is to be extracted, and the stored texts.
 
-A row is made in the transaction that keeps a content, so nothing accepted is forgotten; it waits until an extractor
-leases it, and then holds the text or the reason why there is none. Finishing notes a change of kind `text`. Owners take
-turns (``turns``); of one owner's files the one that has been due longest is next, of several due at one time the one
-whose object was made first.
+A row is made in the transaction that stores a content, so no accepted file is forgotten. It waits until an extractor
+leases it; then it holds the text, or the reason why there is none. A new text notes a change of kind `text`. Owners
+take turns (``turns``). Of one owner's files the one that has been due longest is next; of files due at the same time,
+the one whose object was made first.
 """
 
 import uuid
@@ -44,22 +44,22 @@ texts = sa.Table(
 )
 
 ATTEMPTS = 3
-"""How often a file that brings its reader down is tried before it is parked."""
+"""How often a file that makes its reader fail is tried before it is given up."""
 
 LOSSES = 10
-"""How often a file may be under way when its extractor is lost before it is parked."""
+"""How often an extractor may be lost while it reads a file, before the file is given up."""
 
 LEASE: Instant = 30 * SECOND
-"""How long a job is its taker's unless renewed."""
+"""How long a job belongs to the extractor that took it, unless renewed."""
 
 _PAUSE: Instant = 5 * SECOND
 _MANY = 500
 _SENT_AWAY = 100
-"""Owners without a waiting file that one taker sends out of the line, so that its transaction stays short."""
+"""How many owners without a waiting file one ``take`` removes from the line, so that its transaction stays short."""
 
 
 class IndexStatus(msgspec.Struct, frozen=True):
-    """How far an object's text is, why there is none, and how often its file brought a reader down."""
+    """The state of an object's text, the reason if there is none, and how often the file made a reader fail."""
 
     state: State
     reason: str
@@ -67,16 +67,16 @@ class IndexStatus(msgspec.Struct, frozen=True):
 
 
 class ExtractedText(msgspec.Struct, frozen=True):
-    """What a file says; ``note`` says what was left out, or why there is no text, and is empty where all is said."""
+    """The text of a file. ``note`` says what was left out, or why there is no text; it may be empty."""
 
     text: str
     note: str = ""
 
 
 class File(msgspec.Struct, frozen=True):
-    """The content of an object: whose it is, where it is, what it is said to be, and its text where that is known.
+    """The content of an object: its owner, its key, its declared type, and its text if that is known already.
 
-    ``seq`` is the object's counter: of files that are due at one time the lowest is next.
+    ``seq`` is the object's counter: of files due at the same time, the lowest is next.
     """
 
     object_id: str
@@ -85,7 +85,7 @@ class File(msgspec.Struct, frozen=True):
     content_key: str
     media_type: str
     file_name: str
-    found: ExtractedText | None = None
+    text: ExtractedText | None = None
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -101,13 +101,13 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def enqueue(cx: Connection, repository_id: int, file: File, now: Instant) -> None:
-    """Ask for the text of an object's content, in the transaction that keeps it; an earlier one's text is dropped."""
+    """Queue an object's content, in the transaction that stores it; the text of the content before is dropped."""
     drop(cx, file.object_id)
     enqueue_new(cx, repository_id, [file], now)
 
 
 def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: Instant) -> None:
-    """Ask for the texts of new objects, in the transaction that makes them; one that is known is kept at once."""
+    """Queue the contents of new objects, in the transaction that makes them; a known text is stored at once."""
     rows = [
         {
             "object_id": file.object_id,
@@ -125,16 +125,16 @@ def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: 
             "due": now,
             "text": "",
         }
-        | (_outcome(file.found) if file.found else {})
+        | (_outcome(file.text) if file.text else {})
         for file in files
     ]
     if rows:
         cx.execute(texts.insert(), rows)
-    turns.join(cx, {file.owner_key for file in files if file.found is None})
+    turns.join(cx, {file.owner_key for file in files if file.text is None})
 
 
 def change_owner(cx: Connection, object_ids: Sequence[str], owner_key: str) -> None:
-    """Let files that still wait wait in another owner's turn, in the transaction that gives the objects to them."""
+    """Move waiting files to another owner's turn, in the transaction that gives the objects to that owner."""
     waiting = 0
     for start in range(0, len(object_ids), _MANY):
         some = sa.and_(texts.c.object_id.in_(object_ids[start : start + _MANY]), texts.c.state == "waiting")
@@ -144,58 +144,58 @@ def change_owner(cx: Connection, object_ids: Sequence[str], owner_key: str) -> N
 
 
 def drop(cx: Connection, object_id: str) -> None:
-    """Forget the object's text and its place in the queue: the object, or its content, is gone."""
+    """Delete the object's text and its place in the queue, when the object or its content is gone."""
     cx.execute(texts.delete().where(texts.c.object_id == object_id))
 
 
 def status(cx: Connection, object_id: str) -> IndexStatus:
-    """Say how far the object's text is; an object without content is `empty`."""
+    """Return the state of the object's text; an object without content is `empty`."""
     return statuses(cx, [object_id])[object_id]
 
 
 def statuses(cx: Connection, object_ids: Sequence[str]) -> dict[str, IndexStatus]:
-    """Say how far the text of each of these objects is."""
-    found = dict.fromkeys(object_ids, IndexStatus("empty", "The object has no content.", 0))
+    """Return the state of the text of each of these objects."""
+    states = dict.fromkeys(object_ids, IndexStatus("empty", "The object has no content.", 0))
     for start in range(0, len(object_ids), _MANY):
-        wanted = sa.select(texts.c.object_id, texts.c.state, texts.c.reason, texts.c.attempts).where(
+        query = sa.select(texts.c.object_id, texts.c.state, texts.c.reason, texts.c.attempts).where(
             texts.c.object_id.in_(object_ids[start : start + _MANY])
         )
-        found.update((row.object_id, IndexStatus(*row[1:])) for row in cx.execute(wanted))
-    return found
+        states.update((row.object_id, IndexStatus(*row[1:])) for row in cx.execute(query))
+    return states
 
 
 def text_of(cx: Connection, object_ids: Sequence[str]) -> dict[str, str]:
     """Read the kept texts; an object without text is left out."""
-    found: dict[str, str] = {}
+    texts_by_id: dict[str, str] = {}
     for start in range(0, len(object_ids), _MANY):
-        # With the state in the condition SQLite reads every text there is instead of looking these up.
-        wanted = sa.select(texts.c.object_id, texts.c.text, texts.c.state).where(
+        # With the state in the condition, SQLite would read every text instead of looking these up.
+        query = sa.select(texts.c.object_id, texts.c.text, texts.c.state).where(
             texts.c.object_id.in_(object_ids[start : start + _MANY])
         )
-        found.update((row.object_id, row.text) for row in cx.execute(wanted) if row.state == "done")
-    return found
+        texts_by_id.update((row.object_id, row.text) for row in cx.execute(query) if row.state == "done")
+    return texts_by_id
 
 
 def counts(cx: Connection, repository_id: int) -> dict[State, int]:
-    """Count the repository's files by state; every state is named."""
-    found: dict[State, int] = {"waiting": 0, "done": 0, "failed": 0, "unsupported": 0, "empty": 0}
-    wanted = sa.select(texts.c.state, sa.func.count()).where(texts.c.repository_id == repository_id)
-    found.update((state, count) for state, count in cx.execute(wanted.group_by(texts.c.state)))
-    return found
+    """Count the repository's files by state; states without files count 0."""
+    by_state: dict[State, int] = {"waiting": 0, "done": 0, "failed": 0, "unsupported": 0, "empty": 0}
+    query = sa.select(texts.c.state, sa.func.count()).where(texts.c.repository_id == repository_id)
+    by_state.update((state, count) for state, count in cx.execute(query.group_by(texts.c.state)))
+    return by_state
 
 
 def reasons(cx: Connection, repository_id: int, limit: int) -> list[tuple[str, str, IndexStatus]]:
-    """List files without text that should have some, as object id, file name, status: what an operator asks after.
+    """List files without the text that they should have, for operators: object id, file name, status.
 
-    They are in the order of their states, then in that in which their objects were made.
+    They are ordered by state, then by the age of their objects.
     """
-    wanted = (
+    query = (
         sa.select(texts.c.object_id, texts.c.file_name, texts.c.state, texts.c.reason, texts.c.attempts)
         .where(texts.c.repository_id == repository_id, texts.c.state.in_(("failed", "unsupported")))
         .order_by(texts.c.state, texts.c.seq)
         .limit(limit)
     )
-    return [(row.object_id, row.file_name, IndexStatus(*row[2:])) for row in cx.execute(wanted)]
+    return [(row.object_id, row.file_name, IndexStatus(*row[2:])) for row in cx.execute(query)]
 
 
 def waits(cx: Connection, now: Instant) -> bool:
@@ -206,10 +206,10 @@ def waits(cx: Connection, now: Instant) -> bool:
 def take(cx: Connection, now: Instant) -> Job | None:
     """Lease the next file of the owner whose turn it is, so that no other extractor gets it; None when nothing is due.
 
-    A job whose lease ran out was lost with its extractor; one lost too often is parked here.
+    A job whose lease ran out was lost with its extractor. A job that was lost too often is given up here.
     """
-    passed, sent_away = turns.FRONT, 0
-    while turn := turns.next_after(cx, passed):
+    last_turn, sent_away = turns.FRONT, 0
+    while turn := turns.next_after(cx, last_turn):
         row = cx.execute(_FIRST, {"owner": turn.owner_key}).first()
         if row is None:
             if turns.lock(cx, turn) and cx.execute(_FIRST, {"owner": turn.owner_key}).first() is None:
@@ -217,11 +217,11 @@ def take(cx: Connection, now: Instant) -> Job | None:
                 sent_away += 1
             if sent_away == _SENT_AWAY:
                 return None
-            passed = turn
+            last_turn = turn
         elif row.due > now:
-            passed = turn
+            last_turn = turn
         elif (losses := row.losses + (row.lease is not None)) < LOSSES:
-            if job := _leased(cx, row, turn, losses, now):
+            if job := _lease(cx, row, turn, losses, now):
                 return job
         else:
             _change(
@@ -233,36 +233,36 @@ def take(cx: Connection, now: Instant) -> Job | None:
                 losses=losses,
                 lease=None,
             )
-        # Where nothing was passed, the same owner is looked at once more: their first file is another one now.
+        # Without a new ``last_turn``, the same owner is looked at again: they have another first file now.
     return None
 
 
 def renew(cx: Connection, job: Job, now: Instant) -> bool:
-    """Hold the job for longer; False when it is no longer the taker's: the object or its content is gone."""
+    """Hold the job for longer; False if it is lost: the object or its content is gone."""
     return _change(cx, job.object_id, job.lease, due=now + LEASE)
 
 
 def release(cx: Connection, job: Job, now: Instant) -> None:
-    """Give the job back unread, as when the extractor stops; that counts against nobody."""
+    """Give the job back unread, as when the extractor stops. It does not count as an attempt."""
     _change(cx, job.object_id, job.lease, lease=None, due=now)
 
 
 def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") -> bool:
-    """Keep the text, and note a change of kind `text` if there is any; False when the content is no longer that one.
+    """Store the text, and note a change of kind `text` if there is any. False if the content was replaced.
 
-    ``note`` says what the reader left out, or why there is nothing to keep.
+    ``note`` says what the reader left out, or why there is no text.
     """
     outcome = _outcome(ExtractedText(text, note))
-    done = _change(cx, job.object_id, job.lease, lease=None, **outcome)
-    if done and outcome["state"] == "done":
+    stored = _change(cx, job.object_id, job.lease, lease=None, **outcome)
+    if stored and outcome["state"] == "done":
         changes.note(cx, job.repository_id, job.object_id, "text", now)
-    return done
+    return stored
 
 
 def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["failed", "unsupported", "retry"]) -> bool:
-    """Keep the reason why there is no text: for good, or (`retry`) until the file has had its attempts.
+    """Store the reason why there is no text: for good, or (`retry`) until the file has had all its attempts.
 
-    False when the content is no longer that one.
+    False if the content was replaced.
     """
     if state != "retry":
         return _change(cx, job.object_id, job.lease, state=state, reason=_storable(reason), lease=None)
@@ -275,24 +275,24 @@ def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["fa
     )
 
 
-def _leased(cx: Connection, row: Any, turn: Turn, losses: int, now: Instant) -> Job | None:
+def _lease(cx: Connection, row: Any, turn: Turn, losses: int, now: Instant) -> Job | None:
     lease = str(uuid.uuid4())
     if not _change(cx, row.object_id, row.lease, lease=lease, due=now + LEASE, losses=losses):
-        return None  # whoever held the lease that ran out has just finished
+        return None  # the extractor whose lease ran out has just finished
     turns.go_to_the_end(cx, turn)
     return Job(row.object_id, row.repository_id, row.content_key, row.media_type, row.file_name, row.attempts, lease)
 
 
-def _change(cx: Connection, object_id: str, held: str | None, **values: object) -> bool:
-    still = texts.c.lease == held if held else texts.c.lease.is_(None)
-    where = sa.and_(texts.c.object_id == object_id, texts.c.state == "waiting", still)
+def _change(cx: Connection, object_id: str, current_lease: str | None, **values: object) -> bool:
+    same_lease = texts.c.lease == current_lease if current_lease else texts.c.lease.is_(None)
+    where = sa.and_(texts.c.object_id == object_id, texts.c.state == "waiting", same_lease)
     return cx.execute(texts.update().where(where).values(**values)).rowcount == 1
 
 
-def _outcome(found: ExtractedText) -> dict[str, object]:
-    kept, note = _storable(found.text), _storable(found.note)
-    if kept.strip():
-        return {"state": "done", "reason": note, "text": kept}
+def _outcome(extracted: ExtractedText) -> dict[str, object]:
+    text, note = _storable(extracted.text), _storable(extracted.note)
+    if text.strip():
+        return {"state": "done", "reason": note, "text": text}
     return {"state": "empty", "reason": note or "The file holds no text.", "text": ""}
 
 
@@ -316,7 +316,7 @@ _FIRST = (
     .order_by(texts.c.due, texts.c.seq)
     .limit(1)
 )
-"""The file of an owner that is due first, be it under way, or only due later."""
+"""The first file of an owner by due time, even if it is under way or not yet due."""
 
 _FIRST_DUE = (
     sa.select(texts.c.due)

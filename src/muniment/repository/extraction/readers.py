@@ -1,4 +1,4 @@
-"""One reader for each format, all alike: a file goes in, its text comes out. Runs inside the sandbox only."""
+"""Readers, one for each format: each takes a file and returns its text. They run only inside the sandbox."""
 
 import asyncio
 import email
@@ -15,7 +15,7 @@ import pypdfium2
 import xberg
 
 from muniment.repository.extraction import formats, markup, packed, plain
-from muniment.repository.extraction.characters import decoded
+from muniment.repository.extraction.characters import decode
 from muniment.repository.extraction.findings import Extracted, Limits, Unreadable, Unsupported
 from muniment.repository.extraction.formats import Format
 
@@ -38,40 +38,40 @@ _ENCRYPTED = "The file is encrypted: it opens with a password only."
 
 
 def read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
-    """Read the text of a file. Raises Unreadable, Unsupported; a file that defeats its library may raise anything."""
-    found = _read(file, name, media_type, limits)
-    return plain.kept(found.text, found.note, limits.characters)
+    """Read the text of a file. Raises Unreadable, Unsupported; a library may raise anything for a malformed file."""
+    extracted = _read(file, name, media_type, limits)
+    return plain.cut(extracted.text, extracted.note, limits.characters)
 
 
 def _read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
     head = file.read(formats.HEAD)
     if not head:
         return Extracted("", "The file is empty.")
-    found = formats.recognise(head, file, name, media_type)
+    format_ = formats.recognise(head, file, name, media_type)
     charset = _CHARSET.search(media_type)
     declared = charset[1] if charset else ""
     readers: dict[Format, Callable[[], Extracted]] = {
         "text": lambda: _plain(file, declared, limits),
-        "html": lambda: markup.html_text(_whole(file, limits), declared),
-        "xml": lambda: markup.xml_text(_whole(file, limits), declared),
+        "html": lambda: markup.html_text(_content(file, limits), declared),
+        "xml": lambda: markup.xml_text(_content(file, limits), declared),
         "pdf": lambda: _pdf(file, limits),
-        "mail": lambda: _mail(_whole(file, limits), limits),
-        "gzip": lambda: _unzipped(file, name, media_type, limits),
-        "rtf": lambda: _rtf(_whole(file, limits)),
+        "mail": lambda: _mail(_content(file, limits), limits),
+        "gzip": lambda: _gzip(file, name, media_type, limits),
+        "rtf": lambda: _rtf(_content(file, limits)),
     }
-    reader = readers.get(found)
-    return reader() if reader else _office(file, _OFFICE[found], limits)
+    reader = readers.get(format_)
+    return reader() if reader else _office(file, _OFFICE[format_], limits)
 
 
 def _plain(file: BinaryIO, declared: str, limits: Limits) -> Extracted:
     file.seek(0)
-    return Extracted(decoded(file.read(4 * limits.characters + 4), declared), "")
+    return Extracted(decode(file.read(4 * limits.characters + 4), declared), "")
 
 
-def _unzipped(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
+def _gzip(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
     if limits.depth < 1:
         raise Unreadable("The file is packed within packed files deeper than is read.")
-    inner = io.BytesIO(packed.inflated(file, limits))
+    inner = io.BytesIO(packed.inflate(file, limits))
     kind = "" if "gzip" in media_type else media_type
     deeper = Limits(limits.seconds, limits.memory, limits.characters, limits.ratio, limits.depth - 1)
     return _read(inner, re.sub(r"\.gz$", "", name, flags=re.IGNORECASE), kind, deeper)
@@ -79,14 +79,14 @@ def _unzipped(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Ext
 
 def _pdf(file: BinaryIO, limits: Limits) -> Extracted:
     file.seek(max(0, file.seek(0, io.SEEK_END) - 2048))
-    ended = b"%%EOF" in file.read()
+    has_end = b"%%EOF" in file.read()
     file.seek(0)
     try:
         pdf = pypdfium2.PdfDocument(file)
     except pypdfium2.PdfiumError as error:
         if "assword" in str(error) or "ecurity" in str(error):
             raise Unreadable(_ENCRYPTED) from error
-        raise Unreadable(_UNENDED if not ended else "The PDF is damaged and cannot be read.") from error
+        raise Unreadable(_UNENDED if not has_end else "The PDF is damaged and cannot be read.") from error
     pieces: list[str] = []
     length = unread = pictures = 0
     for number in range(len(pdf)):
@@ -103,11 +103,11 @@ def _pdf(file: BinaryIO, limits: Limits) -> Extracted:
         length += len(text)
         if length > limits.characters:
             break
-    return _pdf_found("\n".join(pieces), len(pdf), unread, pictures, ended)
+    return _pdf_result("\n".join(pieces), len(pdf), unread, pictures, has_end)
 
 
-def _pdf_found(text: str, pages: int, unread: int, pictures: int, ended: bool) -> Extracted:
-    if not text.strip() and not ended:
+def _pdf_result(text: str, pages: int, unread: int, pictures: int, has_end: bool) -> Extracted:
+    if not text.strip() and not has_end:
         raise Unreadable(_UNENDED)
     if not text.strip() and pictures:
         return Extracted("", "The pages hold pictures only, no text.")
@@ -115,12 +115,12 @@ def _pdf_found(text: str, pages: int, unread: int, pictures: int, ended: bool) -
         return Extracted("", "The pages hold no text.")
     if unread:
         return Extracted(text, f"{unread} of {pages} pages could not be read.")
-    return Extracted(text, "" if ended else f"{_UNENDED} The text is what could be read of it.")
+    return Extracted(text, "" if has_end else f"{_UNENDED} The text is what could be read of it.")
 
 
 def _office(file: BinaryIO, media_type: str, limits: Limits) -> Extracted:
     packed.check_parts(file, limits)
-    return Extracted(_by_library(_whole(file, limits), media_type), "")
+    return Extracted(_by_library(_content(file, limits), media_type), "")
 
 
 def _rtf(content: bytes) -> Extracted:
@@ -133,14 +133,14 @@ def _rtf(content: bytes) -> Extracted:
 
 
 def _by_library(content: bytes, media_type: str) -> str:
-    asked = xberg.ExtractInput(kind="bytes", bytes=content, mime_type=media_type)
+    request = xberg.ExtractInput(kind="bytes", bytes=content, mime_type=media_type)
     try:
-        found = asyncio.run(xberg.extract(asked, _CONFIGURATION))
+        answer = asyncio.run(xberg.extract(request, _CONFIGURATION))
     except RuntimeError as error:
         raise _refusal(str(error)) from error
-    if found.errors:
-        raise _refusal(str(found.errors[0].message))
-    return "\n".join(document.content for document in found.results)
+    if answer.errors:
+        raise _refusal(str(answer.errors[0].message))
+    return "\n".join(document.content for document in answer.results)
 
 
 def _refusal(sentence: str) -> Unreadable:
@@ -164,7 +164,7 @@ _CONFIGURATION = xberg.ExtractionConfig(
         include_watermarks=True,
     ),
     security_limits=xberg.SecurityLimits(
-        # What archives unpack to is counted beforehand, by our own limits.
+        # ``packed`` has checked the unpacked size already, against our own limits.
         max_archive_size=1 << 40,
         max_compression_ratio=1_000_000,
         max_files_in_archive=100_000,
@@ -207,7 +207,7 @@ def _part_text(part: Message) -> str:
     charset = part.get_content_charset("")
     if part.get_content_type() == "text/html":
         return markup.html_text(content, charset).text
-    return decoded(content, charset)
+    return decode(content, charset)
 
 
 def _attachment(part: Message, limits: Limits, pieces: list[str], notes: list[str]) -> None:
@@ -219,14 +219,14 @@ def _attachment(part: Message, limits: Limits, pieces: list[str], notes: list[st
         return
     deeper = Limits(limits.seconds, limits.memory, limits.characters, limits.ratio, limits.depth - 1)
     try:
-        found = _read(io.BytesIO(content), name, part.get_content_type(), deeper)
+        extracted = _read(io.BytesIO(content), name, part.get_content_type(), deeper)
     except (Unreadable, Unsupported) as refusal:
         notes.append(f"The attachment {name[:100]!r} was not read: {refusal}")
         return
-    pieces.append(found.text)
+    pieces.append(extracted.text)
 
 
-def _whole(file: BinaryIO, limits: Limits) -> bytes:
+def _content(file: BinaryIO, limits: Limits) -> bytes:
     size = file.seek(0, io.SEEK_END)
     if size > limits.loaded:
         raise Unreadable(f"The file has {size} bytes; files of this kind are read up to {limits.loaded}.")
@@ -235,7 +235,7 @@ def _whole(file: BinaryIO, limits: Limits) -> bytes:
 
 
 def warm_up() -> None:
-    """Load what the libraries load on first use, while files can still be opened."""
+    """Use every library once, so that it loads its files while files can still be opened."""
     markup.html_text(b"<p>warm</p>")
     markup.xml_text(b"<p>warm</p>")
     email.message_from_bytes(

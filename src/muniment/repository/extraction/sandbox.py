@@ -1,8 +1,8 @@
-"""A process that can compute, and answer over one pipe, and nothing else.
+"""Confine a process: it can compute and answer over one pipe, and nothing else.
 
-Three fences stand around it: resource limits; an own network namespace without any interface, where the system permits
-one; and a seccomp filter (Linux, x86_64 and aarch64) that knows only the system calls of computing: no socket, no file
-opened, nothing started, no signal to another process.
+Three fences stand around it: resource limits; a network namespace of its own without any interface, if the system
+permits one; and a seccomp filter (Linux, x86_64 and aarch64) that allows only the system calls of computing. It can
+open no socket and no file, start no process, and signal no other process.
 """
 
 import ctypes
@@ -29,11 +29,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 _PROCESSORS = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""For each processor: its column in the table of system calls, and the kernel's name for it."""
+"""For each processor: its column in the table of system calls, and its audit number in the kernel."""
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel end this process when its parent (a process id) ends, however that ends."""
+    """Have the kernel end this process when its parent (a process id) ends, in whatever way."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
@@ -45,9 +45,9 @@ def leave_the_network() -> bool:
 
 
 def limit(limits: Limits) -> None:
-    """Set what the kernel counts for us: address space, processor time, open files; no file written, no core.
+    """Set the kernel's limits: address space, processor time, open files; no file may be written, no core dumped.
 
-    The number of processes is not limited here: that count is the whole user's. The filter forbids starting any.
+    The number of processes is not limited here, because the kernel counts it per user. The filter forbids new ones.
     """
     mapped = int(_own_statistics().split()[0]) * resource.getpagesize()
     space = mapped + limits.memory
@@ -59,9 +59,9 @@ def limit(limits: Limits) -> None:
 
 
 def forbid_everything_else() -> bool:
-    """Put up the filter of system calls, for good; False where the kernel or the processor knows none.
+    """Install the filter of system calls, for good; False if the kernel or the processor does not support one.
 
-    A call that is not on the list answers `ENOSYS`, as on a kernel that does not have it.
+    A call that is not on the list fails with `ENOSYS`, as on a kernel that lacks it.
     """
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     processor = platform.machine()
@@ -70,33 +70,33 @@ def forbid_everything_else() -> bool:
     if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return False
     program = b"".join(_program(*_PROCESSORS[processor], os.getpid()))
-    held = ctypes.create_string_buffer(program, len(program))
-    description = struct.pack("@HxxxxxxP", len(program) // 8, ctypes.addressof(held))
+    buffer = ctypes.create_string_buffer(program, len(program))
+    description = struct.pack("@HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     return bool(_libc.prctl(_PR_SET_SECCOMP, 2, ctypes.create_string_buffer(description), 0, 0) == 0)
 
 
-def _program(column: int, audit: int, own: int) -> list[bytes]:
+def _program(column: int, audit: int, process_id: int) -> list[bytes]:
     no, yes = _step(_RETURN, _ERRNO | _ENOSYS), _step(_RETURN, _ALLOW)
     steps = [_step(_LOAD, 4), _step(_EQUAL, audit, 1, 0), _step(_RETURN, _KILL), _step(_LOAD, 0)]
-    # The other way to number calls on x86_64 lies above all of these; it is refused like any number not listed.
+    # The x32 numbers of x86_64 lie above all of these; they are refused like every number not listed.
     for numbers in ALWAYS.values():
         if (number := numbers[column]) is not None:
             steps += [_step(_EQUAL, number, 0, 1), yes]
-    for name, tests in _conditions(own).items():
+    for name, tests in _conditions(process_id).items():
         inner = [step for test in tests for step in (*test, no)] + [yes]
         steps += [_step(_EQUAL, IN_PART[name][column], 0, len(inner)), *inner]
     return [*steps, no]
 
 
-def _conditions(own: int) -> dict[str, list[list[bytes]]]:
-    """For each call allowed in part, the tests of its arguments; each jumps over the refusal that stands behind it."""
+def _conditions(process_id: int) -> dict[str, list[list[bytes]]]:
+    """Tests of the arguments of calls that are allowed in part. A test that passes jumps over the refusal behind it."""
     return {
         "clone": [[_argument(0), _step(_ANY_BIT, _CLONE_THREAD, 1, 0)]],
         "socketpair": [
             [_argument(0), _step(_EQUAL, _AF_UNIX, 1, 0)],
             [_argument(1), _step(_MASK, 0xF), _step(_EQUAL, _SOCK_STREAM, 1, 0)],
         ],
-        "tgkill": [[_argument(0), _step(_EQUAL, own, 1, 0)]],
+        "tgkill": [[_argument(0), _step(_EQUAL, process_id, 1, 0)]],
         # Asking for limits, not setting them.
         "prlimit64": [
             [_argument(0), _step(_EQUAL, 0, 1, 0)],
@@ -109,8 +109,8 @@ def _conditions(own: int) -> dict[str, list[list[bytes]]]:
     }
 
 
-def _step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
-    return struct.pack("<HBBI", code, then, otherwise, value)
+def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, if_true, if_false, value)
 
 
 def _argument(number: int, upper: bool = False) -> bytes:

@@ -1,7 +1,7 @@
-"""The line in which owners stand for their files to be read: whoever was served goes to its end.
+"""The line of owners whose files wait to be read: an owner who was served goes to its end.
 
-So a file waits for at most one file of each other owner, however many each has. An owner stands in line once, whatever
-the repository, for as long as a file of theirs waits.
+So a file waits for at most one file of each other owner, however many files they have. An owner stands in the line
+once, over all repositories, as long as one of their files waits.
 """
 
 from collections.abc import Collection
@@ -30,24 +30,24 @@ class Turn(NamedTuple):
 
 
 FRONT = Turn(0, "")
-"""Before whoever is first."""
+"""The place before the first owner."""
 
 
 def join(cx: Connection, owner_keys: Collection[str]) -> None:
     """Put these owners at the end of the line, in the transaction that makes their files wait.
 
-    Whoever stands in it already keeps their place, and cannot be sent away before this transaction ends.
+    An owner who stands in the line already keeps their place, and cannot be removed before this transaction ends.
     """
     for owner_key in sorted(set(owner_keys)):
         while True:
             cx.execute(_JOIN[cx.dialect.name], {"owner_key": owner_key})
-            # On PostgreSQL another transaction may just be sending the owner away, whose line it found empty.
+            # On PostgreSQL another transaction may just be removing the owner, because it found no waiting file.
             if cx.dialect.name == "sqlite" or cx.execute(_HOLD, {"owner_key": owner_key}).first():
                 break
 
 
 def next_after(cx: Connection, turn: Turn) -> Turn | None:
-    """Say who is next behind this place, and hold them; those whom another taker holds are passed over."""
+    """Return the next owner behind this place, and lock the row; owners locked by another transaction are skipped."""
     row = cx.execute(_NEXT, {"number": turn.number, "owner_key": turn.owner_key}).first()
     return Turn(row.turn, row.owner_key) if row else None
 
@@ -58,25 +58,25 @@ def go_to_the_end(cx: Connection, turn: Turn) -> None:
 
 
 def lock(cx: Connection, turn: Turn) -> bool:
-    """Say whether the owner may be sent away: not while a transaction that makes a file of theirs wait is open."""
+    """Say whether the owner may be removed: not while an open transaction queues a file of theirs."""
     return cx.execute(_LOCK, {"owner_key": turn.owner_key}).first() is not None
 
 
 def leave(cx: Connection, turn: Turn) -> None:
-    """Send an owner away for whom no file waits."""
+    """Remove an owner without a waiting file from the line."""
     cx.execute(turns.delete().where(turns.c.owner_key == turn.owner_key))
 
 
-def in_line(due: sa.ScalarSelect[int], now: int) -> sa.Select[tuple[int]]:
-    """Ask whether anybody in the line has a file that is due, or none at all.
+def in_line(first_due: sa.ScalarSelect[int], now: int) -> sa.Select[tuple[int]]:
+    """Make a query that finds an owner in the line whose first file is due, or who has no file at all.
 
-    ``due`` says of the row's ``owner_key`` when their first file is due.
+    ``first_due`` is a subquery: when the first file of the row's ``owner_key`` is due.
     """
-    return sa.select(turns.c.turn).where(sa.func.coalesce(due, 0) <= now).limit(1)
+    return sa.select(turns.c.turn).where(sa.func.coalesce(first_due, 0) <= now).limit(1)
 
 
 OWNER_KEY = turns.c.owner_key
-"""The owner of a place in the line, to stand inside a query."""
+"""The column of the owner, for use in a query of another module."""
 
 _LAST = sa.select(sa.func.coalesce(sa.func.max(turns.c.turn), 0) + 1).scalar_subquery()
 

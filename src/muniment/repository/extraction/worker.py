@@ -1,7 +1,7 @@
-"""The worker process: it loads the libraries once, and forks for each file a child that reads that file and ends.
+"""The worker process: it loads the libraries once, and forks for each file a child that reads the file and ends.
 
-So no file finds anything of another's, memory cannot grow, and what a file breaks is broken for itself alone. Started
-as ``python -I -m muniment.repository.extraction.worker <socket> <parent> <limits>`` by `process.Reader`.
+So no file can see another file, memory cannot grow, and a file that breaks its reader breaks nothing else.
+`process.Reader` starts it: ``python -I -m muniment.repository.extraction.worker <socket> <parent> <limits>``.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import msgspec
 
 from muniment.repository.extraction import readers, sandbox
 from muniment.repository.extraction.findings import Limits, Unreadable, Unsupported
-from muniment.repository.extraction.messages import Answer, Ended, Ready, Request
+from muniment.repository.extraction.messages import Ended, ReadAnswer, Ready, Request
 
 _SOURCE, _TARGET = 60, 61
 _UNFENCED = "Sandbox without network ban: the file was not read, for this system has no way to keep it offline."
@@ -29,21 +29,21 @@ def main(arguments: list[str]) -> None:
     limits = msgspec.json.decode(arguments[2], type=Limits)
     os.nice(10)
     offline = sandbox.leave_the_network()
-    # Only now: the kernel forgets that wish when a process enters a new user namespace.
+    # Not earlier: the kernel forgets this setting when a process enters a new user namespace.
     sandbox.die_with_parent(int(arguments[1]))
     _load_codecs()
     readers.warm_up()
-    # What is not loaded by now cannot be: better a module not found than a search that ends at the fence.
+    # No module can be loaded from now on: an import must fail cleanly instead of breaking at the fence.
     sys.meta_path[:] = [BuiltinImporter, FrozenImporter]
     channel.send(msgspec.json.encode(Ready(offline)))
     while True:
         message, descriptors, _flags, _address = socket.recv_fds(channel, 1 << 16, 2)
         if not message:
             return
-        own = os.getpid()
+        process_id = os.getpid()
         child = os.fork()
         if child == 0:
-            _child(own, msgspec.json.decode(message, type=Request), descriptors, limits, offline)
+            _child(process_id, msgspec.json.decode(message, type=Request), descriptors, limits, offline)
         for descriptor in descriptors:
             os.close(descriptor)
         _pid, status = os.waitpid(child, 0)
@@ -54,13 +54,13 @@ def _child(parent: int, request: Request, descriptors: list[int], limits: Limits
     code = 1
     try:
         sandbox.die_with_parent(parent)
-        # Nothing stays open but these two, and the three that lead nowhere.
+        # Only these two descriptors stay open, and the standard three, which lead nowhere.
         source, target = os.dup2(descriptors[0], _SOURCE), os.dup2(descriptors[1], _TARGET)
         os.closerange(3, _SOURCE)
         os.closerange(_TARGET + 1, 4096)
         sandbox.limit(limits)
         fenced = sandbox.forbid_everything_else() or offline
-        answer, text = _read(source, request, limits) if fenced else (Answer("failed", _UNFENCED), "")
+        answer, text = _read(source, request, limits) if fenced else (ReadAnswer("failed", _UNFENCED), "")
         with os.fdopen(target, "wb") as out:
             out.write(msgspec.json.encode(answer) + b"\n")
             out.write(text.encode())
@@ -69,20 +69,22 @@ def _child(parent: int, request: Request, descriptors: list[int], limits: Limits
         os._exit(code)
 
 
-def _read(source: int, request: Request, limits: Limits) -> tuple[Answer, str]:
+def _read(source: int, request: Request, limits: Limits) -> tuple[ReadAnswer, str]:
     try:
-        found = readers.read(os.fdopen(source, "rb"), request.name, request.media_type, limits)
+        extracted = readers.read(os.fdopen(source, "rb"), request.name, request.media_type, limits)
     except Unreadable as refusal:
-        return Answer("failed", str(refusal)), ""
+        return ReadAnswer("failed", str(refusal)), ""
     except Unsupported as refusal:
-        return Answer("unsupported", str(refusal)), ""
+        return ReadAnswer("unsupported", str(refusal)), ""
     except MemoryError:
-        return Answer("poisoned", f"Reading it needs more than the {limits.memory >> 20} MiB of memory allowed."), ""
+        return ReadAnswer(
+            "poisoned", f"Reading it needs more than the {limits.memory >> 20} MiB of memory allowed."
+        ), ""
     except RecursionError:
-        return Answer("failed", "The file is nested too deep to be read."), ""
+        return ReadAnswer("failed", "The file is nested too deep to be read."), ""
     except Exception as error:  # noqa: BLE001 - a library may raise anything at all for a stranger's file
-        return Answer("poisoned", f"Its reader failed: {type(error).__name__}: {str(error)[:300]}"), ""
-    return Answer("read", found.note), found.text
+        return ReadAnswer("poisoned", f"Its reader failed: {type(error).__name__}: {str(error)[:300]}"), ""
+    return ReadAnswer("read", extracted.note), extracted.text
 
 
 def _load_codecs() -> None:

@@ -128,7 +128,7 @@ class Index(Protocol):
         """Take the newest commit. Raises IndexUnavailable."""
 
     def close(self) -> None:
-        """Let the files go."""
+        """Close the files."""
 
 
 class OtherFormat(Exception):
@@ -181,7 +181,7 @@ class Engine(Protocol):
     """What keeps the indexes of all repositories."""
 
     def index(self, repository_id: int) -> RepositoryIndex:
-        """Give the index of one repository, whether it has a generation or not."""
+        """Return the index of one repository, whether it has a generation or not."""
 
     def follower(self) -> str:
         """Name the agent that writes these indexes: the same name as long as they are there."""

@@ -128,7 +128,7 @@ def run(
                     continue
                 # Now and then also without a commit: another generation may be the current one, or the disk have room.
                 looking = time.monotonic() >= look
-                if watch.moved() or moved or looking:
+                if watch.has_new_commits() or moved or looking:
                     if looking:
                         _follow(database, followed, engine, tenure)
                         look = time.monotonic() + _LOOK_SECONDS

@@ -1,6 +1,6 @@
-"""New objects: may this caller make them there, and what do they look like?
+"""Make new objects: may this caller make them there, and which properties do they get?
 
-Many are made in as few statements as one: whoever imports a folder makes a hundred at a time.
+Many objects take as few statements as one: an import makes a hundred at a time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,13 +23,13 @@ from muniment.repository.repositories import Repository
 
 
 class NewObject(msgspec.Struct, frozen=True):
-    """An object to be made. ``found`` is what its content says, where that is known; else it is still to be read."""
+    """An object to be made. ``text`` is the text of its content, if known; otherwise it is extracted later."""
 
     type: str
-    given: Mapping[str, Given]
+    properties: Mapping[str, Given]
     folder_id: str | None = None
     content: StoredContent | None = None
-    found: ExtractedText | None = None
+    text: ExtractedText | None = None
 
 
 def create(
@@ -38,7 +38,7 @@ def create(
     catalogue: Catalogue,
     principals: Principals,
     type_name: str,
-    given: Mapping[str, Given],
+    properties: Mapping[str, Given],
     folder_id: str | None,
     content: StoredContent | None,
     now: Instant,
@@ -46,12 +46,12 @@ def create(
 ) -> StoredObject:
     """Make an object, in a folder (whose ACL it gets) or unfiled (``private``), owned by the caller.
 
-    The media type of the content is the property ``a_content_type``. ``quota`` is what an owner may have, unless an
-    administrator asks. Raises UnknownObject (the folder), NotPermitted, UnknownType, UnknownProperty, UnknownAcl,
+    The media type of the content is the property ``a_content_type``. ``quota`` limits what the owner may have, unless
+    an administrator asks. Raises UnknownObject (the folder), NotPermitted, UnknownType, UnknownProperty, UnknownAcl,
     WrongValue, NotWritable, QuotaExceeded.
     """
-    wanted = NewObject(type_name, given, folder_id, content)
-    return create_all(cx, repository, catalogue, principals, [wanted], now, quota)[0]
+    draft = NewObject(type_name, properties, folder_id, content)
+    return create_all(cx, repository, catalogue, principals, [draft], now, quota)[0]
 
 
 def create_all(
@@ -59,7 +59,7 @@ def create_all(
     repository: Repository,
     catalogue: Catalogue,
     principals: Principals,
-    wanted: Sequence[NewObject],
+    new_objects: Sequence[NewObject],
     now: Instant,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> list[StoredObject]:
@@ -67,26 +67,28 @@ def create_all(
     folders: dict[tuple[str, str | None], StoredObject | None] = {}
     acl_ids: dict[str | None, int] = {}
     drafts: list[StoredObject] = []
-    for one in wanted:
-        place = one.type, one.folder_id
+    for new in new_objects:
+        place = new.type, new.folder_id
         if place not in folders:
             folders[place] = may_create(cx, repository, catalogue, principals, *place)
         folder, owner = folders[place], principals.id
-        fixed: dict[str, list[Value]] = {"r_object_type": [one.type], "i_folder_id": [folder.id] if folder else []}
-        said = writable.read(catalogue, one.type, one.given, {**fixed, "owner_name": [owner]}, principals, owns=True)
-        acl_name = writable.text_of(said, "acl_name") if "acl_name" in said else None
+        fixed: dict[str, list[Value]] = {"r_object_type": [new.type], "i_folder_id": [folder.id] if folder else []}
+        values = writable.read(
+            catalogue, new.type, new.properties, {**fixed, "owner_name": [owner]}, principals, owns=True
+        )
+        acl_name = writable.text_of(values, "acl_name") if "acl_name" in values else None
         if acl_name not in acl_ids and acl_name is not None:
             acl_ids[acl_name] = acls.find_assignable(cx, repository.id, acl_name, principals)
         elif acl_name not in acl_ids and folder is None:
             acl_ids[None] = acls.built_in(cx, repository.id, acls.PRIVATE, now)
-        shown_owner = writable.text_of(said, "owner_name") or owner
+        shown_owner = writable.text_of(values, "owner_name") or owner
         drafts.append(
             StoredObject(
                 seq=0,
                 id="",
                 repository_id=repository.id,
-                type=one.type,
-                name=writable.object_name(said),
+                type=new.type,
+                name=writable.object_name(values),
                 owner=shown_owner,
                 owner_key=principals.key_for(cx, shown_owner, now),
                 acl_id=folder.acl_id if folder and acl_name is None else acl_ids[acl_name],
@@ -96,13 +98,13 @@ def create_all(
                 modified=now,
                 modifier=owner,
                 revision=1,
-                properties=writable.decoded(writable.encoded(said)),
-                media_type=writable.text_of(said, "a_content_type"),
-                content=one.content,
+                properties=writable.decode(writable.encode(values)),
+                media_type=writable.text_of(values, "a_content_type"),
+                content=new.content,
             )
         )
-    allowed = None if principals.administrator else quota
-    return objects.keep_new(cx, repository, catalogue, drafts, [one.found for one in wanted], now, allowed)
+    owner_quota = None if principals.administrator else quota
+    return objects.keep_new(cx, repository, catalogue, drafts, [new.text for new in new_objects], now, owner_quota)
 
 
 def may_create(
@@ -113,7 +115,7 @@ def may_create(
     type_name: str,
     folder_id: str | None,
 ) -> StoredObject | None:
-    """Find the folder for a new object of this type, before its bytes are taken. Raises as ``create`` does."""
+    """Find the folder for a new object of this type, before its content is read. Raises as ``create`` does."""
     catalogue.get(type_name)
     if folder_id is None:
         if catalogue.is_a(type_name, "folder") and not catalogue.is_a(type_name, "cabinet"):

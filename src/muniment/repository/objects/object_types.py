@@ -1,6 +1,6 @@
 """The tree of object types, with the properties that each adds to its parent's.
 
-The four built-in types are part of the program; only custom ones are stored, under our neutral names.
+The four built-in types are part of the program. Only custom types are stored, under our neutral names.
 """
 
 import re
@@ -42,7 +42,7 @@ type_properties = sa.Table(
 )
 
 RESERVED = ("r_", "i_", "a_", "dm_")
-"""What no custom type or property may begin with: names of ours, or of the interface in the field."""
+"""Prefixes that no custom type or property may have: they are ours, or those of the interface in the field."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -55,11 +55,11 @@ class ObjectType(msgspec.Struct, frozen=True):
     properties: tuple[PropertyDefinition, ...] = ()
 
 
-def _own(name: str, kind: PropertyKind = "string", *, repeating: bool = False) -> PropertyDefinition:
+def _writable(name: str, kind: PropertyKind = "string", *, repeating: bool = False) -> PropertyDefinition:
     return PropertyDefinition(name, kind, repeating)
 
 
-def _ours(name: str, kind: PropertyKind = "string") -> PropertyDefinition:
+def _read_only(name: str, kind: PropertyKind = "string") -> PropertyDefinition:
     return PropertyDefinition(name, kind, repeating=False, writable=False)
 
 
@@ -68,37 +68,37 @@ BUILT_IN = (
         "sysobject",
         None,
         (
-            _own("object_name"),
-            _own("title"),
-            _own("subject"),
-            _own("keywords", repeating=True),
-            _own("authors", repeating=True),
-            _own("a_content_type"),
-            _ours("owner_name"),
-            _ours("acl_name"),
-            _ours("r_object_id", "id"),
-            _ours("r_object_type"),
-            _ours("r_creation_date", "date"),
-            _ours("r_creator_name"),
-            _ours("r_modify_date", "date"),
-            _ours("r_modifier"),
-            _ours("r_full_content_size", "integer"),
-            _ours("i_folder_id", "id"),
-            _ours("r_index_status"),
+            _writable("object_name"),
+            _writable("title"),
+            _writable("subject"),
+            _writable("keywords", repeating=True),
+            _writable("authors", repeating=True),
+            _writable("a_content_type"),
+            _read_only("owner_name"),
+            _read_only("acl_name"),
+            _read_only("r_object_id", "id"),
+            _read_only("r_object_type"),
+            _read_only("r_creation_date", "date"),
+            _read_only("r_creator_name"),
+            _read_only("r_modify_date", "date"),
+            _read_only("r_modifier"),
+            _read_only("r_full_content_size", "integer"),
+            _read_only("i_folder_id", "id"),
+            _read_only("r_index_status"),
         ),
     ),
     ObjectType("folder", "sysobject"),
     ObjectType("cabinet", "folder"),
     ObjectType("document", "sysobject"),
 )
-"""The types every repository has. ``r_index_status`` is shown only; the others can be searched."""
+"""The types every repository has. ``r_index_status`` is only shown; the others can be searched."""
 
 BUILT_IN_NAMES = frozenset(kind.name for kind in BUILT_IN)
 
 SYSTEM_PROPERTIES = frozenset(
     definition.name for definition in BUILT_IN[0].properties if definition.name.startswith("r_")
 )
-"""Built-in properties whose prefix is spelled by settings."""
+"""Built-in properties whose prefix the settings determine."""
 
 
 class _Row(NamedTuple):
@@ -126,7 +126,7 @@ _ROWS = (
 
 
 class Catalogue:
-    """A repository's types as of one reading; it does not change."""
+    """A repository's types as of one read of the database; it does not change."""
 
     def __init__(self, custom: Iterable[ObjectType] = ()) -> None:
         self._types = {kind.name: kind for kind in (*BUILT_IN, *custom)}
@@ -156,13 +156,13 @@ class Catalogue:
         return tuple(line)
 
     def is_a(self, name: str, ancestor: str) -> bool:
-        """Say whether the type is the other or below it. Raises UnknownType."""
+        """Say whether a type is ``ancestor`` or below it. Raises UnknownType."""
         return any(kind.name == ancestor for kind in self.lineage(name))
 
     def with_subtypes(self, names: Iterable[str]) -> frozenset[str]:
-        """Name these types and all below them (given 2.8: sub-types are included). Raises UnknownType."""
-        wanted = {self.get(name).name for name in names}
-        return frozenset(name for name in self._types if any(kind.name in wanted for kind in self.lineage(name)))
+        """Return these types with all their sub-types (given 2.8). Raises UnknownType."""
+        roots = {self.get(name).name for name in names}
+        return frozenset(name for name in self._types if any(kind.name in roots for kind in self.lineage(name)))
 
     def property(self, name: str) -> PropertyDefinition:
         """Find a property of any type: within a repository a name has one kind. Raises UnknownProperty."""
@@ -185,67 +185,68 @@ def catalogue(cx: Connection, repository_id: int) -> Catalogue:
 
 @lru_cache(maxsize=32)
 def _catalogue(*rows: _Row) -> Catalogue:
-    """Make the catalogue that these rows say: the same rows say the same one."""
-    found: dict[int, tuple[str, str]] = {}
-    added: dict[int, list[PropertyDefinition]] = {}
+    """Make the catalogue of these rows; the same rows give the same catalogue."""
+    types_by_id: dict[int, tuple[str, str]] = {}
+    properties_by_type: dict[int, list[PropertyDefinition]] = {}
     for type_id, name, parent, property_name, kind, repeating in rows:
-        found[type_id] = (name, parent)
+        types_by_id[type_id] = (name, parent)
         if property_name is not None:
-            added.setdefault(type_id, []).append(PropertyDefinition(property_name, kind, repeating))
+            properties_by_type.setdefault(type_id, []).append(PropertyDefinition(property_name, kind, repeating))
     return Catalogue(
-        ObjectType(name, parent, tuple(added.get(type_id, ()))) for type_id, (name, parent) in found.items()
+        ObjectType(name, parent, tuple(properties_by_type.get(type_id, ())))
+        for type_id, (name, parent) in types_by_id.items()
     )
 
 
 class TypeSummary(NamedTuple):
-    """A type as a list shows it. The built-in ones have their place before all others."""
+    """A type as a list shows it. The built-in types come before all others."""
 
     name: str
     parent: str | None
     built_in: int = -1
 
 
-def page(cx: Connection, repository_id: int, root: str | None, wanted: Stretch) -> list[TypeSummary]:
+def page(cx: Connection, repository_id: int, root: str | None, stretch: Stretch) -> list[TypeSummary]:
     """List this type and those below it (all, without one): the built-in ones first, then the custom ones by name.
 
     Raises UnknownType.
     """
-    first = _built_in(root)
-    if wanted.after is None:
-        skipped, after = wanted.offset, ""
+    built_in = _built_in(root)
+    if stretch.after is None:
+        skipped, after = stretch.offset, ""
     else:
-        known, after = int(wanted.after[0]), str(wanted.after[1])
-        skipped = sum(kind.built_in <= known for kind in first) if known >= 0 else len(first)
-        after = "" if known >= 0 else after
-    shown = first[skipped : skipped + wanted.limit]
-    if left := wanted.limit - len(shown):
+        last_place, after = int(stretch.after[0]), str(stretch.after[1])
+        skipped = sum(kind.built_in <= last_place for kind in built_in) if last_place >= 0 else len(built_in)
+        after = "" if last_place >= 0 else after
+    listed = built_in[skipped : skipped + stretch.limit]
+    if remaining := stretch.limit - len(listed):
         below = _custom(repository_id, root)
         rows = cx.execute(
             sa.select(below.c.name, below.c.parent)
             .where(below.c.name > after)
             .order_by(below.c.name)
-            .offset(max(0, skipped - len(first)))
-            .limit(left)
+            .offset(max(0, skipped - len(built_in)))
+            .limit(remaining)
         )
-        shown += [TypeSummary(name, parent) for name, parent in rows]
+        listed += [TypeSummary(name, parent) for name, parent in rows]
     _check_known(cx, repository_id, root)
-    return shown
+    return listed
 
 
 def place(kind: TypeSummary) -> Place:
-    """Say what ``page`` orders a type by."""
+    """Return the place of a type in the order of ``page``."""
     return kind.built_in, kind.name
 
 
 def count(cx: Connection, repository_id: int, root: str | None) -> int:
-    """Count what ``page`` lists in all."""
+    """Count all types that ``page`` lists."""
     custom = cx.execute(sa.select(sa.func.count()).select_from(_custom(repository_id, root))).scalar_one()
     return len(_built_in(root)) + int(custom)
 
 
 def _built_in(root: str | None) -> list[TypeSummary]:
-    known = Catalogue()
-    below = known.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
+    built_in_types = Catalogue()
+    below = built_in_types.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
     return [
         TypeSummary(kind.name, kind.parent, at)
         for at, kind in enumerate(BUILT_IN)
@@ -254,16 +255,18 @@ def _built_in(root: str | None) -> list[TypeSummary]:
 
 
 def _custom(repository_id: int, root: str | None) -> sa.Subquery | sa.CTE:
-    """Ask for the custom types, or for those that are this type or lie below it."""
-    own = sa.select(object_types.c.name, object_types.c.parent).where(object_types.c.repository_id == repository_id)
+    """Make a query for the custom types: all, or those that are this type or lie below it."""
+    of_repository = sa.select(object_types.c.name, object_types.c.parent).where(
+        object_types.c.repository_id == repository_id
+    )
     if root is None or root == BUILT_IN[0].name:
-        return own.subquery()
-    known = Catalogue()
-    roots = known.with_subtypes([root]) if root in BUILT_IN_NAMES else {root}
-    first = own.where(
+        return of_repository.subquery()
+    built_in_types = Catalogue()
+    roots = built_in_types.with_subtypes([root]) if root in BUILT_IN_NAMES else {root}
+    direct = of_repository.where(
         sa.or_(object_types.c.name.in_(sorted(roots)), object_types.c.parent.in_(sorted(roots & BUILT_IN_NAMES)))
     )
-    below = first.cte("below", recursive=True)
+    below = direct.cte("below", recursive=True)
     deeper = sa.select(object_types.c.name, object_types.c.parent).join_from(
         object_types,
         below,
@@ -275,22 +278,22 @@ def _custom(repository_id: int, root: str | None) -> sa.Subquery | sa.CTE:
 def _check_known(cx: Connection, repository_id: int, root: str | None) -> None:
     if root is None or root in BUILT_IN_NAMES:
         return
-    wanted = sa.select(object_types.c.id).where(
+    query = sa.select(object_types.c.id).where(
         object_types.c.repository_id == repository_id, object_types.c.name == root
     )
-    if cx.execute(wanted).first() is None:
+    if cx.execute(query).first() is None:
         raise UnknownType(f"There is no object type {root[:100]!r}.")
 
 
 def add_type(cx: Connection, repository_id: int, kind: ObjectType, now: Instant) -> None:
     """Add a custom type below an existing one. Raises NameTaken, UnknownType, WrongValue."""
-    known = catalogue(cx, repository_id)
+    present = catalogue(cx, repository_id)
     _check_name(kind.name, "type")
-    if kind.name in {one.name for one in known.types()}:
+    if kind.name in {present_type.name for present_type in present.types()}:
         raise NameTaken(f"There is an object type {kind.name!r} already.")
     if kind.parent is None:
         raise UnknownType(f"The object type {kind.name!r} needs a parent, such as 'document'.")
-    known.get(kind.parent)
+    present.get(kind.parent)
     cx.execute(
         object_types.insert().values(repository_id=repository_id, name=kind.name, parent=kind.parent, created=now)
     )
@@ -298,19 +301,21 @@ def add_type(cx: Connection, repository_id: int, kind: ObjectType, now: Instant)
         add_property(cx, repository_id, kind.name, definition, now)
 
 
-def add_property(cx: Connection, repository_id: int, type_name: str, added: PropertyDefinition, now: Instant) -> None:
-    """Add a property to a custom type; objects that exist have no value for it.
+def add_property(
+    cx: Connection, repository_id: int, type_name: str, definition: PropertyDefinition, now: Instant
+) -> None:
+    """Add a property to a custom type; existing objects have no value for it.
 
     Raises UnknownType (also for a built-in one), NameTaken, WrongValue (the name has another kind elsewhere).
     """
-    known = catalogue(cx, repository_id)
-    _check_name(added.name, "property")
+    present = catalogue(cx, repository_id)
+    _check_name(definition.name, "property")
     if type_name in BUILT_IN_NAMES:
         raise UnknownType(f"The object type {type_name!r} is built in: add a type below it, with the property.")
-    below = known.with_subtypes([type_name])
-    if any(added.name in known.properties_of(name) for name in below):
-        raise NameTaken(f"The object type {type_name!r}, or one below it, has a property {added.name!r} already.")
-    _check_same_kind(known, added)
+    below = present.with_subtypes([type_name])
+    if any(definition.name in present.properties_of(name) for name in below):
+        raise NameTaken(f"The object type {type_name!r}, or one below it, has a property {definition.name!r} already.")
+    _check_same_kind(present, definition)
     type_id = cx.execute(
         sa.select(object_types.c.id).where(
             object_types.c.repository_id == repository_id, object_types.c.name == type_name
@@ -318,7 +323,7 @@ def add_property(cx: Connection, repository_id: int, type_name: str, added: Prop
     ).scalar_one()
     cx.execute(
         type_properties.insert().values(
-            type_id=type_id, name=added.name, kind=added.kind, repeating=added.repeating, created=now
+            type_id=type_id, name=definition.name, kind=definition.kind, repeating=definition.repeating, created=now
         )
     )
 
@@ -338,47 +343,47 @@ class _TypesFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load_types_file(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[str]:
-    """Add what a types file says and the repository does not have yet; say what was added, one line each.
+    """Add the types and properties of a types file that the repository lacks; return one line for each.
 
     ``[types.NAME]`` has ``parent`` and a table ``properties``: ``name = "KIND"`` or
     ``name = { kind = "KIND", repeating = true }``. Loading a file again adds nothing.
     Raises BadTypesFile, UnknownType, WrongValue (a property has another kind already).
     """
     try:
-        wanted = msgspec.toml.decode(toml, type=_TypesFile).types
+        file_types = msgspec.toml.decode(toml, type=_TypesFile).types
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
         raise BadTypesFile(f"The types file cannot be read: {str(error)[:300]}.") from error
-    added: list[str] = []
-    for name in _parents_first(wanted):
-        known = catalogue(cx, repository_id)
-        if name not in {kind.name for kind in known.types()}:
-            add_type(cx, repository_id, ObjectType(name, wanted[name].parent), now)
-            added.append(f"type {name}")
-            known = catalogue(cx, repository_id)
-        elif known.get(name).parent != wanted[name].parent:
-            raise WrongValue(f"The object type {name!r} is below {known.get(name).parent!r} already.")
-        for property_name, given in wanted[name].properties.items():
-            form = given if isinstance(given, _FileProperty) else _FileProperty(given)
+    lines: list[str] = []
+    for name in _parents_first(file_types):
+        present = catalogue(cx, repository_id)
+        if name not in {kind.name for kind in present.types()}:
+            add_type(cx, repository_id, ObjectType(name, file_types[name].parent), now)
+            lines.append(f"type {name}")
+            present = catalogue(cx, repository_id)
+        elif present.get(name).parent != file_types[name].parent:
+            raise WrongValue(f"The object type {name!r} is below {present.get(name).parent!r} already.")
+        for property_name, property_form in file_types[name].properties.items():
+            form = property_form if isinstance(property_form, _FileProperty) else _FileProperty(property_form)
             definition = PropertyDefinition(property_name, form.kind, form.repeating)
-            if property_name in known.properties_of(name):
-                _check_same_kind(known, definition)
+            if property_name in present.properties_of(name):
+                _check_same_kind(present, definition)
             else:
                 add_property(cx, repository_id, name, definition, now)
-                added.append(f"property {name}.{property_name}")
-    return added
+                lines.append(f"property {name}.{property_name}")
+    return lines
 
 
-def _parents_first(wanted: Mapping[str, _FileType]) -> list[str]:
+def _parents_first(file_types: Mapping[str, _FileType]) -> list[str]:
     ordered: list[str] = []
 
     def place(name: str, below: tuple[str, ...]) -> None:
         if name in below:
             raise BadTypesFile(f"The object type {name!r} is its own ancestor.")
-        if name in wanted and name not in ordered:
-            place(wanted[name].parent, (*below, name))
+        if name in file_types and name not in ordered:
+            place(file_types[name].parent, (*below, name))
             ordered.append(name)
 
-    for name in wanted:
+    for name in file_types:
         place(name, ())
     return ordered
 
@@ -390,13 +395,13 @@ def _check_name(name: str, what: str) -> None:
         raise WrongValue(f"A {what} name may not begin with {', '.join(RESERVED)}: those are the repository's own.")
 
 
-def _check_same_kind(known: Catalogue, definition: PropertyDefinition) -> None:
+def _check_same_kind(catalogue: Catalogue, definition: PropertyDefinition) -> None:
     try:
-        present = known.property(definition.name)
+        present = catalogue.property(definition.name)
     except UnknownProperty:
         return
     if (present.kind, present.repeating) != (definition.kind, definition.repeating):
-        many = "several values" if present.repeating else "one value"
+        values = "several values" if present.repeating else "one value"
         raise WrongValue(
-            f"The property {definition.name!r} is of kind {present.kind} with {many} in this repository already."
+            f"The property {definition.name!r} is of kind {present.kind} with {values} in this repository already."
         )

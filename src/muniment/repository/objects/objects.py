@@ -144,7 +144,7 @@ def read(
     """Read an object of this kind, and how much the caller may do with it: one statement. Raises UnknownObject."""
     sought = object_id.lower()
     if object_ids.may_be_of(sought, kind):
-        about = {"id": sought, "repository": repository.id, **acl_entries.speaking_of(principals)}
+        about = {"id": sought, "repository": repository.id, **acl_entries.caller_parameters(principals)}
         row = cx.execute(_LOOK_UPS[principals.administrator][lock], about).first()
         if row is not None:
             return _stored(row[:-1]), acl_entries.level(row[-1], owns=principals.is_(row.owner_key))
@@ -195,7 +195,7 @@ def change(
         kinds.append("acl")
     if "a_content_type" in wanted:
         columns["media_type"] = writable.text_of(wanted, "a_content_type")
-    columns["properties"] = writable.encoded({**stored.properties, **wanted})
+    columns["properties"] = writable.encode({**stored.properties, **wanted})
     changed = _written(cx, stored, principals, kinds, now, **columns)
     if changed.owner_key != stored.owner_key:
         queue.change_owner(cx, [stored.id], changed.owner_key)
@@ -461,12 +461,12 @@ def _stored(row: Sequence[Any]) -> StoredObject:
     """Read a row of all columns by their places, which for a page of hits takes half the time of their names."""
     *same, encoded, media_type, key, size, digest = row
     content = None if key is None else StoredContent(key, size, bytes(digest))
-    return StoredObject(*[*same, writable.decoded(encoded), media_type, content])
+    return StoredObject(*[*same, writable.decode(encoded), media_type, content])
 
 
 def _columns(stored: StoredObject) -> dict[str, object]:
     columns = {name: getattr(stored, name) for name in _SAME}
-    return columns | {"properties": writable.encoded(stored.properties)} | _content_columns(stored.content)
+    return columns | {"properties": writable.encode(stored.properties)} | _content_columns(stored.content)
 
 
 def _children(

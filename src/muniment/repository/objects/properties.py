@@ -1,4 +1,4 @@
-"""The kinds of property values: what may be given for each, and how it is written.
+"""The kinds of property values: what callers may send for each, and how it is written.
 
 Sources: ISO 8601 and RFC 3339 for dates; given 2.9 for the form in which they go out.
 """
@@ -20,13 +20,13 @@ Value: TypeAlias = str | int | float | bool
 """One value of a property. A date is an Instant, a whole number of milliseconds."""
 
 Given: TypeAlias = Value | Sequence["Given"] | None
-"""What a caller may send for a property: one value, several, or none."""
+"""The JSON that a caller may send for a property: one value, several, or none."""
 
 MAX_CHARACTERS = 4000
-"""Longest text of one value."""
+"""The longest text of one value."""
 
 MAX_VALUES = 1000
-"""Most values of one multi-valued property."""
+"""The most values of one repeating property."""
 
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
@@ -35,7 +35,7 @@ _ID = re.compile(r"[0-9a-f]{16}")
 
 
 class PropertyDefinition(msgspec.Struct, frozen=True):
-    """One property of a type. ``writable`` ones may be set by whoever may change the object."""
+    """One property of a type. If it is ``writable``, whoever may change the object may set it."""
 
     name: str
     kind: PropertyKind
@@ -43,32 +43,32 @@ class PropertyDefinition(msgspec.Struct, frozen=True):
     writable: bool = True
 
 
-def read_values(definition: PropertyDefinition, given: Given) -> list[Value]:
-    """Read what a caller gave for the property into its values; none for null, an empty text or an empty list.
+def read_values(definition: PropertyDefinition, sent: Given) -> list[Value]:
+    """Read what a caller sent for the property into its values; none for null, an empty text or an empty list.
 
     Raises WrongValue, with a sentence that names the property.
     """
-    if given is None or given == "" or (isinstance(given, Sequence) and not given):
+    if sent is None or sent == "" or (isinstance(sent, Sequence) and not sent):
         return []
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        return [read_value(definition, given)]
+    if isinstance(sent, str) or not isinstance(sent, Sequence):
+        return [read_value(definition, sent)]
     if not definition.repeating:
         raise WrongValue(f"The property {definition.name!r} has one value, not a list.")
-    if len(given) > MAX_VALUES:
+    if len(sent) > MAX_VALUES:
         raise WrongValue(f"The property {definition.name!r} has more than {MAX_VALUES} values.")
-    return [read_value(definition, item) for item in given]
+    return [read_value(definition, item) for item in sent]
 
 
-def read_value(definition: PropertyDefinition, given: Given) -> Value:
-    """Read one value of the property; texts are read as its kind spells it. Raises WrongValue."""
-    if isinstance(given, str):
-        _check_text(definition.name, given)
-    # Blanks as Python's texts know them: its numbers know fewer.
-    bare = given.strip() if isinstance(given, str) and definition.kind != "string" else given
-    read = _read(definition.kind, bare)
-    if read is None:
-        raise WrongValue(f"The property {definition.name!r} takes {_WANTED[definition.kind]}, not {_shown(given)}.")
-    return read
+def read_value(definition: PropertyDefinition, sent: Given) -> Value:
+    """Read one value of the property; texts are read as the property's kind is written. Raises WrongValue."""
+    if isinstance(sent, str):
+        _check_text(definition.name, sent)
+    # str.strip knows more kinds of blanks than int and float do.
+    bare = sent.strip() if isinstance(sent, str) and definition.kind != "string" else sent
+    value = _read(definition.kind, bare)
+    if value is None:
+        raise WrongValue(f"The property {definition.name!r} takes {_EXPECTED[definition.kind]}, not {_describe(sent)}.")
+    return value
 
 
 def instant(text: str) -> Instant:
@@ -79,7 +79,7 @@ def instant(text: str) -> Instant:
     try:
         return milliseconds(read_timestamp(text))
     except ValueError as error:
-        raise WrongValue(f"{_shown(text)} is not a date as ISO 8601 writes it.") from error
+        raise WrongValue(f"{_describe(text)} is not a date as ISO 8601 writes it.") from error
 
 
 def milliseconds(moment: Instant) -> Instant:
@@ -87,7 +87,7 @@ def milliseconds(moment: Instant) -> Instant:
     return moment - moment % 1000
 
 
-_WANTED = {
+_EXPECTED = {
     "string": "text",
     "integer": "a whole number of 64 bits",
     "double": "a number",
@@ -104,43 +104,43 @@ def _check_text(name: str, text: str) -> None:
         raise WrongValue(f"The value of {name!r} holds a character that is no Unicode text.")
 
 
-def _read(kind: PropertyKind, given: Given) -> Value | None:
+def _read(kind: PropertyKind, sent: Given) -> Value | None:
     match kind:
         case "integer":
-            return _integer(given)
+            return _integer(sent)
         case "double":
-            return _double(given)
+            return _double(sent)
         case "boolean":
-            read = _BOOLEANS.get(given.lower()) if isinstance(given, str) else given
-            return read if isinstance(read, bool) else None
-    if not isinstance(given, str):
+            truth = _BOOLEANS.get(sent.lower()) if isinstance(sent, str) else sent
+            return truth if isinstance(truth, bool) else None
+    if not isinstance(sent, str):
         return None
     if kind == "id":
-        return given.lower() if _ID.fullmatch(given.lower()) else None
-    return given if kind == "string" else _date(given)
+        return sent.lower() if _ID.fullmatch(sent.lower()) else None
+    return sent if kind == "string" else _date(sent)
 
 
-def _integer(given: Given) -> int | None:
-    read: int | None = None
-    if isinstance(given, str):
-        read = int(given) if _WHOLE.fullmatch(given) else None
-    elif isinstance(given, float):
-        read = int(given) if given.is_integer() else None
-    elif isinstance(given, int) and not isinstance(given, bool):
-        read = given
-    return read if read is not None and -(2**63) <= read < 2**63 else None
+def _integer(sent: Given) -> int | None:
+    value: int | None = None
+    if isinstance(sent, str):
+        value = int(sent) if _WHOLE.fullmatch(sent) else None
+    elif isinstance(sent, float):
+        value = int(sent) if sent.is_integer() else None
+    elif isinstance(sent, int) and not isinstance(sent, bool):
+        value = sent
+    return value if value is not None and -(2**63) <= value < 2**63 else None
 
 
-def _double(given: Given) -> float | None:
-    if isinstance(given, bool) or not isinstance(given, str | int | float):
+def _double(sent: Given) -> float | None:
+    if isinstance(sent, bool) or not isinstance(sent, str | int | float):
         return None
-    if isinstance(given, str) and not _NUMBER.fullmatch(given):
+    if isinstance(sent, str) and not _NUMBER.fullmatch(sent):
         return None
     try:
-        read = float(given)
+        value = float(sent)
     except OverflowError:
         return None
-    return read if math.isfinite(read) else None
+    return value if math.isfinite(value) else None
 
 
 def _date(text: str) -> Instant | None:
@@ -150,11 +150,11 @@ def _date(text: str) -> Instant | None:
         return None
 
 
-def _shown(given: Given) -> str:
-    if isinstance(given, str):
-        return repr(given if len(given) <= 60 else given[:60] + "…")
-    if isinstance(given, bool):
-        return "true" if given else "false"
-    if isinstance(given, int | float):
-        return str(given)[:60] if not isinstance(given, int) or abs(given) < 10**60 else "such a long number"
-    return "an empty value" if given is None else "a list or an object"
+def _describe(sent: Given) -> str:
+    if isinstance(sent, str):
+        return repr(sent if len(sent) <= 60 else sent[:60] + "…")
+    if isinstance(sent, bool):
+        return "true" if sent else "false"
+    if isinstance(sent, int | float):
+        return str(sent)[:60] if not isinstance(sent, int) or abs(sent) < 10**60 else "such a long number"
+    return "an empty value" if sent is None else "a list or an object"

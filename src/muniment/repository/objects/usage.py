@@ -1,8 +1,7 @@
-"""How much does each owner keep? Objects, and bytes of content, over all repositories, and how much is allowed.
+"""How many objects and bytes of content does each owner have, over all repositories, and how many may they have?
 
-It is counted in the transaction that makes, replaces, deletes or gives away: so it is what there is, also after a kill.
-A quota is checked where something grows, on the count that the same transaction has just written; what is there already
-stays.
+The transaction that makes, replaces, deletes or gives away also counts. So the counts are right even after a kill. A
+quota is checked when an amount grows, on the count that the same transaction has just written. Existing objects stay.
 """
 
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ usage = sa.Table(
 
 
 class Amount(NamedTuple):
-    """Objects, and bytes of their content."""
+    """A number of objects, and the bytes of their content."""
 
     objects: int
     bytes: int
@@ -49,52 +48,52 @@ class StorageQuota(msgspec.Struct, frozen=True):
     bytes: int = 100 * 1024**3
 
 
-def count(cx: Connection, more: Mapping[str, Amount], quota: StorageQuota | None) -> None:
-    """Add to what these owners keep, each by its key; negative amounts are taken away. A statement for each owner.
+def count(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota | None) -> None:
+    """Add these amounts to the counts of their owners' keys, one statement for each; negative amounts are subtracted.
 
-    Until the commit nobody else counts for them. Raises QuotaExceeded where an owner's amount grows beyond the quota;
-    None means that there is none.
+    Until the commit no other transaction can count for these owners. Raises QuotaExceeded if an owner's amount grows
+    beyond the quota; None means no quota.
     """
-    for owner_key, amount in sorted(more.items()):
+    for owner_key, amount in sorted(amounts.items()):
         row = {"owner_key": owner_key, "objects": amount.objects, "bytes": amount.bytes}
-        kept = Amount(*cx.execute(_COUNT[cx.dialect.name], row).one())
+        total = Amount(*cx.execute(_COUNT[cx.dialect.name], row).one())
         if quota is not None:
-            _check(kept, amount, quota)
+            _check(total, amount, quota)
 
 
-def release(cx: Connection, gone: Mapping[str, Amount]) -> None:
-    """Take away from what these owners keep, each by its key, what is gone."""
-    count(cx, {owner_key: -amount for owner_key, amount in gone.items()}, None)
+def release(cx: Connection, amounts: Mapping[str, Amount]) -> None:
+    """Subtract these amounts from the counts of their owners' keys."""
+    count(cx, {owner_key: -amount for owner_key, amount in amounts.items()}, None)
 
 
-def room(cx: Connection, owner_key: str, quota: StorageQuota, more: Amount = NOTHING) -> int:
-    """Say how many bytes may still be added to what an owner keeps, once ``more`` is. Raises QuotaExceeded."""
-    kept = of(cx, owner_key)
-    _check(Amount(kept.objects + more.objects, kept.bytes + more.bytes), more, quota)
-    return max(0, quota.bytes - kept.bytes - more.bytes)
+def room(cx: Connection, owner_key: str, quota: StorageQuota, addition: Amount = NOTHING) -> int:
+    """Return how many bytes an owner may still add after ``addition``. Raises QuotaExceeded."""
+    current = of(cx, owner_key)
+    _check(Amount(current.objects + addition.objects, current.bytes + addition.bytes), addition, quota)
+    return max(0, quota.bytes - current.bytes - addition.bytes)
 
 
 def of(cx: Connection, owner_key: str) -> Amount:
-    """Say how much an owner keeps."""
+    """Return the amount of an owner."""
     row = cx.execute(_OF, {"owner": owner_key}).first()
     return Amount(*row) if row else NOTHING
 
 
 def every(cx: Connection) -> dict[str, Amount]:
-    """Say for each owner what was counted; an owner of nothing is left out."""
-    wanted = sa.select(usage).where(sa.or_(usage.c.objects != 0, usage.c.bytes != 0)).order_by(usage.c.owner_key)
-    return {row.owner_key: Amount(row.objects, row.bytes) for row in cx.execute(wanted)}
+    """Return the recorded amount of each owner; owners of nothing are left out."""
+    query = sa.select(usage).where(sa.or_(usage.c.objects != 0, usage.c.bytes != 0)).order_by(usage.c.owner_key)
+    return {row.owner_key: Amount(row.objects, row.bytes) for row in cx.execute(query)}
 
 
 def too_much(quota: StorageQuota) -> QuotaExceeded:
-    """Say no to bytes that an owner may not add."""
+    """Make the refusal of bytes that an owner may not add."""
     return QuotaExceeded(f"That is more content than one user may own: {quota.bytes} bytes.")
 
 
-def _check(kept: Amount, more: Amount, quota: StorageQuota) -> None:
-    if more.objects > 0 and kept.objects > quota.objects:
+def _check(total: Amount, addition: Amount, quota: StorageQuota) -> None:
+    if addition.objects > 0 and total.objects > quota.objects:
         raise QuotaExceeded(f"That is more objects than one user may own: {quota.objects}.")
-    if more.bytes > 0 and kept.bytes > quota.bytes:
+    if addition.bytes > 0 and total.bytes > quota.bytes:
         raise too_much(quota)
 
 
@@ -103,8 +102,8 @@ _OF = sa.select(usage.c.objects, usage.c.bytes).where(usage.c.owner_key == sa.bi
 
 def _count(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
     sums = {name: usage.c[name] + insert.excluded[name] for name in ("objects", "bytes")}
-    counted = insert.on_conflict_do_update(index_elements=["owner_key"], set_=sums)
-    return counted.returning(usage.c.objects, usage.c.bytes)
+    upsert = insert.on_conflict_do_update(index_elements=["owner_key"], set_=sums)
+    return upsert.returning(usage.c.objects, usage.c.bytes)
 
 
 _COUNT = {"postgresql": _count(postgresql.insert(usage)), "sqlite": _count(sqlite.insert(usage))}

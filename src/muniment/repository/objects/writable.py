@@ -1,6 +1,6 @@
-"""What a caller says about an object: the properties he may write, read by their kinds.
+"""Which properties may a caller write, and which values do they send? Values are read by their kinds.
 
-Source: docs/interface.md, ours 2: owner and ``r_`` properties are refused unless they repeat what is there.
+The owner and ``r_`` properties are refused unless they repeat the present values. Source: docs/interface.md, ours 2.
 """
 
 from collections.abc import Mapping
@@ -23,39 +23,39 @@ _decoder = msgspec.json.Decoder(dict[str, list[str | int | float | bool]])
 def read(
     catalogue: Catalogue,
     type_name: str,
-    given: Mapping[str, Given],
+    sent: Mapping[str, Given],
     current: Mapping[str, list[Value]],
     principals: Principals,
     *,
     owns: bool,
 ) -> dict[str, list[Value]]:
-    """Read what is given for an object of the type, less what only repeats what is the repository's to write.
+    """Read the properties sent for an object of the type, without those that only repeat values of the repository.
 
-    ``current`` is what the object says now, ``owns`` whether the caller is its owner, who may assign its ACL.
+    ``current`` are the present values. ``owns`` says whether the caller is the owner, who may assign the ACL.
     Raises UnknownProperty, WrongValue, NotWritable.
     """
-    known = catalogue.properties_of(type_name)
-    wanted: dict[str, list[Value]] = {}
-    for name, value in given.items():
-        if name not in known:
+    definitions = catalogue.properties_of(type_name)
+    values: dict[str, list[Value]] = {}
+    for name, value in sent.items():
+        if name not in definitions:
             raise UnknownProperty(f"The object type {type_name!r} has no property {name[:100]!r}.")
-        definition = known[name]
-        read_value = properties.read_values(definition, value)
+        definition = definitions[name]
+        new_values = properties.read_values(definition, value)
         if definition.writable:
-            wanted[name] = read_value
-        elif read_value != current.get(name, []):
-            allowed = principals.administrator or (name == "acl_name" and owns)
-            if name not in ("acl_name", "owner_name") or not allowed:
+            values[name] = new_values
+        elif new_values != current.get(name, []):
+            is_allowed = principals.administrator or (name == "acl_name" and owns)
+            if name not in ("acl_name", "owner_name") or not is_allowed:
                 raise NotWritable(f"The property {name!r} is not yours to write.")
-            wanted[name] = read_value
-    if "owner_name" in wanted:
-        _check_owner(text_of(wanted, "owner_name"))
-    return wanted
+            values[name] = new_values
+    if "owner_name" in values:
+        _check_owner(text_of(values, "owner_name"))
+    return values
 
 
-def object_name(wanted: Mapping[str, list[Value]]) -> str:
-    """Say the object's name. Raises WrongValue when there is none."""
-    name = text_of(wanted, "object_name")
+def object_name(values: Mapping[str, list[Value]]) -> str:
+    """Return the object's name. Raises WrongValue when there is none."""
+    name = text_of(values, "object_name")
     if not name.strip():
         raise WrongValue("An object needs a name: give the property 'object_name'.")
     if len(name) > MAX_NAME:
@@ -63,18 +63,18 @@ def object_name(wanted: Mapping[str, list[Value]]) -> str:
     return name
 
 
-def text_of(wanted: Mapping[str, list[Value]], name: str) -> str:
-    """Say the one text of a property, empty when it has none."""
-    return str(wanted[name][0]) if wanted.get(name) else ""
+def text_of(values: Mapping[str, list[Value]], name: str) -> str:
+    """Return the single text of a property, empty when it has none."""
+    return str(values[name][0]) if values.get(name) else ""
 
 
-def encoded(wanted: Mapping[str, list[Value]]) -> str:
-    """Write what is stored with the object, apart from what has a column of its own."""
-    return msgspec.json.encode({name: some for name, some in wanted.items() if some and name not in _COLUMNS}).decode()
+def encode(values: Mapping[str, list[Value]]) -> str:
+    """Write the properties that are stored as JSON: all but those with a column of their own."""
+    return msgspec.json.encode({name: some for name, some in values.items() if some and name not in _COLUMNS}).decode()
 
 
-def decoded(text: str) -> dict[str, list[Value]]:
-    """Read what ``encoded`` wrote."""
+def decode(text: str) -> dict[str, list[Value]]:
+    """Read what ``encode`` wrote."""
     return _decoder.decode(text)
 
 

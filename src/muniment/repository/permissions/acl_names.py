@@ -1,6 +1,6 @@
-"""How is an ACL called: by its id, by a bare name, or as owner/name?
+"""How does a text name an ACL: by its id, by a bare name, or as owner/name?
 
-An id is 16 hexadecimal digits that begin with ``45`` (docs/interface.md, ours 4). What looks like an id is never
+An id is 16 hexadecimal digits that begin with ``45`` (docs/interface.md, ours 4). A text that looks like an id is never
 a name.
 """
 
@@ -13,7 +13,7 @@ import msgspec
 from muniment.repository.refusals import WrongValue
 
 LONGEST = 120
-"""Characters that an ACL's name may have."""
+"""The longest name of an ACL, in characters."""
 
 _ID = re.compile(r"45[0-9a-fA-F]{14}")
 _LIKE_AN_ID = re.compile(r"[0-9a-fA-F]{16}")
@@ -21,7 +21,7 @@ _LONGEST_OWNER = 400
 
 
 class AclName(NamedTuple):
-    """What a text calls an ACL by: an id, or a name, with its owner where the text says one."""
+    """The parts of a text that names an ACL: an id, or a name with or without an owner."""
 
     shown_id: str = ""
     owner: str = ""
@@ -36,7 +36,7 @@ class AclQuota(msgspec.Struct, frozen=True):
 
 
 def read(text: str) -> AclName | None:
-    """Read what calls an ACL; None where no ACL can be called so. An owner may hold a slash, a name may not."""
+    """Read a text that names an ACL; None if it can name none. An owner may contain a slash, a name may not."""
     if is_id(text):
         return AclName(shown_id=text.lower())
     owner, slash, name = text.rpartition("/")
@@ -46,7 +46,7 @@ def read(text: str) -> AclName | None:
 
 
 def write(owner: str, name: str) -> str:
-    """Call an ACL by its owner and its name."""
+    """Write the text that names an ACL by its owner and its name."""
     return f"{owner}/{name}"
 
 
@@ -59,12 +59,12 @@ def check(name: str) -> None:
 
 
 def is_id(text: str) -> bool:
-    """Say whether an ACL can be found by this as its id."""
+    """Say whether the text can be an ACL's id."""
     return _ID.fullmatch(text) is not None
 
 
 def is_name(text: str) -> bool:
-    """Say whether an ACL can be found by this as its name."""
+    """Say whether the text can be an ACL's name."""
     if _LIKE_AN_ID.fullmatch(text):
         return False
     return 0 < len(text) <= LONGEST and text == text.strip() and "/" not in text and _printable(text)

@@ -1,10 +1,10 @@
 """Access control lists: who may do how much with the objects that carry one.
 
-An entry names an accessor: a user or a group (``name@partition``), the object's owner, or the world. Of all
-entries that speak of a caller the highest counts; the owner can always read, an administrator can do everything.
+An entry names an accessor: a user or a group (``name@partition``), the object's owner, or the world. Of all entries
+that apply to a caller the highest counts. The owner can always read, an administrator can do everything.
 
-A name is one owner's: two owners may use the same. A bare name means the caller's own ACL, else one for everybody: a
-built-in one, or one that an administrator made. An ACL that the caller may not see answers like one that is not there.
+An ACL's name is unique for its owner; two owners may use the same name. A bare name means the caller's own ACL, else a
+common one: a built-in ACL, or one that an administrator made. An ACL that the caller may not see seems not to exist.
 """
 
 import hashlib
@@ -24,19 +24,13 @@ from muniment.repository import keys
 from muniment.repository.permissions import acl_entries, acl_names
 from muniment.repository.permissions.acl_names import AclName, AclQuota
 from muniment.repository.permissions.principals import OWNER, WORLD, Permission, Principals
-from muniment.repository.refusals import (
-    InUse,
-    NameTaken,
-    NotPermitted,
-    QuotaExceeded,
-    UnknownAcl,
-)
+from muniment.repository.refusals import InUse, NameTaken, NotPermitted, QuotaExceeded, UnknownAcl
 
 _WHERE_COMMON: dict[str, Any] = {"sqlite_where": sa.text("common = 1"), "postgresql_where": sa.text("common")}
 
-# ``owner_name`` is the owner's folded, which a namesake shares; ``owner_key`` is theirs alone (``bearers``).
-# ``common`` marks what a bare name means for everybody; it is open in a migrated folder until ``settle`` says it.
-# No key comes back: what the index still has under a deleted ACL must not fall to a new one.
+# ``owner_name`` is the owner's folded name, which a namesake shares; ``owner_key`` is theirs alone (``bearers``).
+# ``common`` marks an ACL that a bare name means for everybody. It is null in a migrated folder until ``settle``.
+# Ids are never used again: index entries of a deleted ACL must not pass to a new one.
 acls = sa.Table(
     "acls",
     repository_tables,
@@ -64,7 +58,7 @@ PUBLIC = "public"
 
 
 class Acl(msgspec.Struct, frozen=True):
-    """One ACL: ``id`` is its key within the house, ``shown_id`` the one of the world; no owner if it is built in."""
+    """One ACL. ``id`` is its internal key, ``shown_id`` its public id. A built-in ACL has no owner."""
 
     id: int
     repository_id: int
@@ -78,7 +72,7 @@ class Acl(msgspec.Struct, frozen=True):
 
 
 class AclSummary(msgspec.Struct, frozen=True):
-    """An ACL in a list. ``common``: its bare name means it to everybody. ``entries`` counts those the caller sees."""
+    """An ACL in a list. ``common``: its bare name means it for everybody. ``entries`` counts what the caller sees."""
 
     id: int
     shown_id: str
@@ -99,23 +93,23 @@ _BUILT_IN: Mapping[str, Mapping[str, Permission]] = {
 
 
 def initialise(cx: Connection, repository_id: int, now: Instant) -> None:
-    """Make the ACLs that every repository has, ``private`` and ``public``; those that exist stay as they are."""
+    """Make the built-in ACLs of a repository, ``private`` and ``public``; existing ones stay as they are."""
     for name, entries in _BUILT_IN.items():
-        made = _keep(cx, repository_id, name, ("", ""), entries, now, common=True)
-        if made is not None:
-            acl_entries.keep(cx, made.id, entries)
+        row = _keep(cx, repository_id, name, ("", ""), entries, now, common=True)
+        if row is not None:
+            acl_entries.keep(cx, row.id, entries)
 
 
 def built_in(cx: Connection, repository_id: int, name: str, now: Instant) -> int:
-    """Say the id of ``private`` or ``public``, making them for a repository that has none yet."""
-    wanted = sa.select(acls.c.id).where(
+    """Return the id of ``private`` or ``public``; make both if the repository has none yet."""
+    query = sa.select(acls.c.id).where(
         acls.c.repository_id == repository_id, acls.c.owner_key == "", acls.c.name == name
     )
-    found = cx.execute(wanted).scalar_one_or_none()
-    if found is None:
+    acl_id = cx.execute(query).scalar_one_or_none()
+    if acl_id is None:
         initialise(cx, repository_id, now)
-        found = cx.execute(wanted).scalar_one()
-    return int(found)
+        acl_id = cx.execute(query).scalar_one()
+    return int(acl_id)
 
 
 def add(
@@ -127,9 +121,9 @@ def add(
     now: Instant,
     quota: AclQuota = AclQuota(),  # noqa: B008 - it does not change
 ) -> Acl:
-    """Make an ACL owned by the caller; one that an administrator makes is for everybody to name.
+    """Make an ACL owned by the caller. An ACL that an administrator makes is common.
 
-    A clash tells of no ACL but the caller's own, the built-in ones, and to administrators those of each other.
+    NameTaken reveals only the caller's own ACLs and the built-in ones; to administrators also those of each other.
     Raises NameTaken, UnknownAccessor, WrongValue, QuotaExceeded.
     """
     acl_names.check(name)
@@ -155,16 +149,16 @@ def change(
     now: Instant,
     quota: AclQuota = AclQuota(),  # noqa: B008 - it does not change
 ) -> Acl:
-    """Replace an ACL's entries; the very next request obeys.
+    """Replace an ACL's entries; they hold from the next request on.
 
-    Raises NotPermitted, UnknownAccessor, WrongValue, UnknownAcl, QuotaExceeded (only where there are more than before).
+    Raises NotPermitted, UnknownAccessor, WrongValue, UnknownAcl, QuotaExceeded (only if entries are added).
     """
     _check_owned(acl, principals)
     checked = acl_entries.check(cx, entries, acl.entries, principals, now)
     if not principals.administrator:
         _check_quota(cx, acl.repository_id, acl.owner_key, acl.id, len(checked), quota)
-    written = acls.update().where(acls.c.id == acl.id).values(modified=now, entry_count=len(checked))
-    if not cx.execute(written).rowcount:
+    update = acls.update().where(acls.c.id == acl.id).values(modified=now, entry_count=len(checked))
+    if not cx.execute(update).rowcount:
         raise UnknownAcl(f"There is no ACL {acl.name!r}.")
     acl_entries.drop(cx, acl.id)
     acl_entries.keep(cx, acl.id, checked)
@@ -184,37 +178,37 @@ def remove(cx: Connection, acl: Acl, principals: Principals) -> None:
 
 
 def find(cx: Connection, repository_id: int, text: str, principals: Principals) -> Acl:
-    """Find the ACL that the caller calls so, if he may see it, with its entries. Raises UnknownAcl."""
-    row = _called(cx, repository_id, [text], principals).get(text)
+    """Find the ACL that a text names for the caller, with its entries, if they may see it. Raises UnknownAcl."""
+    row = _look_up(cx, repository_id, [text], principals).get(text)
     if row is None:
         raise _unknown(text)
     return _acl(row, acl_entries.of(cx, [row.id]).get(row.id, {}))
 
 
 def find_assignable(cx: Connection, repository_id: int, text: str, principals: Principals) -> int:
-    """Say the key of the ACL that the caller calls so, to be put on an object. Raises UnknownAcl."""
-    found = look_up(cx, repository_id, [text], principals)
-    if text not in found:
+    """Return the id of the ACL that a text names for the caller, to put it on an object. Raises UnknownAcl."""
+    ids = look_up(cx, repository_id, [text], principals)
+    if text not in ids:
         raise _unknown(text)
-    return found[text]
+    return ids[text]
 
 
 def look_up(cx: Connection, repository_id: int, texts: Collection[str], principals: Principals) -> dict[str, int]:
-    """Say the keys of the ACLs that the caller calls so; what he may not see is left out: a statement for 200 texts."""
-    return {text: row.id for text, row in _called(cx, repository_id, texts, principals).items()}
+    """Return the ids of the ACLs that texts name for the caller, if they may see them: a statement for 200 texts."""
+    return {text: row.id for text, row in _look_up(cx, repository_id, texts, principals).items()}
 
 
 def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
-    """Call the ACL of an object so that the caller, who sends it back, means the same: one statement.
+    """Write a text that names an object's ACL for the caller, so that it means the same when sent back: one statement.
 
-    That is its bare name, else its owner with its name, else its id; the id also where he may not see the ACL itself.
+    This is the bare name, else the owner with the name, else the id. It is also the id if they may not see the ACL.
     """
-    own = principals.key
-    rows = cx.execute(_namesakes(acl_id, own, principals)).all()
-    found = next((row for row in rows if row.id == acl_id), None)
-    for text in (found.name, acl_names.write(found.owner, found.name)) if found else ():
+    own_key = principals.key
+    rows = cx.execute(_namesakes(acl_id, own_key, principals)).all()
+    row_of_acl = next((row for row in rows if row.id == acl_id), None)
+    for text in (row_of_acl.name, acl_names.write(row_of_acl.owner, row_of_acl.name)) if row_of_acl else ():
         name = acl_names.read(text)
-        if name is not None and _meant(rows, name, own) is found:
+        if name is not None and _choose(rows, name, own_key) is row_of_acl:
             return str(text)
     return str(rows[0].carried)
 
@@ -228,55 +222,55 @@ def page(
     offset: int = 0,
     after: tuple[str, str] = ("", ""),
 ) -> list[AclSummary]:
-    """List by name, then by id, the ACLs the caller may see: his own, the built-in ones, those that speak of him.
+    """List the ACLs that the caller may see, by name and id.
 
-    ``after`` is the name and the id of the last one before. Two statements, whose rows are no more than the limit each.
+    ``after`` is the name and the id of the last ACL before the page. Two statements of at most ``limit`` rows each.
     """
-    wanted = (
+    query = (
         sa.select(acls)
-        .where(acls.c.repository_id == repository_id, _seen_by(principals))
+        .where(acls.c.repository_id == repository_id, _visible_to(principals))
         .order_by(acls.c.name, acls.c.shown_id)
         .offset(offset)
         .limit(limit)
     )
     if after != ("", ""):
-        wanted = wanted.where(sa.tuple_(acls.c.name, acls.c.shown_id) > sa.tuple_(*map(sa.literal, after)))
-    rows = cx.execute(wanted).all()
-    others = [row.id for row in rows if not _owns(row.owner_key, principals)]
-    counts = acl_entries.count(cx, others, principals.accessors() | {OWNER})
+        query = query.where(sa.tuple_(acls.c.name, acls.c.shown_id) > sa.tuple_(*map(sa.literal, after)))
+    rows = cx.execute(query).all()
+    foreign = [row.id for row in rows if not _owns(row.owner_key, principals)]
+    counts = acl_entries.count(cx, foreign, principals.accessors() | {OWNER})
     return [
-        _listed(row, row.entry_count if _owns(row.owner_key, principals) else counts.get(row.id, 0)) for row in rows
+        _summary(row, row.entry_count if _owns(row.owner_key, principals) else counts.get(row.id, 0)) for row in rows
     ]
 
 
 def count(cx: Connection, repository_id: int, principals: Principals) -> int:
-    """Count what ``listed`` lists in all."""
-    wanted = sa.select(sa.func.count()).where(acls.c.repository_id == repository_id, _seen_by(principals))
-    return int(cx.execute(wanted.select_from(acls)).scalar_one())
+    """Count all ACLs that ``page`` lists."""
+    query = sa.select(sa.func.count()).where(acls.c.repository_id == repository_id, _visible_to(principals))
+    return int(cx.execute(query.select_from(acls)).scalar_one())
 
 
 def unsettled(cx: Connection) -> bool:
-    """Say whether ``settle`` has still to be done."""
+    """Say whether ``settle`` is still to be done."""
     return cx.execute(sa.select(acls.c.id).where(acls.c.common.is_(None)).limit(1)).first() is not None
 
 
 def settle(cx: Connection, repository_id: int, administrators: Collection[str]) -> list[AclSummary]:
-    """Say of the ACLs of a migrated folder which were made by administrators: their names go on for everybody.
+    """Decide, once after a migration, which ACLs are common: those that administrators made.
 
-    Returns the others, by name: those whose bare name means them to their owners alone from now on. Done once.
+    It returns the others by name: from now on only their owners can call them by the bare name.
     """
-    theirs = {fold_name(administrator) for administrator in administrators}
+    administrator_names = {fold_name(administrator) for administrator in administrators}
     still_open = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.common.is_(None))
     rows = cx.execute(still_open.order_by(acls.c.name, acls.c.shown_id)).all()
     for common in (True, False):
-        ids = [row.id for row in rows if (fold_name(row.owner) in theirs) is common]
+        ids = [row.id for row in rows if (fold_name(row.owner) in administrator_names) is common]
         for begin in range(0, len(ids), _AT_A_TIME):
             some = acls.c.id.in_(ids[begin : begin + _AT_A_TIME])
             cx.execute(acls.update().where(some).values(common=common))
     return [
-        _listed(row, row.entry_count)
+        _summary(row, row.entry_count)
         for row in rows
-        if fold_name(row.owner) not in theirs or not acl_names.is_name(row.name)
+        if fold_name(row.owner) not in administrator_names or not acl_names.is_name(row.name)
     ]
 
 
@@ -287,57 +281,59 @@ def by_id(cx: Connection, acl_id: int) -> Acl:
 
 
 def names(cx: Connection, acl_ids: Collection[int]) -> dict[int, str]:
-    """Name these ACLs, of which there are as few as a page or a batch has objects: one statement."""
+    """Return the names of these ACLs, at most those of a page or a batch of objects: one statement."""
     return dict(cx.execute(sa.select(acls.c.id, acls.c.name).where(acls.c.id.in_(set(acl_ids)))).all())
 
 
 def count_by_owner(cx: Connection, owner_keys: Collection[str]) -> dict[int, int]:
-    """Count the ACLs under these owners' keys, by the number of the repository."""
+    """Count the ACLs of these owners' keys, by repository id."""
     rows = sa.select(acls.c.repository_id, sa.func.count()).where(acls.c.owner_key.in_(owner_keys))
     return dict(cx.execute(rows.group_by(acls.c.repository_id)).all())
 
 
 def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str, now: Instant) -> int:
-    """Make one owner's ACLs another's; where they have one of that name, its id goes with the name. Says how many."""
-    used = sa.select(_others.c.name).where(_others.c.repository_id == repository_id, _others.c.owner_key == owner_key)
+    """Give one owner's ACLs to another, and return how many; if a name is taken, the ACL's id is added to it."""
+    used_names = sa.select(_other_acls.c.name).where(
+        _other_acls.c.repository_id == repository_id, _other_acls.c.owner_key == owner_key
+    )
     apart = sa.func.substr(acls.c.name, 1, 100) + " " + acls.c.shown_id
-    name = sa.case((acls.c.name.in_(used), apart), else_=acls.c.name)
+    name = sa.case((acls.c.name.in_(used_names), apart), else_=acls.c.name)
     columns = {"owner": owner, "owner_name": fold_name(owner), "owner_key": owner_key, "name": name}
-    theirs = sa.and_(acls.c.repository_id == repository_id, acls.c.owner_key == key)
-    return cx.execute(acls.update().where(theirs).values(modified=now, **columns)).rowcount
+    of_owner = sa.and_(acls.c.repository_id == repository_id, acls.c.owner_key == key)
+    return cx.execute(acls.update().where(of_owner).values(modified=now, **columns)).rowcount
 
 
 def forget(cx: Connection, key: str) -> int:
-    """Take a removed user or group out of every ACL; says out of how many."""
+    """Take a removed user or group out of every ACL, and return how many had named them."""
     of = acl_entries.drop_accessor(cx, key)
     cx.execute(acls.update().where(acls.c.id.in_(of)).values(entry_count=acls.c.entry_count - 1))
     return len(of)
 
 
 def granted(cx: Connection, repository_id: int, principals: Principals, at_least: Permission) -> dict[int, Permission]:
-    """Say how much each ACL lets the caller do with objects he does not own, if it is this much: one statement."""
-    wanted = {"accessors": sorted(principals.accessors()), "least": int(at_least)}
-    found = cx.execute(_GRANTED, wanted).all()
-    return {acl_id: _PERMISSIONS[most] for acl_id, most, within in found if within == repository_id}
+    """Return the caller's permission by each ACL on objects of others, if it is at least this: one statement."""
+    parameters = {"accessors": sorted(principals.accessors()), "least": int(at_least)}
+    rows = cx.execute(_GRANTED, parameters).all()
+    return {acl_id: _PERMISSIONS[level] for acl_id, level, within in rows if within == repository_id}
 
 
 def acls_with(repository_id: int, principals: Principals, at_least: Permission) -> sa.Select[int]:
-    """Ask for the ACLs that let the caller do this much with objects he does not own, to stand inside a query."""
+    """Make a subquery for the ACLs that give the caller at least this permission on objects of others."""
     giving = acl_entries.granting(sorted(principals.accessors()), int(at_least))
-    joined = sa.select(giving.c.acl_id).join_from(giving, acls, giving.c.acl_id == acls.c.id)
-    return joined.where(acls.c.repository_id == repository_id).distinct()
+    query = sa.select(giving.c.acl_id).join_from(giving, acls, giving.c.acl_id == acls.c.id)
+    return query.where(acls.c.repository_id == repository_id).distinct()
 
 
-def shown_entries(cx: Connection, acl: Acl, principals: Principals, *, whole: bool = False) -> dict[str, Permission]:
-    """List by name the entries the caller may see: all for its owner and administrators, else those that speak of them.
+def shown_entries(cx: Connection, acl: Acl, principals: Principals, *, every: bool = False) -> dict[str, Permission]:
+    """List by name the entries that the caller may see: owner and administrators all, others those for them.
 
-    ``whole`` shows them all: to the owner of an object that carries the ACL.
+    ``every`` shows all: for the owner of an object that carries the ACL.
     """
     view: Collection[str] = acl.entries
-    if not (whole or _owns(acl.owner_key, principals)):
+    if not (every or _owns(acl.owner_key, principals)):
         view = acl.entries.keys() & (principals.accessors() | {OWNER})
-    shown = {accessor: level for accessor, level in acl.entries.items() if accessor in view}
-    return acl_entries.by_name(cx, {acl.id: shown})[acl.id]
+    visible = {accessor: level for accessor, level in acl.entries.items() if accessor in view}
+    return acl_entries.by_name(cx, {acl.id: visible})[acl.id]
 
 
 def _keep(
@@ -374,17 +370,17 @@ def _keep(
 def _next_key(cx: Connection) -> int:
     if cx.dialect.name == "postgresql":
         return int(cx.execute(sa.text("SELECT nextval(pg_get_serial_sequence('acls', 'id'))")).scalar_one())
-    # One writer at a time, and what is inserted moves the sequence on.
-    last = cx.execute(sa.text("SELECT seq FROM sqlite_sequence WHERE name = 'acls'")).scalar()
-    return int(last or 0) + 1
+    # SQLite has one writer at a time, and the insert moves the sequence on.
+    last_key = cx.execute(sa.text("SELECT seq FROM sqlite_sequence WHERE name = 'acls'")).scalar()
+    return int(last_key or 0) + 1
 
 
 def _check_quota(
     cx: Connection, repository_id: int, owner_key: str, changed: int | None, size: int, quota: AclQuota
 ) -> None:
-    """Raise QuotaExceeded where the owner would have more than they may; until the commit nobody else adds to theirs.
+    """Raise QuotaExceeded if the owner would have too many; until the commit nobody else can add to theirs.
 
-    ``changed`` is the ACL that is to have ``size`` entries, None for a new one. What is there already stays.
+    ``changed`` is the ACL that is to have ``size`` entries, None for a new one. Existing entries may exceed the quota.
     """
     if cx.dialect.name == "postgresql":
         digest = hashlib.sha256(f"acls {repository_id} {owner_key}".encode()).digest()
@@ -403,53 +399,53 @@ def _check_quota(
         raise QuotaExceeded(f"Your ACLs have {entries} entries together; those of one user may have {quota.entries}.")
 
 
-def _called(cx: Connection, repository_id: int, texts: Collection[str], principals: Principals) -> dict[str, _Row]:
-    own = principals.key
-    found: dict[str, _Row] = {}
-    read = [(text, name) for text in dict.fromkeys(texts) if (name := acl_names.read(text)) is not None]
-    for begin in range(0, len(read), _AT_A_TIME):
-        some = read[begin : begin + _AT_A_TIME]
-        rows = cx.execute(_candidates(repository_id, [name for _, name in some], own, principals)).all()
-        found.update((text, row) for text, name in some if (row := _meant(rows, name, own)) is not None)
-    return found
+def _look_up(cx: Connection, repository_id: int, texts: Collection[str], principals: Principals) -> dict[str, _Row]:
+    own_key = principals.key
+    row_by_text: dict[str, _Row] = {}
+    names_read = [(text, name) for text in dict.fromkeys(texts) if (name := acl_names.read(text)) is not None]
+    for begin in range(0, len(names_read), _AT_A_TIME):
+        portion = names_read[begin : begin + _AT_A_TIME]
+        rows = cx.execute(_candidates(repository_id, [name for _, name in portion], own_key, principals)).all()
+        row_by_text.update((text, row) for text, name in portion if (row := _choose(rows, name, own_key)) is not None)
+    return row_by_text
 
 
-def _meant(rows: Sequence[_Row], name: AclName, own: str) -> _Row | None:
-    """Choose what the name means to the caller of this key, of the ACLs that he may see."""
+def _choose(rows: Sequence[_Row], name: AclName, own_key: str) -> _Row | None:
+    """Choose the ACL that the name means for the caller with this key, among those that they may see."""
     if name.shown_id:
         return next((row for row in rows if row.shown_id == name.shown_id), None)
-    find = [row for row in rows if row.name == name.name]
+    same_name = [row for row in rows if row.name == name.name]
     if name.owner:
-        theirs = [row for row in find if row.owner_name == fold_name(name.owner)]
-        return theirs[0] if len(theirs) == 1 else None
-    owned = next((row for row in find if row.owner_key == own), None)
-    return owned or next((row for row in find if row.common), None)
+        of_owner = [row for row in same_name if row.owner_name == fold_name(name.owner)]
+        return of_owner[0] if len(of_owner) == 1 else None
+    own_row = next((row for row in same_name if row.owner_key == own_key), None)
+    return own_row or next((row for row in same_name if row.common), None)
 
 
-def _candidates(repository_id: int, names: Collection[AclName], own: str, principals: Principals) -> sa.Select[Any]:
+def _candidates(repository_id: int, names: Collection[AclName], own_key: str, principals: Principals) -> sa.Select[Any]:
     ids = [name.shown_id for name in names if name.shown_id]
     bare = [name.name for name in names if name.name and not name.owner]
     within = acls.c.repository_id == repository_id
-    # Each way is looked up by an index of its own: so each says the repository for itself.
+    # Each way uses a database index of its own, so each names the repository.
     ways = [sa.and_(within, acls.c.shown_id.in_(ids))] if ids else []
     if bare:
-        ways.append(sa.and_(within, acls.c.owner_key == own, acls.c.name.in_(bare)))
+        ways.append(sa.and_(within, acls.c.owner_key == own_key, acls.c.name.in_(bare)))
         ways.append(sa.and_(within, acls.c.common, acls.c.name.in_(bare)))
-    owned = [(fold_name(name.owner), name.name) for name in names if name.owner]
-    ways += [sa.and_(within, acls.c.owner_name == owner, acls.c.name == name) for owner, name in owned]
-    return sa.select(acls).where(sa.or_(*ways), _seen_by(principals))
+    with_owner = [(fold_name(name.owner), name.name) for name in names if name.owner]
+    ways += [sa.and_(within, acls.c.owner_name == owner, acls.c.name == name) for owner, name in with_owner]
+    return sa.select(acls).where(sa.or_(*ways), _visible_to(principals))
 
 
-def _namesakes(acl_id: int, own: str, principals: Principals) -> sa.Select[Any]:
-    """Ask for the ACLs that a name of this one could mean to the caller, as far as he may see them; never for nothing.
+def _namesakes(acl_id: int, own_key: str, principals: Principals) -> sa.Select[Any]:
+    """Make a query for the ACLs that a name of this one could mean for the caller, if they may see them.
 
-    Each row says the id of the one in question as ``carried``.
+    It always has a row. Each row has the public id of the ACL in question as ``carried``.
     """
     carried = acls.alias("carried")
     same = sa.and_(acls.c.repository_id == carried.c.repository_id, acls.c.name == carried.c.name)
-    # As in ``_candidates``, each way is looked up by an index of its own.
-    ways = [acls.c.owner_key == own, acls.c.owner_name == carried.c.owner_name, acls.c.common]
-    namesake = sa.and_(sa.or_(*(sa.and_(same, way) for way in ways)), _seen_by(principals))
+    # As in ``_candidates``, each way uses a database index of its own.
+    ways = [acls.c.owner_key == own_key, acls.c.owner_name == carried.c.owner_name, acls.c.common]
+    namesake = sa.and_(sa.or_(*(sa.and_(same, way) for way in ways)), _visible_to(principals))
     return (
         sa.select(acls, carried.c.shown_id.label("carried"))
         .select_from(carried.outerjoin(acls, namesake))
@@ -457,8 +453,8 @@ def _namesakes(acl_id: int, own: str, principals: Principals) -> sa.Select[Any]:
     )
 
 
-def _seen_by(principals: Principals) -> sa.ColumnElement[bool]:
-    """Ask whether the caller may see an ACL: his own, a built-in one, or one that permits him something."""
+def _visible_to(principals: Principals) -> sa.ColumnElement[bool]:
+    """Make the condition that the caller may see an ACL: their own, a built-in one, or one that permits something."""
     if principals.administrator:
         return sa.true()
     speaks = acl_entries.permits(acls.c.id, sorted(principals.accessors()))
@@ -475,7 +471,7 @@ def _acl(row: _Row, entries: Mapping[str, Permission]) -> Acl:
     return Acl(*about, entries)
 
 
-def _listed(row: _Row, entries: int) -> AclSummary:
+def _summary(row: _Row, entries: int) -> AclSummary:
     return AclSummary(row.id, row.shown_id, row.name, row.owner, bool(row.common), entries, row.modified)
 
 
@@ -488,10 +484,10 @@ def _check_owned(acl: Acl, principals: Principals) -> None:
         raise NotPermitted(f"Only its owner or an administrator may change the ACL {acl.name!r}.")
 
 
-_others = acls.alias()
+_other_acls = acls.alias()
 _PERMISSIONS = {int(permission): permission for permission in Permission}
 
-# The repository is told apart afterwards: asked for it, SQLite looks at each ACL instead of the caller's entries.
+# The repository is compared afterwards: in the query, SQLite would read every ACL instead of the caller's entries.
 _GIVING = acl_entries.granting(sa.bindparam("accessors", expanding=True), sa.bindparam("least"))
 _GRANTED = (
     sa.select(_GIVING.c.acl_id, sa.func.max(_GIVING.c.permission), acls.c.repository_id)

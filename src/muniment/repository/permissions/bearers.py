@@ -1,11 +1,11 @@
-"""Under which key is kept what a user owns, and what a user or group is permitted?
+"""Under which key is stored what a user owns, and what a user or group may do?
 
-A name may be given again, an identity never is: a removed user's namesake has another one. So each identity has one key
-here, for good. The first bearer of a name has the name itself as key, folded, as all rows had before identities were
-kept; each later bearer has a key that no name can be spelled like, for it has no ``@``.
+A name can be given to another user later; an identity cannot. So each identity has one key here, for good. The first
+bearer of a name has the folded name itself as key, as all rows had before identities were stored. Each later bearer has
+a key that cannot be a name, because it has no ``@``.
 
-A name without a row here was never proved. What is stored under it waits for its first bearer. A row without an
-identity is from before this room was made, and waits for ``settle`` or for its bearer's first proof (decision 0019).
+A name without a row here was never proved: rows under it wait for the name's first bearer. A row without an identity
+comes from an older release, and waits for ``settle`` or for its bearer's first proof (decision 0019).
 """
 
 import hashlib
@@ -31,7 +31,7 @@ bearers = sa.Table(
 )
 
 Identify: TypeAlias = Callable[[Collection[str]], Mapping[str, str]]
-"""Asks the directory who bears these names now: the identity of each name that somebody bears."""
+"""Asks the directory who bears these names now. It returns the identity of each name that has a bearer."""
 
 LONGEST_IDENTITY = 200
 
@@ -42,152 +42,152 @@ _TRIES = 3
 
 
 class SettledNames(NamedTuple):
-    """How many names were bound to somebody, and how many to nobody."""
+    """How many names were bound to a bearer, and how many to nobody."""
 
     borne: int
     unborne: int
 
 
 class KeyMemory:
-    """One process's memory of the keys of identities. A binding never changes, so none grows old."""
+    """A process's memory of the keys of identities. A binding never changes, so no entry goes stale."""
 
     def __init__(self) -> None:
         self._keys: dict[str, str] = {}
         self._changing = threading.Lock()
 
     def lacks(self, names: Mapping[str, str]) -> dict[str, str]:
-        """Say which of these names, each with its identity, have one whose key is not remembered."""
+        """Return those of these names whose identity has no remembered key."""
         return {name: identity for name, identity in names.items() if identity and identity not in self._keys}
 
     def keep(self, keys: Mapping[str, str]) -> None:
-        """Remember these keys by identity; only what is committed may be remembered."""
+        """Remember these keys by identity. Only committed keys may be remembered."""
         with self._changing:
             if len(self._keys) + len(keys) > _REMEMBERED:
                 self._keys.clear()
             self._keys.update(keys)
 
     def of(self, names: Mapping[str, str]) -> dict[str, str] | None:
-        """Say the key of each of these names; None where one is to be asked for: of no identity, or not remembered."""
-        found = {name: self._keys.get(identity, "") for name, identity in names.items()}
-        return found if all(found.values()) else None
+        """Return the key of each of these names; None if one has no identity or no remembered key."""
+        keys = {name: self._keys.get(identity, "") for name, identity in names.items()}
+        return keys if all(keys.values()) else None
 
 
 def nobody(_names: Collection[str]) -> Mapping[str, str]:
-    """Know of nobody who bears these names: a directory elsewhere cannot be asked."""
+    """Know no bearer: the ``Identify`` of a directory elsewhere, which cannot be asked."""
     return {}
 
 
 def key_of(identity: str) -> str:
-    """Say the key of a bearer whose name was another's before."""
+    """Return the key of a bearer whose name somebody else had before."""
     return f"id:{hashlib.sha256(identity.encode()).hexdigest()[:40]}"
 
 
 def bound_keys(cx: Connection, identities: Collection[str]) -> dict[str, str]:
-    """Say the key of each of these identities that has one."""
-    found: dict[str, str] = {}
-    for some in _portions(identities):
-        rows = cx.execute(sa.select(bearers.c.identity, bearers.c.key).where(bearers.c.identity.in_(some)))
-        found.update((row.identity, row.key) for row in rows)
-    return found
+    """Return the key of each of these identities that has one."""
+    by_identity: dict[str, str] = {}
+    for portion in _portions(identities):
+        rows = cx.execute(sa.select(bearers.c.identity, bearers.c.key).where(bearers.c.identity.in_(portion)))
+        by_identity.update((row.identity, row.key) for row in rows)
+    return by_identity
 
 
 def keys(cx: Connection, names: Mapping[str, str]) -> dict[str, str]:
-    """Say under which key each of these folded names is kept: one statement for 500 names.
+    """Return the key of each of these folded names: one statement for each 500 names.
 
-    Each comes with its bearer's identity, or with an empty text from a directory that sends none. A bearer without an
-    identity is taken for the one the name is bound to, if nobody else ever bore it.
+    Each name comes with its bearer's identity, or with an empty text if the directory sends none. Without an identity,
+    the bearer is taken for the one to whom the name is bound, if nobody else ever bore the name.
     """
-    return {name: key for name, key, _ in _found(cx, names)}
+    return {name: key for name, key, _ in _look_up(cx, names)}
 
 
 def bind(cx: Connection, names: Mapping[str, str], now: Instant) -> dict[str, str]:
-    """Keep for good which key each of these folded names has, each borne by an identity, and say it."""
+    """Bind each of these folded names, with its bearer's identity, to a key for good, and return the keys."""
     for _ in range(_TRIES):
-        found = _found(cx, names)
-        waiting = [(name, key) for name, key, is_bound in found if not is_bound and names[name]]
+        rows = _look_up(cx, names)
+        waiting = [(name, key) for name, key, is_bound in rows if not is_bound and names[name]]
         if not waiting:
-            return {name: key for name, key, _ in found}
+            return {name: key for name, key, _ in rows}
         for name, key in waiting:
             _claim(cx, name, key, names[name], now)
-    # Another transaction bound what this one tried to: its choice is known by now, or follows from the rows there are.
+    # Another transaction has bound these names: its choice is visible by now, or follows from the rows.
     return keys(cx, names)
 
 
 def of_names(cx: Connection, names: Collection[str], identify: Identify, now: Instant) -> dict[str, str]:
-    """Say under which key something new for each of these folded names is to be kept: for whoever bears the name now.
+    """Return the key under which to store something new for the present bearer of each of these folded names.
 
-    Where the directory cannot say, or nobody bears the name, that is its last known bearer; a name that nobody bore yet
-    is kept for its first.
+    If the directory cannot tell, or nobody bears the name, this is the key of the last known bearer. A name that nobody
+    has borne yet is its own key, for its first bearer.
     """
     identities = {name: identity for name, identity in identify(names).items() if is_identity(identity)}
-    found = bind(cx, identities, now) if identities else {}
-    others = [name for name in names if name not in found]
-    for some in _portions(others):
-        rows = cx.execute(sa.select(bearers.c.name, bearers.c.key).where(bearers.c.name.in_(some)).order_by(*_ORDER))
-        found.update((row.name, row.key) for row in rows)
-    return {name: found.get(name, name) for name in names}
+    by_name = bind(cx, identities, now) if identities else {}
+    unbound = [name for name in names if name not in by_name]
+    for portion in _portions(unbound):
+        rows = cx.execute(sa.select(bearers.c.name, bearers.c.key).where(bearers.c.name.in_(portion)).order_by(*_ORDER))
+        by_name.update((row.name, row.key) for row in rows)
+    return {name: by_name.get(name, name) for name in names}
 
 
 def keys_in_list(
     cx: Connection, names: Collection[str], present: Collection[str], identify: Identify, now: Instant
 ) -> dict[str, str]:
-    """Say the key of each of these folded names in a list that is sent back changed, where these keys are present.
+    """Return the key of each of these folded names in a changed list, in which the keys ``present`` were before.
 
-    A name that is there already goes on meaning the same bearer; the others are as ``of_names`` says.
+    A name that was in the list still means the same bearer; for the others see ``of_names``.
     """
-    kept = {name: key for key, name in ({key: key for key in present} | names_of_keys(cx, present)).items()}
-    new = of_names(cx, [name for name in names if name not in kept], identify, now)
-    return {name: kept[name] if name in kept else new[name] for name in names}
+    by_name = {name: key for key, name in ({key: key for key in present} | names_of_keys(cx, present)).items()}
+    new = of_names(cx, [name for name in names if name not in by_name], identify, now)
+    return {name: by_name[name] if name in by_name else new[name] for name in names}
 
 
 def names_of_keys(cx: Connection, some_keys: Iterable[str]) -> dict[str, str]:
-    """Say the name behind each of these keys, where it is another text: a statement only if there is such a key."""
-    found: dict[str, str] = {}
-    for some in _portions(key for key in set(some_keys) if key.startswith("id:")):
-        rows = cx.execute(sa.select(bearers.c.key, bearers.c.name).where(bearers.c.key.in_(some)))
-        found.update((row.key, row.name) for row in rows)
-    return found
+    """Return the name behind each key that is not itself a name; no such key, no statement."""
+    by_key: dict[str, str] = {}
+    for portion in _portions(key for key in set(some_keys) if key.startswith("id:")):
+        rows = cx.execute(sa.select(bearers.c.key, bearers.c.name).where(bearers.c.key.in_(portion)))
+        by_key.update((row.key, row.name) for row in rows)
+    return by_key
 
 
 def keys_of_name(cx: Connection, name: str) -> list[str]:
-    """Say the key of everybody who ever bore this folded name, the last known bearer's last."""
+    """List the keys of everybody who ever bore this folded name; the last known bearer's key comes last."""
     rows = cx.execute(sa.select(bearers.c.key).where(bearers.c.name == name).order_by(*_ORDER)).scalars().all()
     return list(rows) or [name]
 
 
 def settle(cx: Connection, identify: Identify, now: Instant, limit: int = _AT_A_TIME) -> SettledNames:
-    """Bind names from before this room was made to whoever bears them now, or to nobody; none at the end.
+    """Bind names from an older release to their present bearers, or to nobody; (0, 0) when no name is left.
 
-    A later bearer of a name that nobody bears now inherits nothing.
+    If nobody bears a name now, its later bearer inherits nothing.
     """
-    wanted = sa.select(bearers.c.key).where(bearers.c.identity.is_(None)).order_by(bearers.c.key).limit(limit)
-    waiting = cx.execute(wanted).scalars().all()
+    query = sa.select(bearers.c.key).where(bearers.c.identity.is_(None)).order_by(bearers.c.key).limit(limit)
+    waiting = cx.execute(query).scalars().all()
     if not waiting:
         return SettledNames(0, 0)
     identities = identify(waiting)
-    taken, unborne = bound_keys(cx, identities.values()), 0
+    key_by_identity, unborne = bound_keys(cx, identities.values()), 0
     for name in waiting:
         identity = identities.get(name, "")
-        if not is_identity(identity) or identity in taken:
+        if not is_identity(identity) or identity in key_by_identity:
             identity = _NOBODY + str(uuid.uuid4())
             unborne += 1
-        taken[identity] = name
+        key_by_identity[identity] = name
         cx.execute(bearers.update().where(_waits(name)).values(identity=identity, bound=now))
     return SettledNames(len(waiting) - unborne, unborne)
 
 
 def is_identity(text: object) -> TypeGuard[str]:
-    """Say whether what a directory sends as an identity is one."""
+    """Say whether a value that a directory sends as an identity can be one."""
     return isinstance(text, str) and 0 < len(text) <= LONGEST_IDENTITY and text.isprintable()
 
 
-def _found(cx: Connection, names: Mapping[str, str]) -> list[tuple[str, str, bool]]:
-    """Give each name with its key, and whether that is its identity's for good."""
+def _look_up(cx: Connection, names: Mapping[str, str]) -> list[tuple[str, str, bool]]:
+    """Return each name with its key, and whether the key is bound to the identity."""
     of_identity: dict[str, str] = {}
     of_name: dict[str, dict[str, str | None]] = {}
-    for some in _portions(names):
-        identities = [names[name] for name in some if names[name]]
-        either = sa.or_(bearers.c.identity.in_(identities), bearers.c.name.in_(some))
+    for portion in _portions(names):
+        identities = [names[name] for name in portion if names[name]]
+        either = sa.or_(bearers.c.identity.in_(identities), bearers.c.name.in_(portion))
         for row in cx.execute(sa.select(bearers).where(either)):
             of_name.setdefault(row.name, {})[row.key] = row.identity
             if row.identity is not None:
@@ -199,34 +199,34 @@ def _found(cx: Connection, names: Mapping[str, str]) -> list[tuple[str, str, boo
 
 
 def _key(name: str, identity: str, borne: Mapping[str, str | None]) -> str:
-    """Say the key of a bearer who is not bound yet, from the identities that bore the name, by key."""
-    first = borne.get(name)
-    if first is None:
+    """Choose the key of a bearer who is not bound yet; ``borne`` maps the name's keys to their identities."""
+    first_identity = borne.get(name)
+    if first_identity is None:
         return name
     if identity:
         return key_of(identity)
-    alone = len(borne) == 1 and not first.startswith(_NOBODY)
+    alone = len(borne) == 1 and not first_identity.startswith(_NOBODY)
     return name if alone else key_of(f"name:{name}")
 
 
 def _claim(cx: Connection, name: str, key: str, identity: str, now: Instant) -> None:
-    """Bind a key, unless another transaction is quicker."""
-    elsewhere = sa.exists().where(_others.c.identity == identity)
-    given = {"identity": identity, "bound": now}
-    if not cx.execute(bearers.update().where(_waits(key), ~elsewhere).values(given)).rowcount:
+    """Bind a key, unless another transaction does so first."""
+    elsewhere = sa.exists().where(_other_bearers.c.identity == identity)
+    binding = {"identity": identity, "bound": now}
+    if not cx.execute(bearers.update().where(_waits(key), ~elsewhere).values(binding)).rowcount:
         insert = postgresql.insert(bearers) if cx.dialect.name == "postgresql" else sqlite.insert(bearers)
-        cx.execute(insert.values(key=key, name=name, **given).on_conflict_do_nothing())
+        cx.execute(insert.values(key=key, name=name, **binding).on_conflict_do_nothing())
 
 
 def _waits(key: str) -> sa.ColumnElement[bool]:
     return sa.and_(bearers.c.key == key, bearers.c.identity.is_(None))
 
 
-def _portions(some: Iterable[str]) -> Iterator[Sequence[str]]:
-    wanted = sorted(some)
-    for begin in range(0, len(wanted), _AT_A_TIME):
-        yield wanted[begin : begin + _AT_A_TIME]
+def _portions(unsorted: Iterable[str]) -> Iterator[Sequence[str]]:
+    texts = sorted(unsorted)
+    for begin in range(0, len(texts), _AT_A_TIME):
+        yield texts[begin : begin + _AT_A_TIME]
 
 
-_others = bearers.alias()
+_other_bearers = bearers.alias()
 _ORDER: tuple[sa.ColumnElement[Any], ...] = (bearers.c.bound, bearers.c.key)

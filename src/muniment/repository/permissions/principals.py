@@ -1,4 +1,4 @@
-"""Who calls, which accessors speak of them, and how much may accessors do?
+"""Who calls, which accessors apply to them, and which permissions are there?
 
 Source: docs/interface.md, ours 4, for the permissions.
 """
@@ -19,7 +19,7 @@ WORLD = "world"
 
 
 class Permission(IntEnum):
-    """How much an accessor may do; each includes those below it (docs/interface.md, ours 4)."""
+    """How much an accessor may do; each level includes those below it (docs/interface.md, ours 4)."""
 
     NONE = 1
     BROWSE = 2
@@ -31,10 +31,10 @@ class Permission(IntEnum):
 
 
 class Principals(msgspec.Struct, frozen=True):
-    """A caller: their user id, the groups they are in however deep, and whether they administer the repository.
+    """A caller: their user id, all their groups however deep, and whether they administer the repository.
 
-    ``identities`` says what the directory knows the bearer of each of these names by, where it sends that; ``keys``
-    under which key each name is kept (``bearers``). ``identify`` asks the directory who bears a name now.
+    ``identities`` maps these names to the identities that the directory has sent, ``keys`` maps them to the keys under
+    which rows are stored (``bearers``). ``identify`` asks the directory who bears a name now.
     """
 
     id: str
@@ -46,32 +46,32 @@ class Principals(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What the caller's objects, ACLs and kept searches are stored under."""
+        """The key under which the caller's objects, ACLs and kept searches are stored."""
         return self._key(fold_name(self.id))
 
     def names(self) -> dict[str, str]:
-        """Say every name the caller goes by, folded, each with its bearer's identity, empty where there is none."""
+        """Return the folded names of the caller and their groups, each with its identity, or an empty text."""
         return {name: self.identities.get(name, "") for name in map(fold_name, (self.id, *self.groups))}
 
     def accessors(self) -> frozenset[str]:
-        """Say every accessor that speaks of them: themselves, their groups, the world."""
+        """Return every accessor that applies to them: themselves, their groups, the world."""
         return frozenset((*(self._key(name) for name in self.names() if "@" in name), WORLD))
 
     def key_for(self, cx: Connection, owner: str, now: Instant) -> str:
-        """Say under which key is kept what this user is to own, as the caller names them."""
+        """Return the key for what a user is to own, whom the caller names."""
         name = fold_name(owner)
         if name == fold_name(self.id):
             return self.key
         return bearers.of_names(cx, [name], self.identify, now)[name]
 
     def is_(self, owner_key: str) -> bool:
-        """Say whether what is stored under this key is theirs."""
+        """Say whether this is the caller's key."""
         return self.key == owner_key
 
-    def kept_under(self, keys: Mapping[str, str]) -> "Principals":
-        """Give the caller with the key of each of their names."""
+    def with_keys(self, keys: Mapping[str, str]) -> "Principals":
+        """Return the caller with these keys of their names."""
         return msgspec.structs.replace(self, keys=keys)
 
     def _key(self, name: str) -> str:
-        # A name of an identity whose key was not asked for must not pass for its first bearer.
+        # A name whose identity has no known key must not pass for the name's first bearer.
         return self.keys.get(name) or (bearers.key_of(self.identities[name]) if name in self.identities else name)

@@ -1,6 +1,6 @@
-"""A feed as Atom XML (RFC 4287), with the elements of given 2.9 that Atom does not have, or as JSON.
+"""Write a feed as Atom XML (RFC 4287) with the further elements of given 2.9, or as JSON.
 
-Characters that XML 1.0 forbids are dropped, so a feed is well-formed whatever a property holds.
+Characters that XML 1.0 forbids are left out, so a feed is well-formed whatever a property holds.
 """
 
 import re
@@ -19,8 +19,8 @@ class Link(msgspec.Struct, frozen=True):
     href: str
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """One entry. ``score`` and ``terms`` belong to search feeds; ``address`` is where the thing itself answers."""
+class FeedEntry(msgspec.Struct, frozen=True):
+    """One entry. ``score`` and ``terms`` belong to search feeds; ``address`` is the object's own address."""
 
     id: str
     title: str
@@ -42,7 +42,7 @@ class Feed(msgspec.Struct, frozen=True):
     page: int
     items_per_page: int
     links: tuple[Link, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[FeedEntry, ...]
     total: int | None = None
 
 
@@ -63,7 +63,7 @@ def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
 
 
 def as_json(feed: Feed, media_type: str) -> bytes:
-    """Write the feed as JSON; ``media_type`` is what an entry's address answers in."""
+    """Write the feed as JSON; ``media_type`` is the media type of the objects' own addresses."""
     document: dict[str, object] = {
         "id": feed.id,
         "title": feed.title,
@@ -79,7 +79,7 @@ def as_json(feed: Feed, media_type: str) -> bytes:
     return msgspec.json.encode(document)
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: FeedEntry) -> str:
     address, relevance = _attribute(entry.address), ""
     if entry.score is not None:
         terms = "".join([f"<dm:term>{_escaped(term)}</dm:term>" for term in entry.terms])
@@ -92,7 +92,7 @@ def _entry(entry: Entry) -> str:
     )
 
 
-def _json_entry(entry: Entry, media_type: str) -> dict[str, object]:
+def _json_entry(entry: FeedEntry, media_type: str) -> dict[str, object]:
     document: dict[str, object] = {
         "id": entry.id,
         "title": _clean(entry.title),
@@ -113,7 +113,7 @@ def _score(score: float) -> str:
 
 
 def _clean(text: str) -> str:
-    # What is printable holds nothing forbidden, and is told so at a tenth of the time.
+    # A printable text holds no forbidden character, and this check takes a tenth of the time.
     return text if text.isprintable() else _FORBIDDEN.sub("", text)
 
 

@@ -1,7 +1,7 @@
-"""A page of a search: hits of the index that the database vouches for, at the time of its own read.
+"""A page of a search: hits of the index that the database confirms.
 
-The snapshot of the index comes first, then one read of the database that says what the caller may see, which changes
-the snapshot has not seen, and what the hits are called now. So a page obeys every change that was answered before,
+First a snapshot of the index is taken. Then one read of the database says what the caller may see, which changes the
+snapshot has missed, and which properties the hits have now. So a page obeys every change that was answered before it,
 however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
 """
 
@@ -26,13 +26,13 @@ from muniment.repository.repositories import Repository
 log = structlog.get_logger("muniment.repository.search.results")
 
 MAX_PENDING = 2000
-"""Changes that a search may have to take into account because the index is behind; it answers no search beyond."""
+"""How many missed changes a search takes into account; if the index is further behind, the search is refused."""
 
-_MOVED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"})
+_CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"})
 
 
-class Question(msgspec.Struct, frozen=True):
-    """What a caller asks: a query as he spelled it, and which page of its hits."""
+class SearchQuestion(msgspec.Struct, frozen=True):
+    """A caller's question: a query as they wrote it, and the page of hits that they want."""
 
     query: Query
     page: int
@@ -54,13 +54,13 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class HitPage(msgspec.Struct, frozen=True):
-    """One page of hits, true to ``position`` of the change log. ``more`` says whether another page follows."""
+    """One page of hits as of ``position`` in the change log. ``has_more`` says whether another page follows."""
 
-    found: tuple[Hit, ...]
+    hits: tuple[Hit, ...]
     page: int
     items_per_page: int
     total: int | None
-    more: bool
+    has_more: bool
     position: Position
 
 
@@ -69,13 +69,13 @@ def search(
     snapshot: Snapshot,
     repository: Repository,
     principals: Principals,
-    question: Question,
+    question: SearchQuestion,
     max_offset: int,
     max_pending: int = MAX_PENDING,
 ) -> HitPage:
-    """Answer one page. ``max_offset`` is the deepest hit that paging reaches.
+    """Answer one page. ``max_offset`` is the deepest hit that a page may include.
 
-    ``max_pending`` is how many changes that hide or show objects the snapshot may be behind. Raises BadQuery,
+    ``max_pending`` is how many changes that hide or show objects the snapshot may have missed. Raises BadQuery,
     UnknownType, UnknownProperty, WrongValue, IndexBehind.
     """
     offset = (question.page - 1) * question.items_per_page
@@ -85,21 +85,25 @@ def search(
         catalogue = object_types.catalogue(cx, repository.id)
         texts = bind.acl_texts(question.query.condition)
         query = bind.bind(question.query, catalogue, acls.look_up(cx, repository.id, texts, principals))
-        seen = visible(cx, repository, principals, query, snapshot.position, max_pending)
-        answer = snapshot.search(Search(query, seen, offset, question.items_per_page + 1, total=question.include_total))
+        visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending)
+        answer = snapshot.search(
+            Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
+        )
         rows = objects.rows(cx, repository.id, [hit.object_id for hit in answer.hits])
     vouched = [(hit, rows.get(hit.object_id)) for hit in answer.hits]
-    found = [_found(hit, row) for hit, row in vouched if row is not None and _may_browse(row, principals, seen)]
-    total, unvouched = answer.total, len(vouched) - len(found)
+    hits = [
+        _to_hit(hit, row) for hit, row in vouched if row is not None and _may_browse(row, principals, visible_objects)
+    ]
+    total, unvouched = answer.total, len(vouched) - len(hits)
     if unvouched:
         log.error("hits without permission", repository=repository.name, hits=unvouched)
         total = None if total is None else total - unvouched
     return HitPage(
-        found=tuple(found[: question.items_per_page]),
+        hits=tuple(hits[: question.items_per_page]),
         page=question.page,
         items_per_page=question.items_per_page,
         total=total,
-        more=len(answer.hits) > question.items_per_page,
+        has_more=len(answer.hits) > question.items_per_page,
         position=snapshot.position,
     )
 
@@ -112,40 +116,43 @@ def visible(
     position: Position,
     max_pending: int = MAX_PENDING,
 ) -> Visible:
-    """Say what the caller may see of an index that is true to ``position``; ``query`` is bound.
+    """Say what the caller may see of an index as of ``position``; ``query`` is bound.
 
-    A change that the index has not seen hides its object, save in two cases where the caller may see, together, every
-    value and all text that the index holds: only the ACL changed and he may see the object now, or properties changed
-    too and he is its owner, who saw the old ones. An administrator may see old values. Raises IndexBehind.
+    A change that the index has missed hides its object, except in two cases, in which the caller may see every value
+    and all text that the index holds. In the first, only the ACL changed and they may see the object now. In the
+    second, properties changed too and they are its owner, who saw the old values. An administrator may see old values.
+    Raises IndexBehind.
     """
     behind = changes.hiding(cx, repository.id, position, max_pending)
-    moved = frozenset({"acl"}) if _names(query.condition) & _MOVED_WITH_THE_ACL else frozenset()
+    acl_matters = frozenset({"acl"}) if _names(query.condition) & _CHANGED_WITH_THE_ACL else frozenset()
     open_to_decision = {
-        object_id: kinds for object_id, kinds in behind.items() if kinds <= {"acl", "properties"} and not kinds & moved
+        object_id: kinds
+        for object_id, kinds in behind.items()
+        if kinds <= {"acl", "properties"} and not kinds & acl_matters
     }
     hidden = behind.keys() - open_to_decision.keys()
     if principals.administrator:
         return Visible(everything=True, owner=principals.key, hidden=frozenset(hidden))
-    granted = acls.granted(cx, repository.id, principals, Permission.BROWSE)
-    browse_acls = frozenset(granted)
-    read_acls = frozenset(acl_id for acl_id, permission in granted.items() if permission >= Permission.READ)
-    browse, read = set(), set()
+    permissions = acls.granted(cx, repository.id, principals, Permission.BROWSE)
+    browse_acls = frozenset(permissions)
+    read_acls = frozenset(acl_id for acl_id, permission in permissions.items() if permission >= Permission.READ)
+    browsable, readable = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(open_to_decision)).items():
-        owned = principals.is_(row.owner_key)
-        if not owned and "properties" in open_to_decision[object_id]:
+        is_owner = principals.is_(row.owner_key)
+        if not is_owner and "properties" in open_to_decision[object_id]:
             continue
-        if owned or row.acl_id in browse_acls:
-            browse.add(object_id)
-        if owned or row.acl_id in read_acls:
-            read.add(object_id)
+        if is_owner or row.acl_id in browse_acls:
+            browsable.add(object_id)
+        if is_owner or row.acl_id in read_acls:
+            readable.add(object_id)
     return Visible(
         owner=principals.key,
         browse_acls=browse_acls,
         read_acls=read_acls,
         hidden=frozenset(hidden),
         decided=frozenset(open_to_decision),
-        browse=frozenset(browse),
-        read=frozenset(read),
+        browse=frozenset(browsable),
+        read=frozenset(readable),
     )
 
 
@@ -159,11 +166,11 @@ def _names(expression: Expression | None) -> frozenset[str]:
     return frozenset({expression.name})
 
 
-def _may_browse(row: StoredObject, principals: Principals, seen: Visible) -> bool:
-    return principals.administrator or row.acl_id in seen.browse_acls or principals.is_(row.owner_key)
+def _may_browse(row: StoredObject, principals: Principals, visible_objects: Visible) -> bool:
+    return principals.administrator or row.acl_id in visible_objects.browse_acls or principals.is_(row.owner_key)
 
 
-def _found(hit: IndexHit, row: StoredObject) -> Hit:
+def _to_hit(hit: IndexHit, row: StoredObject) -> Hit:
     title = str(row.properties.get("title", [""])[0]) if row.properties.get("title") else ""
     return Hit(
         object_id=row.id,

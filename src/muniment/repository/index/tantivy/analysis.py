@@ -1,8 +1,8 @@
-"""How text becomes words: split at what is neither letter nor digit, folded, and where asked reduced to stems.
+"""Split text into words at every character that is neither letter nor digit, fold them, and reduce them to stems.
 
-Folding takes away case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC).
-Where a script sets no blanks between words (Chinese, Japanese, Thai), each character is a word, so that any piece of a
-sentence can be found.
+Folding removes case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC). In
+scripts without blanks between words (Chinese, Japanese, Thai), each character is a word, so that searches find any part
+of a sentence.
 """
 
 import re
@@ -13,7 +13,7 @@ import tantivy
 from muniment.repository.index.text import normal
 
 LONGEST_WORD = 512
-"""Bytes of UTF-8 in a word; a longer one is not indexed."""
+"""The longest word that is indexed, in bytes of UTF-8."""
 
 _ODD = re.compile("[^\x00-\x7f]")
 
@@ -28,7 +28,7 @@ LANGUAGES = frozenset(
 
 
 class Span(NamedTuple):
-    """A word in a text: its place among the words, what it is folded to, and the characters it covers."""
+    """A word in a text: its place among the words, its folded form, and the characters that it covers."""
 
     place: int
     word: str
@@ -37,7 +37,7 @@ class Span(NamedTuple):
 
 
 class Analyser:
-    """One language's way to turn text into words; index, oracle and excerpts use the same.
+    """Splits text into words in one language. Index, oracle and excerpts use the same one.
 
     ``language`` is one of ``LANGUAGES``; raises ValueError for another.
     """
@@ -51,7 +51,7 @@ class Analyser:
         self._folded: dict[str, str] = {}
 
     def exact(self, text: str) -> list[tuple[int, str]]:
-        """Split text into (place, word), as written but for case and accents."""
+        """Split text into (place, word), as written, without case and accents."""
         return [(each.position, each.text) for each in self.exact_words.pre_tokenize(normal(text)).tokens]
 
     def stemmed(self, text: str) -> list[tuple[int, str]]:
@@ -59,7 +59,7 @@ class Analyser:
         return [(each.position, each.text) for each in self.stems.pre_tokenize(normal(text)).tokens]
 
     def flattened(self, text: str) -> str:
-        """Fold text character by character, so that places stay what they are."""
+        """Fold text character by character, so that every character keeps its place."""
         if text.isascii():
             return text.lower()
         odd = set(_ODD.findall(text))
@@ -82,7 +82,7 @@ class Analyser:
         return folded
 
     def spans(self, text: str, stemmed: bool) -> list[Span]:
-        """Split text that is ``normal`` already, with the characters each word covers."""
+        """Split text that is ``normal`` already into words, with the characters that each covers."""
         words = self.stems if stemmed else self.exact_words
         return [
             Span(each.position, each.text, each.char_offset_from, each.char_offset_to)

@@ -1,10 +1,10 @@
-"""From the query tree to a query of the embedded index.
+"""Compile a query tree into a query of the embedded index.
 
-Never used here, because silently incomplete or wrong: phrase-prefix queries, and the query parser for strings. A
-prefix is the zero-distance fuzzy prefix query; behind other words it is the last part of a phrase of regular
-expressions, which the engine refuses when more than 16,384 words begin so, instead of leaving some out. A range of
-strings is a regular expression over the term dictionary, which reads only the terms within it; a range of numbers goes
-through the parser, with integers alone.
+Two features of the engine are never used, because their results are silently incomplete or wrong: phrase-prefix
+queries, and the query parser for strings. A prefix is a fuzzy prefix query with distance zero. Behind other words it is
+the last part of a phrase of regular expressions: if more than 16,384 words begin so, the engine refuses it instead of
+leaving some out. A range of strings is a regular expression over the term dictionary, which reads only the terms within
+it. A range of numbers goes through the parser, with integers only.
 """
 
 import math
@@ -37,21 +37,21 @@ from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.refusals import BadQuery
 
 _SEVERAL = 100
-"""Up to so many terms an OR of them is faster than a set."""
+"""The number of terms up to which an OR is faster than a set."""
 
 MARKS = 24
-"""Most queries of one ``marking``: what a score, a single-precision number, tells apart."""
+"""The most queries of one ``marking``: a score is a single-precision number and has no more bits."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
 
 Leaf = Term | Phrase
-"""A part of the keywords that words are looked up for."""
+"""A word or phrase of the keywords, which is looked up in the index."""
 
 
 class Compiler:
-    """Compiles for one searcher; ``statistics`` stand in for the index's own in the scores."""
+    """Compiles for one searcher. In scores, ``statistics`` replace those of the index."""
 
     def __init__(
         self,
@@ -68,32 +68,34 @@ class Compiler:
         self._statistics = statistics
 
     def search(self, types: Collection[str], condition: Expression | None, visible: Visible) -> Query:
-        """Ask for the visible objects of these types that meet the condition. Only keywords give a score.
+        """Make the query for the visible objects of these types that meet the condition. Only keywords give a score.
 
-        Matches in the text need permission to read: what may be read is asked for matches anywhere, what may only be
-        browsed for matches in the metadata.
+        Matches in the text need permission to read: readable objects may match anywhere, objects that may only be
+        browsed must match in the metadata.
         """
-        whole = _alike(visible) or condition is None or not _has_keywords(condition)
-        may = self.browsable(visible) if whole else self.readable(visible)
+        is_simple = _alike(visible) or condition is None or not _has_keywords(condition)
+        permitted = self.browsable(visible) if is_simple else self.readable(visible)
         narrowed = [(Occur.Must, _silent(self._terms(fields.TYPE, types)))] if types else []
         anywhere = [] if condition is None else [(Occur.Must, self._condition(condition, content=True))]
-        found = Query.boolean_query([(Occur.Must, _silent(may)), *narrowed, *anywhere])
-        if whole or condition is None:
-            return found
+        anywhere_query = Query.boolean_query([(Occur.Must, _silent(permitted)), *narrowed, *anywhere])
+        if is_simple or condition is None:
+            return anywhere_query
         metadata = (Occur.Must, self._condition(condition, content=False))
-        rest = Query.boolean_query([(Occur.Must, _silent(self._only_browsable(visible))), *narrowed, metadata])
-        return _any_of([found, rest])
+        metadata_query = Query.boolean_query(
+            [(Occur.Must, _silent(self._only_browsable(visible))), *narrowed, metadata]
+        )
+        return _any_of([anywhere_query, metadata_query])
 
     def browsable(self, visible: Visible) -> Query:
-        """Ask for everything that the caller may browse."""
-        return self._seen(visible, visible.browse_acls, visible.browse)
+        """Make the query for everything that the caller may browse."""
+        return self._permitted(visible, visible.browse_acls, visible.browse)
 
     def readable(self, visible: Visible) -> Query:
-        """Ask for everything that the caller may read."""
-        return self._seen(visible, visible.read_acls, visible.read)
+        """Make the query for everything that the caller may read."""
+        return self._permitted(visible, visible.read_acls, visible.read)
 
     def marking(self, keys: Collection[str], marks: Sequence[Query]) -> Query:
-        """Ask for a few objects, each scored by the sum of 2**n for every n of the marks' queries that finds it.
+        """Make a query for a few objects. Each scores the sum of 2**n over those queries n of ``marks`` that find it.
 
         A score holds such a sum exactly for up to ``MARKS`` marks.
         """
@@ -102,7 +104,7 @@ class Compiler:
         return Query.boolean_query([few, *marked])
 
     def leaf(self, leaf: Leaf, content: bool) -> Query:
-        """Ask where a leaf matches: in the content, or in the metadata."""
+        """Make the query for a leaf in the content, or in the metadata."""
         stems, words = (fields.CONTENT, fields.CONTENT_EXACT) if content else (fields.METADATA, fields.METADATA_EXACT)
         if isinstance(leaf, Phrase):
             return self._words(words, self._analyser.exact(leaf.text))
@@ -111,16 +113,16 @@ class Compiler:
         return self._beginning(words, self._analyser.exact(leaf.text))
 
     def _only_browsable(self, visible: Visible) -> Query:
-        granted = self._acls(visible.browse_acls - visible.read_acls)
+        browse_acls = self._acls(visible.browse_acls - visible.read_acls)
         not_owned = [(Occur.MustNot, owner) for owner in self._owner(visible)]
-        seen = Query.boolean_query([(Occur.Must, granted), *not_owned]) if not_owned else granted
-        return self._as_decided(visible, seen, visible.browse - visible.read)
+        permitted = Query.boolean_query([(Occur.Must, browse_acls), *not_owned]) if not_owned else browse_acls
+        return self._apply_decisions(visible, permitted, visible.browse - visible.read)
 
-    def _seen(self, visible: Visible, acls: frozenset[int], decided: frozenset[str]) -> Query:
+    def _permitted(self, visible: Visible, acls: frozenset[int], decided: frozenset[str]) -> Query:
         if visible.everything:
             hidden = self._terms(fields.KEY, {fields.POSITION, *visible.hidden})
             return Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, hidden)])
-        return self._as_decided(visible, _any_of([self._acls(acls), *self._owner(visible)]), decided)
+        return self._apply_decisions(visible, _any_of([self._acls(acls), *self._owner(visible)]), decided)
 
     def _acls(self, acls: frozenset[int]) -> Query:
         return self._terms(fields.ACL, [str(acl) for acl in acls])
@@ -128,16 +130,16 @@ class Compiler:
     def _owner(self, visible: Visible) -> list[Query]:
         return [self._term(fields.OWNER, visible.owner)] if visible.owner else []
 
-    def _as_decided(self, visible: Visible, seen: Query, decided: frozenset[str]) -> Query:
-        """Put what the database knows over what the index says; the position's own document is nobody's to see."""
+    def _apply_decisions(self, visible: Visible, permitted: Query, decided: frozenset[str]) -> Query:
+        """Let the database's newer knowledge override the index. Nobody may see the position's document."""
         if visible.decided:
-            stands = [(Occur.Must, seen), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
-            moved = self._terms(fields.KEY, decided & visible.decided)
-            seen = _any_of([Query.boolean_query(stands), moved])
+            unchanged = [(Occur.Must, permitted), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
+            newly_permitted = self._terms(fields.KEY, decided & visible.decided)
+            permitted = _any_of([Query.boolean_query(unchanged), newly_permitted])
         if visible.hidden:
             hidden = (Occur.MustNot, self._terms(fields.KEY, visible.hidden))
-            seen = Query.boolean_query([(Occur.Must, seen), hidden])
-        return seen
+            permitted = Query.boolean_query([(Occur.Must, permitted), hidden])
+        return permitted
 
     def _condition(self, expression: Expression, content: bool) -> Query:
         if isinstance(expression, ExpressionSet):
@@ -151,9 +153,9 @@ class Compiler:
 
     def _keywords(self, keywords: Keywords, content: bool) -> Query:
         if isinstance(keywords, Both):
-            wanted = [self._keywords(part, content) for part in keywords.parts if not isinstance(part, Without)]
-            unwanted = [self._keywords(part.part, content) for part in keywords.parts if isinstance(part, Without)]
-            return _all_of(wanted, unwanted)
+            required = [self._keywords(part, content) for part in keywords.parts if not isinstance(part, Without)]
+            excluded = [self._keywords(part.part, content) for part in keywords.parts if isinstance(part, Without)]
+            return _all_of(required, excluded)
         if isinstance(keywords, Either):
             return _any_of([self._keywords(part, content) for part in keywords.parts])
         if isinstance(keywords, Without):
@@ -168,29 +170,29 @@ class Compiler:
             return Query.empty_query()
         if len(words) == 1:
             return self._word(field, words[0][1])
-        first = words[0][0]
-        return Query.phrase_query(self._schema, field, [(place - first, word) for place, word in words])
+        first_place = words[0][0]
+        return Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
 
     def _beginning(self, field: str, words: list[tuple[int, str]]) -> Query:
-        """Ask for words one after the other, the last one as a beginning."""
+        """Make the query for words that follow each other, the last one as a beginning."""
         if not words:
             return Query.empty_query()
         parts = [(Occur.Must, self._word(field, word)) for _, word in words[:-1]]
         parts.append((Occur.Must, Query.fuzzy_term_query(self._schema, field, words[-1][1], 0, True, True)))
         if len(words) > 1:
-            first = words[0][0]
-            joined: list[str | tuple[int, str]] = [(place - first, _exactly(word)) for place, word in words[:-1]]
-            joined.append((words[-1][0] - first, _exactly(words[-1][1]) + ".*"))
-            parts.append((Occur.Must, _silent(Query.regex_phrase_query(self._schema, field, joined))))
+            first_place = words[0][0]
+            phrase: list[str | tuple[int, str]] = [(place - first_place, _exactly(word)) for place, word in words[:-1]]
+            phrase.append((words[-1][0] - first_place, _exactly(words[-1][1]) + ".*"))
+            parts.append((Occur.Must, _silent(Query.regex_phrase_query(self._schema, field, phrase))))
         return Query.boolean_query(parts)
 
     def _word(self, field: str, word: str) -> Query:
         query = Query.term_query(self._schema, field, word, "freq")
         if self._statistics is None or (field, word) not in self._statistics.document_frequency:
             return query
-        visible = _idf(self._statistics.document_frequency[field, word], self._statistics.documents)
-        own = _idf(self._searcher.doc_freq(field, word), self._searcher.num_docs)
-        return Query.boost_query(query, visible / own)
+        visible_weight = _idf(self._statistics.document_frequency[field, word], self._statistics.documents)
+        own_weight = _idf(self._searcher.doc_freq(field, word), self._searcher.num_docs)
+        return Query.boost_query(query, visible_weight / own_weight)
 
     def _property(self, expression: Property | PropertyList | PropertyRange) -> Query:
         if not _NAME.fullmatch(expression.name):
@@ -212,7 +214,9 @@ class Compiler:
         if isinstance(low, str) or isinstance(high, str):
             path = f"s\x01{name}\x00s{fields.MARKER}"
             within = string_range(fold(str(low)), fold(str(high)))
-            return _any_of([Query.regex_query(self._schema, fields.PROPERTIES, f"{path}(?:{each})") for each in within])
+            return _any_of(
+                [Query.regex_query(self._schema, fields.PROPERTIES, f"{path}(?:{expression})") for expression in within]
+            )
         if low > high:
             return Query.empty_query()
         if isinstance(low, float) or isinstance(high, float):
@@ -232,7 +236,7 @@ class Compiler:
 
 
 def leaves(expression: Expression | Keywords | None) -> Iterator[Leaf]:
-    """List the words and phrases that a hit may have been found by: all but those behind a NOT."""
+    """List the words and phrases by which a hit may have been found: all but those behind a NOT."""
     if isinstance(expression, ExpressionSet):
         for part in expression.expressions:
             yield from leaves(part)
@@ -258,26 +262,26 @@ def _has_keywords(expression: Expression) -> bool:
 def string_range(low: str, high: str) -> list[str]:
     """Write regular expressions for every string from ``low`` to ``high`` in the order of their characters.
 
-    There are several, as the engine takes no expression of more than a thousand states.
+    There may be several, because the engine refuses an expression of more than a thousand states.
     """
     common = next((at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
     if common == len(high) and low != high:
         return []
     if common < len(low) and low[common] > high[common]:
         return []
-    found: list[str | None] = [_exactly(high)]
-    found += [_exactly(high[:at]) for at in range(common + 1, len(high))]
-    found += [_beyond(high[:at], 0x20, ord(high[at]) - 1) for at in range(common + 1, len(high))]
+    expressions: list[str | None] = [_exactly(high)]
+    expressions += [_exactly(high[:at]) for at in range(common + 1, len(high))]
+    expressions += [_beyond(high[:at], 0x20, ord(high[at]) - 1) for at in range(common + 1, len(high))]
     if common == len(low):
-        found.append(_exactly(low))
+        expressions.append(_exactly(low))
         if common < len(high):
-            found.append(_beyond(low, 0x20, ord(high[common]) - 1))
+            expressions.append(_beyond(low, 0x20, ord(high[common]) - 1))
     else:
-        found.append(_exactly(low) + ".*")
-        found.append(_beyond(low[:common], ord(low[common]) + 1, ord(high[common]) - 1))
-        found += [_beyond(low[:at], ord(low[at]) + 1, _LAST_CHARACTER) for at in range(common + 1, len(low))]
+        expressions.append(_exactly(low) + ".*")
+        expressions.append(_beyond(low[:common], ord(low[common]) + 1, ord(high[common]) - 1))
+        expressions += [_beyond(low[:at], ord(low[at]) + 1, _LAST_CHARACTER) for at in range(common + 1, len(low))]
     together = [""]
-    for part in found:
+    for part in expressions:
         if part is None:
             continue
         if together[-1] and len(together[-1]) + len(part) > _LONGEST_EXPRESSION:
@@ -290,13 +294,13 @@ def _exactly(text: str) -> str:
     return "".join(_character(ord(character)) for character in text)
 
 
-def _beyond(beginning: str, first: int, last: int) -> str | None:
-    """Match what begins so and goes on with one of these characters. Half characters are no characters."""
-    first = 0xE000 if 0xD800 <= first <= 0xDFFF else first
-    last = 0xD7FF if 0xD800 <= last <= 0xDFFF else last
-    if first > last:
+def _beyond(beginning: str, low: int, high: int) -> str | None:
+    """Match texts that begin so and go on with a character of this range. Surrogates are left out."""
+    low = 0xE000 if 0xD800 <= low <= 0xDFFF else low
+    high = 0xD7FF if 0xD800 <= high <= 0xDFFF else high
+    if low > high:
         return None
-    return f"{_exactly(beginning)}[{_character(first)}-{_character(last)}].*"
+    return f"{_exactly(beginning)}[{_character(low)}-{_character(high)}].*"
 
 
 def _character(code: int) -> str:
@@ -307,12 +311,12 @@ def _by_kind(values: Sequence[Value]) -> list[tuple[str, list[str | int]]]:
     strings: list[str | int] = [fields.MARKER + fold(value) for value in values if isinstance(value, str)]
     truths: list[str | int] = [int(value) for value in values if isinstance(value, bool)]
     doubles: list[str | int] = [fields.sortable(value) for value in values if isinstance(value, float)]
-    whole: list[str | int] = [
+    integers: list[str | int] = [
         value
         for value in values
         if isinstance(value, int) and not isinstance(value, bool) and fields.whole_number(value) == value
     ]
-    kinds = {"s": strings, "b": truths, "f": doubles, "i": whole}
+    kinds = {"s": strings, "b": truths, "f": doubles, "i": integers}
     return [(kind, of_kind) for kind, of_kind in kinds.items() if of_kind]
 
 
@@ -324,11 +328,11 @@ def _silent(query: Query) -> Query:
     return Query.const_score_query(query, 0.0)
 
 
-def _all_of(wanted: Sequence[Query], unwanted: Sequence[Query] = ()) -> Query:
-    if len(wanted) == 1 and not unwanted:
-        return wanted[0]
-    parts = [(Occur.Must, query) for query in wanted] or [(Occur.Must, _silent(Query.all_query()))]
-    return Query.boolean_query([*parts, *((Occur.MustNot, query) for query in unwanted)])
+def _all_of(required: Sequence[Query], excluded: Sequence[Query] = ()) -> Query:
+    if len(required) == 1 and not excluded:
+        return required[0]
+    parts = [(Occur.Must, query) for query in required] or [(Occur.Must, _silent(Query.all_query()))]
+    return Query.boolean_query([*parts, *((Occur.MustNot, query) for query in excluded)])
 
 
 def _any_of(parts: Sequence[Query]) -> Query:

@@ -52,7 +52,7 @@ class TantivyIndex:
             return self._snapshot
 
     def close(self) -> None:
-        """Let the files go; snapshots that were taken keep theirs."""
+        """Close the files; snapshots that were taken keep theirs."""
         with self._lock:
             self._index = self._snapshot = None
 
@@ -116,7 +116,7 @@ class TantivyWriter:
                     writer.delete_documents_by_term(fields.KEY, key)
                 for document in documents:
                     writer.delete_documents_by_term(fields.KEY, document.key)
-                    writer.add_document(fields.filled(document, self._schema))
+                    writer.add_document(fields.to_tantivy(document, self._schema))
                 writer.delete_documents_by_term(fields.KEY, fields.POSITION)
                 writer.add_document(fields.position_document(position, self._schema))
                 writer.commit()

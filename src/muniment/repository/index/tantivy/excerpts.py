@@ -1,7 +1,7 @@
-"""Excerpts: the piece of a text around the first match, found without splitting all of it into words.
+"""Excerpts: the part of a text around the first match, found without splitting the whole text into words.
 
-A huge text is looked through for beginnings of the words asked for, and only what stands there is split and compared.
-What is chosen depends on the text and the query alone, never on other documents.
+In a huge text, beginnings of the query's words are searched for, and only the text there is split and compared. The
+choice depends on the text and the query alone, never on other documents.
 """
 
 import re
@@ -12,7 +12,7 @@ from muniment.repository.index.tantivy.analysis import Analyser, Span
 from muniment.repository.index.text import BREAK, normal
 
 LENGTH = 200
-"""Characters of an excerpt, about."""
+"""The approximate length of an excerpt, in characters."""
 
 _BEFORE = 60
 _FIRST_PIECE = 512
@@ -24,71 +24,71 @@ _WORD = re.compile(r"[^\W_]{1,600}")
 
 
 class Finder:
-    """Finds where leaves of a query first match in a text."""
+    """Finds the first match of a query's leaves (words and phrases) in a text."""
 
     def __init__(self, analyser: Analyser, leaves: Sequence[Term | Phrase]) -> None:
         self._analyser = analyser
-        self._wanted = {leaf: wanted for leaf in leaves if (wanted := _Wanted(analyser, leaf)).words}
+        self._patterns = {leaf: pattern for leaf in leaves if (pattern := _Pattern(analyser, leaf)).words}
 
     def excerpt(self, text: str, leaves: Collection[Term | Phrase] | None = None) -> str | None:
-        """Cut the piece of a text around the first match of any leaf, or of some; None when nothing matches."""
-        some = [wanted for leaf, wanted in self._wanted.items() if leaves is None or leaf in leaves]
-        found = self._first(text, some) if some else None
-        return None if found is None else cut(text, found)
+        """Cut out the part of a text around the first match of any of these leaves; None when nothing matches."""
+        patterns = [pattern for leaf, pattern in self._patterns.items() if leaves is None or leaf in leaves]
+        place = self._first_place(text, patterns) if patterns else None
+        return None if place is None else cut(text, place)
 
-    def _first(self, text: str, several: Sequence["_Wanted"]) -> int | None:
+    def _first_place(self, text: str, patterns: Sequence["_Pattern"]) -> int | None:
         tries = _TRIES
-        overlap = max(len(wanted.beginning) for wanted in several)
+        overlap = max(len(pattern.beginning) for pattern in patterns)
         begin, end = 0, _FIRST_PIECE
         while begin < len(text):
             flat = self._analyser.flattened(text[begin : end + overlap])
-            found = []
-            for wanted in several:
-                at, tries = self._in_piece(wanted, text, begin, flat, tries)
+            places = []
+            for pattern in patterns:
+                at, tries = self._in_piece(pattern, text, begin, flat, tries)
                 if at is not None:
-                    found.append(at)
-            if found:
-                return min(found)
+                    places.append(at)
+            if places:
+                return min(places)
             if tries <= 0:
                 break
             begin, end = end, end + _PIECE
-        return self._by_splitting(text[:_SPLIT_WHOLE], several)
+        return self._by_splitting(text[:_SPLIT_WHOLE], patterns)
 
-    def _in_piece(self, wanted: "_Wanted", text: str, begin: int, flat: str, tries: int) -> tuple[int | None, int]:
-        at = flat.find(wanted.beginning)
+    def _in_piece(self, pattern: "_Pattern", text: str, begin: int, flat: str, tries: int) -> tuple[int | None, int]:
+        at = flat.find(pattern.beginning)
         while at >= 0 and tries > 0:
             if begin + at == 0 or not text[begin + at - 1].isalnum():
                 tries -= 1
-                if self._stands(wanted, text, begin + at):
+                if self._matches_at(pattern, text, begin + at):
                     return begin + at, tries
-            at = flat.find(wanted.beginning, at + 1)
+            at = flat.find(pattern.beginning, at + 1)
         return None, tries
 
-    def _stands(self, wanted: "_Wanted", text: str, at: int) -> bool:
-        """Whether the leaf stands here; of a single word the answer is remembered, as texts say words again."""
-        word = _WORD.match(text, at) if len(wanted.words) == 1 else None
+    def _matches_at(self, pattern: "_Pattern", text: str, at: int) -> bool:
+        """Say whether the leaf matches here. For a single word the answer is remembered, because texts repeat words."""
+        word = _WORD.match(text, at) if len(pattern.words) == 1 else None
         if word is None:
-            return wanted.matches(self._analyser.spans(text[at : at + wanted.reach], wanted.stemmed), 0)
-        known = wanted.known.get(word[0])
-        if known is None:
-            known = wanted.known[word[0]] = wanted.matches(self._analyser.spans(word[0], wanted.stemmed), 0)
-        return known
+            return pattern.matches(self._analyser.spans(text[at : at + pattern.reach], pattern.stemmed), 0)
+        matches = pattern.answers.get(word[0])
+        if matches is None:
+            matches = pattern.answers[word[0]] = pattern.matches(self._analyser.spans(word[0], pattern.stemmed), 0)
+        return matches
 
-    def _by_splitting(self, text: str, several: Sequence["_Wanted"]) -> int | None:
-        found = []
-        for wanted in several:
-            spans = self._analyser.spans(text, wanted.stemmed)
-            found += [span.start for at, span in enumerate(spans) if wanted.matches(spans, at)][:1]
-        return min(found, default=None)
+    def _by_splitting(self, text: str, patterns: Sequence["_Pattern"]) -> int | None:
+        places = []
+        for pattern in patterns:
+            spans = self._analyser.spans(text, pattern.stemmed)
+            places += [span.start for at, span in enumerate(spans) if pattern.matches(spans, at)][:1]
+        return min(places, default=None)
 
 
 def beginning(text: str) -> str:
-    """Cut the beginning of a text."""
+    """Cut out the beginning of a text."""
     return cut(text, 0)
 
 
 def cut(text: str, at: int) -> str:
-    """Cut the piece of a text around a place, at whole words, white space collapsed."""
+    """Cut out the part of a text around a place, at whole words, with white space collapsed."""
     before = " ".join(text[max(0, at - 4 * _BEFORE) : at].split()) if at else ""
     gap = " " if at and text[at - 1].isspace() and before else ""
     if len(before) > _BEFORE:
@@ -108,11 +108,11 @@ def cut(text: str, at: int) -> str:
     return (before + gap + after).replace(BREAK, "")
 
 
-class _Wanted:
-    """A leaf as words, and the beginning to look for them by."""
+class _Pattern:
+    """A leaf as words, and the beginning by which its matches are found."""
 
     def __init__(self, analyser: Analyser, leaf: Term | Phrase) -> None:
-        self.known: dict[str, bool] = {}
+        self.answers: dict[str, bool] = {}
         self.prefix = isinstance(leaf, Term) and leaf.prefix
         self.stemmed = isinstance(leaf, Term) and not leaf.prefix
         text = normal(leaf.text)
@@ -126,18 +126,18 @@ class _Wanted:
             shared = next((at for at, (a, b) in enumerate(pairs) if a != b), len(self.words[0][1]))
             self.beginning = self.beginning[: max(shared, 1)]
             if len(self.beginning) > 3:
-                # Other forms of a word may differ from its stem there (happi, happy; love, loving).
+                # Other forms of a word may end differently from its stem (happi, happy; love, loving).
                 self.beginning = self.beginning.rstrip("aeiouy") or self.beginning
         self.reach = 4 * len(text) + 200
 
     def matches(self, spans: Sequence[Span], at: int) -> bool:
-        """Whether the words stand here."""
+        """Say whether the words match from this span on."""
         if at >= len(spans):
             return False
-        first, start = self.words[0][0], spans[at].place
-        here = {span.place: span.word for span in spans[at : at + self.words[-1][0] - first + 1]}
-        *whole, (last, end) = self.words
-        if not all(here.get(start + place - first) == word for place, word in whole):
+        first_place, start = self.words[0][0], spans[at].place
+        word_at = {span.place: span.word for span in spans[at : at + self.words[-1][0] - first_place + 1]}
+        *all_but_last, (last_place, end) = self.words
+        if not all(word_at.get(start + place - first_place) == word for place, word in all_but_last):
             return False
-        word = here.get(start + last - first, "")
+        word = word_at.get(start + last_place - first_place, "")
         return word.startswith(end) if self.prefix else word == end

@@ -1,9 +1,9 @@
 """The fields of the embedded index, and how a document fills them.
 
-Properties live in one JSON field with a sub-object a kind, so that a property added to a type needs no new schema:
-``s`` strings as they are compared, behind a marker (else a string that looks like a time becomes one), ``v`` strings
-as they were written, ``i`` whole numbers and instants, ``f`` doubles as integers of the same order, ``b`` truth as 0
-and 1.
+Properties are in one JSON field with one sub-object for each kind, so that a new property of a type needs no new
+schema: ``s`` strings as they are compared, behind a marker (without it, a string that looks like a time would become
+one), ``v`` strings as they were written, ``i`` whole numbers and instants, ``f`` doubles as integers of the same order,
+``b`` truth values as 0 and 1.
 """
 
 import struct
@@ -21,17 +21,17 @@ from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.text import normal
 
 FORMAT = 3
-"""Raised with every change of the fields or of what fills them; an index of another format is rebuilt by the agent."""
+"""The number of the format: every change of the fields or their content raises it, and agents rebuild older indexes."""
 
 READABLE = frozenset({1, 2, FORMAT})
-"""Formats that searches go on in until the rebuild is done.
+"""Formats that searches can use until the rebuild is done.
 
-1 and 2 know no time of a modification, and their numbers are the ids: hits without a score come in the order of ids.
-1 has words of ids in the metadata.
+1 and 2 have no time of modification, and their numbers are the ids: hits without a score come in the order of ids.
+1 also has ids among the words of the metadata.
 """
 
 DATED = 3
-"""The first format that knows when each object was modified."""
+"""The first format with the time of each object's modification."""
 
 KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "owner", "properties"
 NUMBER, MODIFIED = "number", "modified"
@@ -45,7 +45,7 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What of a document is stored beside its text, to be read back; formats before DATED have no seq and modified."""
+    """The parts of a document that are stored beside its text. Formats before DATED have no seq and modified."""
 
     key: str
     type: str
@@ -57,8 +57,8 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     modified: Instant = 0
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """What of it says who may read the object."""
+class ReadRight(msgspec.Struct, frozen=True):
+    """The part of a stored document that decides who may read the object."""
 
     key: str
     acl: int
@@ -67,7 +67,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Source)
-_kept_decoder = msgspec.json.Decoder(Kept)
+_read_right_decoder = msgspec.json.Decoder(ReadRight)
 
 
 def schema() -> tantivy.Schema:
@@ -87,13 +87,13 @@ def schema() -> tantivy.Schema:
 
 
 def register(index: tantivy.Index, analyser: Analyser) -> None:
-    """Tell an open index how its text is split; needed before anything is written."""
+    """Register the analysers of an open index; needed before anything is written."""
     index.register_tokenizer("words", analyser.exact_words)
     index.register_tokenizer("stems", analyser.stems)
 
 
-def filled(document: Document, of: tantivy.Schema) -> tantivy.Document:
-    """Write a document into the fields."""
+def to_tantivy(document: Document, of: tantivy.Schema) -> tantivy.Document:
+    """Turn a document into one of the engine, with all fields."""
     metadata = [normal(value) for _, value in keyword_values(document.values, document.ids)]
     source = Source(
         document.key,
@@ -125,12 +125,12 @@ def filled(document: Document, of: tantivy.Schema) -> tantivy.Document:
 
 
 def position_document(position: Position, of: tantivy.Schema) -> tantivy.Document:
-    """Write a position; it has no field that a search could find it by."""
+    """Turn a position into a document of the engine that no search finds."""
     return tantivy.Document.from_dict({KEY: POSITION, NUMBER: 0, SOURCE: str(position).encode()}, of)
 
 
 def read_position(searcher: tantivy.Searcher, of: tantivy.Schema) -> Position:
-    """Read the position that a searcher is true to; START in a new index."""
+    """Read the position of a searcher in the change log; START in a new index."""
     hits = searcher.search(tantivy.Query.term_query(of, KEY, POSITION, "basic"), 1, count=False).hits
     if not hits:
         return START
@@ -142,9 +142,9 @@ def read_key(stored: tantivy.Document) -> str:
     return str(stored.get_first(KEY))
 
 
-def read_kept(stored: tantivy.Document) -> Kept:
-    """Read back what says who may read the object."""
-    return _kept_decoder.decode(bytes(stored[SOURCE][0]))
+def read_right(stored: tantivy.Document) -> ReadRight:
+    """Read back the part that decides who may read the object."""
+    return _read_right_decoder.decode(bytes(stored[SOURCE][0]))
 
 
 def read_source(stored: tantivy.Document) -> Source:
@@ -153,7 +153,7 @@ def read_source(stored: tantivy.Document) -> Source:
 
 
 def owner_key(source: Source) -> str:
-    """Say what the owner's objects are stored under; an index of an earlier release holds the owner as shown."""
+    """Return the key of the owner; an index of an earlier release holds the owner as shown."""
     return fold_name(source.owner)
 
 
@@ -170,7 +170,7 @@ def sortable(value: float) -> int:
 
 
 def double(encoded: int) -> float:
-    """Turn it back."""
+    """Turn an integer of ``sortable`` back into the double."""
     value: float = struct.unpack("<d", struct.pack("<q", abs(encoded)))[0]
     return value if encoded >= 0 else -value
 

@@ -38,7 +38,7 @@ class FolderEngine:
         self._open_writer, self._open_index = open_writer, open_index
 
     def index(self, repository_id: int) -> RepositoryIndex:
-        """Give the index of one repository."""
+        """Return the index of one repository."""
         own = self._folder / str(repository_id)
         return FolderIndex(own, self.holder(), self._open_writer, self._open_index)
 
@@ -142,7 +142,7 @@ class FollowingIndex:
         return index.snapshot()
 
     def close(self) -> None:
-        """Let the files go."""
+        """Close the files."""
         with self._lock:
             if self._index is not None:
                 self._index.close()

@@ -21,23 +21,23 @@ from muniment.repository.index.tantivy.compile import MARKS, Compiler, Leaf, lea
 from muniment.repository.index.text import normal
 
 REACH = 2_000
-"""Hits whose ties of score are ordered by counter; deeper pages take ties as the engine keeps them."""
+"""The depth up to which hits of equal score are ordered by counter; below, they keep the engine's order."""
 
 Ranked: TypeAlias = tuple[float, DocAddress]
-"""A hit as the engine names it, with its score, or with the value that it is ordered by."""
+"""The engine's address of a hit, with its score or the value by which it is ordered."""
 
 _BESIDE = 200
-"""Hits asked for beyond a page, to see whether it ends among equals, and who they all are."""
+"""Hits read beyond a page, to find all hits that are equal to its last one."""
 
 _FURTHER = 4
-"""How many times as many are asked for when that was not all of them."""
+"""The factor by which more hits are read if those were not all."""
 
 _SEGMENT_BUCKETS = 65_000
 _EVERY_BATCH = 500
 
 
 class TantivySnapshot:
-    """The index as of one commit; any thread may ask it. ``dated`` says whether its format knows modifications."""
+    """The index as of one commit; any thread may use it. ``dated``: its format has times of modification."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class TantivySnapshot:
 
     @property
     def position(self) -> Position:
-        """The position of the change log that this snapshot is true to."""
+        """The position in the change log up to which this snapshot is complete."""
         return self._position
 
     def search(self, search: Search) -> Answer:
-        """Answer a search: the best first, without keywords the one modified last; equals by counter.
+        """Answer a search: the best hits first, or without keywords the newest first; equal hits by counter.
 
         A page's order is that of one snapshot; a commit between two pages may move hits. Raises BadQuery for a
         property that cannot be one, IndexUnavailable when the engine fails.
@@ -69,21 +69,26 @@ class TantivySnapshot:
         with failures.refused("a search failed"):
             compiler = Compiler(self._index, self._searcher, self._schema, self._analyser, search.statistics)
             query = compiler.search(search.query.types, search.query.condition, search.visible)
-            wanted = list(dict.fromkeys(leaves(search.query.condition)))
-            found, total = self._page(query, search, scored=bool(wanted))
-            hits = self._hits(compiler, search.visible, found, wanted) if found else ()
+            query_leaves = list(dict.fromkeys(leaves(search.query.condition)))
+            ranked, total = self._page(query, search, scored=bool(query_leaves))
+            hits = self._hits(compiler, search.visible, ranked, query_leaves) if ranked else ()
             return Answer(hits, total, {facet.name: self._facet(query, facet) for facet in search.facets})
 
     def documents(self) -> Iterator[Document]:
-        """Read every document as the index keeps it, for the checker; doubled keys come doubled."""
-        everything, seen = Query.all_query(), 0
+        """Read every document of the index, for the checker; documents with the same key are all returned."""
+        all_documents, offset = Query.all_query(), 0
         while True:
             with failures.refused("a search failed"):
                 hits = self._searcher.search(
-                    everything, _EVERY_BATCH, count=False, order_by_field=fields.NUMBER, offset=seen, order=Order.Asc
+                    all_documents,
+                    _EVERY_BATCH,
+                    count=False,
+                    order_by_field=fields.NUMBER,
+                    offset=offset,
+                    order=Order.Asc,
                 ).hits
-                stored = [self._searcher.doc(address) for _, address in hits]
-            for document in stored:
+                stored_documents = [self._searcher.doc(address) for _, address in hits]
+            for document in stored_documents:
                 if document.get_first(fields.KEY) != fields.POSITION:
                     source = fields.read_source(document)
                     text = fields.read_text(document)
@@ -101,10 +106,10 @@ class TantivySnapshot:
                     )
             if len(hits) < _EVERY_BATCH:
                 return
-            seen += len(hits)
+            offset += len(hits)
 
     def _page(self, query: Query, search: Search, scored: bool) -> tuple[list[Ranked], int | None]:
-        """Find the page's hits, and with them the total where it is asked for."""
+        """Find the page's hits, and the total if it is wanted."""
         limit, offset = max(search.limit, 0), search.offset
         if limit == 0:
             return [], _count(self._searcher.search(query, 1, count=search.total))
@@ -112,34 +117,36 @@ class TantivySnapshot:
             order = self._newest if self._dated else self._by_number
             return order(query, offset, limit, total=search.total)
         if offset >= REACH:
-            found = self._searcher.search(query, limit, count=search.total, offset=offset)
-            return list(found.hits), _count(found)
+            result = self._searcher.search(query, limit, count=search.total, offset=offset)
+            return list(result.hits), _count(result)
         end = offset + limit
-        asked = end + _BESIDE
-        found = self._searcher.search(query, asked, count=search.total)
-        ranked = list(found.hits)
-        while len(ranked) == asked <= REACH and ranked[end - 1][0] == ranked[-1][0]:
-            asked = min(_FURTHER * asked, REACH + 1)
-            ranked = list(self._searcher.search(query, asked, count=False).hits)
+        count = end + _BESIDE
+        result = self._searcher.search(query, count, count=search.total)
+        ranked = list(result.hits)
+        while len(ranked) == count <= REACH and ranked[end - 1][0] == ranked[-1][0]:
+            count = min(_FURTHER * count, REACH + 1)
+            ranked = list(self._searcher.search(query, count, count=False).hits)
         if end < len(ranked) <= REACH:
             ranked = [hit for hit in ranked if hit[0] >= ranked[end - 1][0]]
-        return self._ties_ordered(ranked)[offset:end], _count(found)
+        return self._ties_ordered(ranked)[offset:end], _count(result)
 
     def _ties_ordered(self, ranked: list[Ranked]) -> list[Ranked]:
-        """Order ties by counter, save those that reach over REACH: they would differ from page to page."""
-        last = ranked[REACH][0] if len(ranked) > REACH else None
-        whole = len(ranked) if last is None else next(at for at, hit in enumerate(ranked) if hit[0] <= last)
-        head = ranked[:whole]
-        return self._ordered(head) + ranked[whole:]
+        """Order ties by counter, except those across REACH: their order would differ from page to page."""
+        last_score = ranked[REACH][0] if len(ranked) > REACH else None
+        complete = (
+            len(ranked) if last_score is None else next(at for at, hit in enumerate(ranked) if hit[0] <= last_score)
+        )
+        head = ranked[:complete]
+        return self._ordered(head) + ranked[complete:]
 
     def _newest(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
-        """Find a page of what was modified last, in the exact order however deep it is.
+        """Find a page of the objects modified last, in exact order however deep the page is.
 
-        The engine orders by one field. So objects of one instant within the page are ordered here, and those of an
-        instant that reaches over an edge of the page are asked for apart, by counter.
+        The engine orders by one field only. So objects of one instant within the page are ordered here. Objects of an
+        instant that goes beyond an edge of the page are read by a query of their own, by counter.
         """
         ahead = min(offset, 1)
-        found = self._searcher.search(
+        result = self._searcher.search(
             query,
             ahead + limit + 1,
             count=total,
@@ -147,32 +154,32 @@ class TantivySnapshot:
             offset=offset - ahead,
             order=Order.Desc,
         )
-        ranked = list(found.hits)
+        ranked = list(result.hits)
         before, page, after = ranked[:ahead], ranked[ahead : ahead + limit], ranked[ahead + limit :]
         beyond = {instant for instant, _ in (*before, *after)}
         in_order: list[Ranked] = []
         for instant, group in itertools.groupby(self._ordered(page), key=lambda hit: hit[0]):
-            some = list(group)
+            tied = list(group)
             if instant in beyond:
-                passed = offset - self._count_later(query, int(instant)) if offset and not in_order else 0
-                some = self._modified_at(query, int(instant), passed, len(some))
-            in_order += some
-        return [(0.0, address) for _, address in in_order], _count(found)
+                skipped = offset - self._count_later(query, int(instant)) if offset and not in_order else 0
+                tied = self._modified_at(query, int(instant), skipped, len(tied))
+            in_order += tied
+        return [(0.0, address) for _, address in in_order], _count(result)
 
     def _count_later(self, query: Query, instant: Instant) -> int:
         later = Query.range_query(self._schema, fields.MODIFIED, FieldType.Integer, instant, include_lower=False)
-        return _count(self._searcher.search(_both(query, later), 1)) or 0
+        return _count(self._searcher.search(_and(query, later), 1)) or 0
 
-    def _modified_at(self, query: Query, instant: Instant, passed: int, limit: int) -> list[Ranked]:
-        """Find what was modified at one instant, by counter."""
-        then = Query.term_query(self._schema, fields.MODIFIED, instant, "basic")
-        return self._by_number(_both(query, then), passed, limit, total=False)[0]
+    def _modified_at(self, query: Query, instant: Instant, offset: int, limit: int) -> list[Ranked]:
+        """Find the objects that were modified at one instant, by counter."""
+        at_instant = Query.term_query(self._schema, fields.MODIFIED, instant, "basic")
+        return self._by_number(_and(query, at_instant), offset, limit, total=False)[0]
 
     def _by_number(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
-        found = self._searcher.search(
+        result = self._searcher.search(
             query, limit, count=total, order_by_field=fields.NUMBER, offset=offset, order=Order.Asc
         )
-        return [(0.0, address) for _, address in found.hits], _count(found)
+        return [(0.0, address) for _, address in result.hits], _count(result)
 
     def _ordered(self, hits: list[Ranked]) -> list[Ranked]:
         """Order hits by their score (or instant), the greatest first, then by counter."""
@@ -184,25 +191,27 @@ class TantivySnapshot:
         self,
         compiler: Compiler,
         visible: Visible,
-        found: Sequence[Ranked],
-        wanted: Sequence[Leaf],
+        ranked: Sequence[Ranked],
+        query_leaves: Sequence[Leaf],
     ) -> tuple[IndexHit, ...]:
-        stored = [self._searcher.doc(address) for _, address in found]
-        keys = [fields.read_key(document) for document in stored]
-        content, metadata = ([compiler.leaf(leaf, where) for leaf in wanted] for where in (True, False))
+        stored_documents = [self._searcher.doc(address) for _, address in ranked]
+        keys = [fields.read_key(document) for document in stored_documents]
+        content, metadata = ([compiler.leaf(leaf, where) for leaf in query_leaves] for where in (True, False))
         marks = self._marks(compiler, keys, [*content, *metadata])
-        finder = excerpts.Finder(self._analyser, wanted)
-        spellings = [(leaf, spelled(leaf)) for leaf in wanted]
+        finder = excerpts.Finder(self._analyser, query_leaves)
+        spellings = [(leaf, shown_term(leaf)) for leaf in query_leaves]
         hits = []
-        for (score, address), key, document in zip(found, keys, stored, strict=True):
-            matched, readable = marks[_place(address)], visible.may_read(fields.read_kept(document))
-            said = [leaf for leaf, here in zip(wanted, matched, strict=False) if here and readable]
-            named = [leaf for leaf, here in zip(wanted, matched[len(wanted) :], strict=True) if here]
+        for (score, address), key, document in zip(ranked, keys, stored_documents, strict=True):
+            matched, readable = marks[_place(address)], visible.may_read(fields.read_right(document))
+            in_text = [leaf for leaf, matches in zip(query_leaves, matched, strict=False) if matches and readable]
+            in_metadata = [
+                leaf for leaf, matches in zip(query_leaves, matched[len(query_leaves) :], strict=True) if matches
+            ]
             text = fields.read_text(document) if readable else ""
-            excerpt = finder.excerpt(text, said) if text and said else None
-            if excerpt is None and named:
-                excerpt = _metadata_excerpt(finder, fields.read_source(document), named)
-            terms = dict.fromkeys([spelling for leaf, spelling in spellings if leaf in said or leaf in named])
+            excerpt = finder.excerpt(text, in_text) if text and in_text else None
+            if excerpt is None and in_metadata:
+                excerpt = _metadata_excerpt(finder, fields.read_source(document), in_metadata)
+            terms = dict.fromkeys([spelling for leaf, spelling in spellings if leaf in in_text or leaf in in_metadata])
             hits.append(
                 IndexHit(key, float(score), excerpts.beginning(text) if excerpt is None else excerpt, tuple(terms))
             )
@@ -211,7 +220,7 @@ class TantivySnapshot:
     def _marks(
         self, compiler: Compiler, keys: Sequence[str], queries: Sequence[Query]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """Say of each object of a page which of the queries find it."""
+        """Return for each object of a page which of the queries find it."""
         marks: dict[tuple[int, int], list[bool]] = defaultdict(list)
         for start in range(0, len(queries), MARKS):
             some = queries[start : start + MARKS]
@@ -220,10 +229,10 @@ class TantivySnapshot:
         return marks
 
     def _facet(self, query: Query, facet: Facet) -> tuple[tuple[str, int], ...]:
-        """Count exactly: with the engine's own segment size the counts of several segments are wrong."""
+        """Count exactly. With the engine's default segment size, counts over several segments would be wrong."""
         if facet.limit < 1:
             return ()
-        asked = {
+        request = {
             kind: {
                 "terms": {
                     "field": f"{fields.PROPERTIES}.{kind}.{facet.name}",
@@ -233,13 +242,13 @@ class TantivySnapshot:
             }
             for kind in "vifb"
         }
-        answered = msgspec.convert(self._searcher.aggregate(query, asked), dict[str, _Buckets], strict=False)
-        counted = [
-            (_shown(kind, bucket.key), bucket.doc_count)
-            for kind, of_kind in answered.items()
+        buckets_by_kind = msgspec.convert(self._searcher.aggregate(query, request), dict[str, _Buckets], strict=False)
+        counts = [
+            (_bucket_label(kind, bucket.key), bucket.doc_count)
+            for kind, of_kind in buckets_by_kind.items()
             for bucket in of_kind.buckets
         ]
-        return tuple(sorted(counted, key=lambda each: (-each[1], each[0]))[: facet.limit])
+        return tuple(sorted(counts, key=lambda each: (-each[1], each[0]))[: facet.limit])
 
 
 class _Bucket(msgspec.Struct):
@@ -251,20 +260,20 @@ class _Buckets(msgspec.Struct):
     buckets: list[_Bucket]
 
 
-def spelled(leaf: Leaf) -> str:
-    """Write a leaf as it is shown among the matched terms."""
+def shown_term(leaf: Leaf) -> str:
+    """Write a leaf as the matched terms show it."""
     if isinstance(leaf, Phrase):
         return leaf.text
-    first = next((at for at, character in enumerate(leaf.text) if character.isalnum()), 0)
-    return leaf.text[first:] + ("*" if leaf.prefix else "")
+    start = next((at for at, character in enumerate(leaf.text) if character.isalnum()), 0)
+    return leaf.text[start:] + ("*" if leaf.prefix else "")
 
 
-def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, named: Sequence[Leaf]) -> str | None:
-    found = (finder.excerpt(normal(value), named) for _, value in keyword_values(source.values, source.ids))
-    return next((excerpt for excerpt in found if excerpt is not None), None)
+def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, leaves_: Sequence[Leaf]) -> str | None:
+    found_excerpts = (finder.excerpt(normal(value), leaves_) for _, value in keyword_values(source.values, source.ids))
+    return next((excerpt for excerpt in found_excerpts if excerpt is not None), None)
 
 
-def _shown(kind: str, key: str | float) -> str:
+def _bucket_label(kind: str, key: str | float) -> str:
     if kind == "v":
         return str(key).removeprefix(fields.MARKER)
     if kind == "b":
@@ -272,13 +281,13 @@ def _shown(kind: str, key: str | float) -> str:
     return str(fields.double(int(key))) if kind == "f" else str(int(key))
 
 
-def _both(query: Query, other: Query) -> Query:
+def _and(query: Query, other: Query) -> Query:
     return Query.boolean_query([(Occur.Must, query), (Occur.Must, other)])
 
 
-def _count(found: tantivy.SearchResult) -> int | None:
-    counted: int | None = getattr(found, "count", None)  # the engine's stubs do not know it
-    return counted
+def _count(result: tantivy.SearchResult) -> int | None:
+    number: int | None = getattr(result, "count", None)  # the engine's stubs do not know it
+    return number
 
 
 def _place(address: DocAddress) -> tuple[int, int]:

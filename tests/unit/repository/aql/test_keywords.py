@@ -3,7 +3,7 @@
 import pytest
 
 from muniment.repository.aql import keywords
-from muniment.repository.aql.tree import Both, Either, Keywords, Limits, Phrase, Term, Without
+from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Without
 from muniment.repository.refusals import BadQuery
 
 A, B, C = Term("a"), Term("b"), Term("c")
@@ -35,7 +35,7 @@ A, B, C = Term("a"), Term("b"), Term("c")
     ],
 )
 def test_the_language(text: str, expected: Keywords) -> None:
-    assert keywords.read(text, Limits()) == expected
+    assert keywords.read(text, QueryLimits()) == expected
 
 
 @pytest.mark.parametrize(
@@ -50,12 +50,12 @@ def test_the_language(text: str, expected: Keywords) -> None:
     ],
 )
 def test_an_operator_that_joins_nothing_is_a_word(text: str, expected: Keywords) -> None:
-    assert keywords.read(text, Limits()) == expected
+    assert keywords.read(text, QueryLimits()) == expected
 
 
 @pytest.mark.parametrize("text", ["", " ", "!?", '""', '"', "()", "(((", ")))", "* ? & | :", '" - "', "NOT ()", "*"])
 def test_punctuation_alone_is_no_keywords(text: str) -> None:
-    found = keywords.read(text, Limits())
+    found = keywords.read(text, QueryLimits())
     assert found in (None, Term("NOT"))
 
 
@@ -64,18 +64,18 @@ def test_punctuation_alone_is_no_keywords(text: str) -> None:
     [('a "b', Both((A, B))), ("a) b", Both((A, B))), ("(a b", Both((A, B))), ("a & b", Both((A, B))), ("a ** -", A)],
 )
 def test_stray_punctuation_is_harmless(text: str, expected: Keywords) -> None:
-    assert keywords.read(text, Limits()) == expected
+    assert keywords.read(text, QueryLimits()) == expected
 
 
 def test_limits_hold() -> None:
-    assert keywords.read("(" * 20 + "a" + ")" * 20, Limits()) == A
+    assert keywords.read("(" * 20 + "a" + ")" * 20, QueryLimits()) == A
     for hostile in ("(" * 21 + "a", "(" * 100_000, "a " * 1025, "a-" * 1025, '"' + "a " * 1025 + '"'):
         with pytest.raises(BadQuery):
-            keywords.read(hostile, Limits())
-    assert keywords.read("()" * 100_000 + ")" * 100_000 + '"', Limits()) is None
-    assert keywords.read("not " * 1023 + "a", Limits()) == Without(A)
+            keywords.read(hostile, QueryLimits())
+    assert keywords.read("()" * 100_000 + ")" * 100_000 + '"', QueryLimits()) is None
+    assert keywords.read("not " * 1023 + "a", QueryLimits()) == Without(A)
 
 
 def test_words_are_counted_wherever_they_stand() -> None:
-    assert keywords.count(keywords.read('a OR NOT ("b c" d-e)', Limits())) == 5
+    assert keywords.count(keywords.read('a OR NOT ("b c" d-e)', QueryLimits())) == 5
     assert keywords.count(None) == 0

@@ -17,7 +17,7 @@ from muniment.repository.extraction.findings import Extracted, Limits, Poisoned,
 from muniment.repository.extraction.messages import Ended
 from muniment.repository.extraction.process import Reader, Stopped, Unstarted
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PLANTED = (
     f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.unit.repository.planted_worker import main; main()"
 )
@@ -226,5 +226,5 @@ def wait_until(true: Callable[[], bool], seconds: float = 10) -> bool:
 
 def test_what_a_worker_says_is_cut_to_what_is_allowed() -> None:
     answer = b'{"outcome":"read","note":"' + b"n" * 5000 + b'"}\n' + b"\xff" + b"x" * 20_000
-    found = process._found(answer, Ended(0), LIMITS)
+    found = process._to_result(answer, Ended(0), LIMITS)
     assert found == Extracted("\ufffd" + "x" * 9_999, "n" * 1000)

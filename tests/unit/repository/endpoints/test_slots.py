@@ -136,7 +136,7 @@ def test_one_download_more_than_a_caller_may_have_is_told_to_come_again(site: Si
         for reader in (*readers, other):
             reader.goes_on.set()
         await asyncio.gather(*tasks, theirs)
-        assert site.half.downloads.taken() == 0
+        assert site.half.downloads.count() == 0
         (again,), (last,) = await begun(site, "marta", 1)
         assert again.status == 200
         again.goes_on.set()
@@ -155,23 +155,23 @@ def test_a_place_is_free_however_its_download_ends(site: Site) -> None:
 
     async def scene() -> None:
         await site.download("marta", broken)
-        assert site.half.downloads.taken() == 0, "the head could not be sent"
+        assert site.half.downloads.count() == 0, "the head could not be sent"
         await site.download("marta", Reader(), left)
-        assert site.half.downloads.taken() == 0, "the caller left"
+        assert site.half.downloads.count() == 0, "the caller left"
         _, (task,) = await begun(site, "marta", 1)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert site.half.downloads.taken() == 0, "the request was given up"
+        assert site.half.downloads.count() == 0, "the request was given up"
         _, (task,) = await begun(site, "marta.2", 1)
         site.signed_out.add("marta.2")
         await task
-        assert site.half.downloads.taken() == 0, "the right has ended"
+        assert site.half.downloads.count() == 0, "the right has ended"
         absent = site.scope("GET", site.media.replace(site.id, "0" * 16), "marta")
         told = Reader()
         told.goes_on.set()
         await site.answer(absent, left, told)
         assert told.status == 404
-        assert site.half.downloads.taken() == 0, "there is nothing to download"
+        assert site.half.downloads.count() == 0, "there is nothing to download"
 
     asyncio.run(scene())
 
@@ -197,7 +197,7 @@ def test_one_upload_more_than_a_caller_may_have_is_told_to_come_again(site: Site
         deadline = time.monotonic() + 60
         while arrived < MOST and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
-        assert site.half.uploads.taken() == MOST
+        assert site.half.uploads.count() == MOST
         await site.answer(site.scope("POST", create, "marta", kind), body, readers[MOST])
         assert (readers[MOST].status, arrived) == (503, MOST)
         metadata = site.scope(
@@ -214,7 +214,7 @@ def test_one_upload_more_than_a_caller_may_have_is_told_to_come_again(site: Site
         goes_on.set()
         await asyncio.gather(*tasks)
         assert [reader.status for reader in readers[:MOST]] == [201] * MOST
-        assert site.half.uploads.taken() == 0
+        assert site.half.uploads.count() == 0
 
     asyncio.run(scene())
 
@@ -240,9 +240,9 @@ def test_downloads_that_nobody_reads_are_cut_off_and_their_places_are_free_again
         statuses = [int(one.recv(12).split()[1]) for one in sockets]
         assert sorted(statuses) == [200] * MOST + [503] * (20 - MOST)
         deadline = time.monotonic() + 60
-        while site.half.downloads.taken() and time.monotonic() < deadline:
+        while site.half.downloads.count() and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert site.half.downloads.taken() == 0, "they were cut off"
+        assert site.half.downloads.count() == 0, "they were cut off"
         with socket.create_connection(("127.0.0.1", port), 60) as again:
             again.sendall(head)
             assert again.recv(12).split()[1] == b"200"

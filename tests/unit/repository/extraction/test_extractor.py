@@ -20,7 +20,7 @@ from muniment.repository.extraction import extractor, process, queue
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import ContentDamaged
 from tests.unit.repository import sample_files as made
-from tests.unit.repository.test_extraction_sandbox import PLANTED
+from tests.unit.repository.extraction.test_sandbox import PLANTED
 
 OPTIONS = RepositoryOptions(extraction_seconds=1, extraction_memory_mib=512, extraction_processes=2)
 
@@ -140,7 +140,7 @@ def test_content_replaced_while_it_is_read_keeps_nothing_of_the_old(
     now: Instant,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(extractor, "_RENEWED", 0)
+    monkeypatch.setattr(extractor, "_RENEW_AFTER", 0)
     monkeypatch.setattr(process, "_GRACE", 1000)
     ids = keep(repository_db, store, repository_id, {"hang": b"hang"}, now)
     started = time.monotonic()
@@ -231,13 +231,13 @@ import sys, threading
 from pathlib import Path
 from muniment.db import Database
 from muniment.repository.extraction import extractor, process
-from tests.unit.repository.test_extraction_loop import Folder
+from tests.unit.repository.extraction.test_extractor import Folder
 from muniment.repository.options import RepositoryOptions
 process._PROGRAM = (sys.executable, "-I", "-c", {PLANTED!r})
 options = RepositoryOptions(extraction_seconds=600)
 extractor.run(Database({url!r}), Folder(Path({str(store.folder)!r})), options, threading.Event())
 """
-    extractor = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[3])
+    extractor = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[4])
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and waiting(repository_db):
         time.sleep(0.1)

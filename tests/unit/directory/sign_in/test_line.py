@@ -113,7 +113,7 @@ def test_a_known_browser_is_held_up_by_nobody_at_its_address() -> None:
     wrong(line, HOME, "x", 5)
     for number in range(100):
         line.join(Asker(HOME, f"name {number}"), "attacker", NOW)
-    line.join(Asker(HOME, "ann", known=True), "ann", NOW)
+    line.join(Asker(HOME, "ann", known_browser=True), "ann", NOW)
     assert served(line, 1) == ["ann"]
 
 
@@ -146,7 +146,7 @@ def test_no_more_wait_than_may_whoever_comes(most: int) -> None:
     """failures A26: each who comes is in the line, was served, or was sent away: never two of these, never none."""
     line, gone, taken = Line[str](most), list[str](), list[str]()
     for number in range(500):
-        asker = Asker(f"192.0.2.{number * 7 % 11}", f"name {number * 5 % 13}", known=number % 17 == 0)
+        asker = Asker(f"192.0.2.{number * 7 % 11}", f"name {number * 5 % 13}", known_browser=number % 17 == 0)
         leaves = line.join(asker, str(number), NOW + number)
         if leaves is not None:
             gone.append(leaves)

@@ -16,8 +16,8 @@ from muniment.repository.permissions.principals import Principals
 from tests.counting import cost
 from tests.house.test_docs import endpoint, routes
 from tests.plans import steps, work
+from tests.unit.repository.endpoints.test_objects import Site
 from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
-from tests.unit.repository.test_object_surface import Site
 
 ABSENT = "fffffff0"
 """The number of an object that is not there."""

@@ -23,7 +23,7 @@ from muniment.repository.index_agent import agent
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.search import results
-from muniment.repository.search.results import Question
+from muniment.repository.search.results import SearchQuestion
 from tests.unit.cli.test_belongings import Office
 
 MANY = 5000
@@ -93,7 +93,7 @@ class Searcher(threading.Thread):
             index = app.reader(self._opened.installation, one)
             while not self.over.is_set():
                 try:
-                    question = Question(Query(), 1, 10, include_total=False)
+                    question = SearchQuestion(Query(), 1, 10, include_total=False)
                     results.search(database, index.snapshot(), one, ADMIN, question, 1000)
                     self.answered += 1
                 except IndexBehind:

@@ -21,7 +21,7 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery, UnknownProperty
 from muniment.repository.repositories import Repository
 from muniment.repository.search import results
-from muniment.repository.search.results import Question
+from muniment.repository.search.results import SearchQuestion
 
 OWNER = Principals("marta@staff")
 OTHER = Principals("boris@staff")
@@ -88,7 +88,7 @@ class Scene:
 
     def page(self, given: Given, caller: Principals, items: int = 10, number: int = 1) -> results.HitPage:
         """Ask for a page."""
-        question = Question(Query(), number, items, include_total=True)
+        question = SearchQuestion(Query(), number, items, include_total=True)
         return results.search(self.database, given, self.repository, caller, question, 1000)
 
 
@@ -147,22 +147,22 @@ def test_a_page_asks_for_one_hit_more_to_know_whether_another_follows(scene: Sce
     given = Given(scene.position, scene.public.id, scene.private.id, total=2)
     page = scene.page(given, OWNER, items=1, number=2)
     assert (given.asked[0].offset, given.asked[0].limit) == (1, 2)
-    assert [found.object_id for found in page.found] == [scene.public.id]
-    assert (page.more, page.total, page.position) == (True, 2, scene.position)
-    assert (page.found[0].title, page.found[0].owner) == ("a public one", OWNER.id)
-    assert page.found[0].summary == "a public one"
+    assert [found.object_id for found in page.hits] == [scene.public.id]
+    assert (page.has_more, page.total, page.position) == (True, 2, scene.position)
+    assert (page.hits[0].title, page.hits[0].owner) == ("a public one", OWNER.id)
+    assert page.hits[0].summary == "a public one"
 
 
 def test_a_hit_that_the_database_does_not_vouch_for_is_dropped(scene: Scene) -> None:
     given = Given(scene.position, scene.private.id, "0900000100ffffff", scene.public.id, total=3)
     page = scene.page(given, OTHER)
-    assert [found.object_id for found in page.found] == [scene.public.id]
+    assert [found.object_id for found in page.hits] == [scene.public.id]
     assert page.total == 1
 
 
 def test_a_page_beyond_the_reach_of_paging_is_refused(scene: Scene) -> None:
     given = Given(scene.position)
-    assert scene.page(given, OWNER, items=10, number=100).found == ()
+    assert scene.page(given, OWNER, items=10, number=100).hits == ()
     with pytest.raises(BadQuery, match="hit 1000"):
         scene.page(given, OWNER, items=10, number=101)
 
@@ -171,5 +171,10 @@ def test_a_query_is_checked_against_the_catalogue(scene: Scene) -> None:
     query = Query((), PropertyList("unheard_of", "IN", ("x",)))
     with pytest.raises(UnknownProperty):
         results.search(
-            scene.database, Given(scene.position), scene.repository, OWNER, Question(query, 1, 10), max_offset=1000
+            scene.database,
+            Given(scene.position),
+            scene.repository,
+            OWNER,
+            SearchQuestion(query, 1, 10),
+            max_offset=1000,
         )

@@ -9,11 +9,11 @@ from muniment.repository.aql.tree import (
     Expression,
     ExpressionSet,
     Fulltext,
-    Limits,
     Property,
     PropertyList,
     PropertyRange,
     Query,
+    QueryLimits,
     Term,
 )
 from muniment.repository.options import RepositoryNames
@@ -21,11 +21,11 @@ from muniment.repository.refusals import BadQuery, NotOfferedYet, UnknownType
 
 NAMES = RepositoryNames()
 FIELD = RepositoryNames(vocab_namespace="urn:field", type_prefix="dm_", system_property_prefix="r_")
-LIMITS = Limits()
+LIMITS = QueryLimits()
 NAMESPACE = f'xmlns="{NAMES.vocab_namespace}"'
 
 
-def read(body: str, names: RepositoryNames = NAMES, limits: Limits = LIMITS) -> Query:
+def read(body: str, names: RepositoryNames = NAMES, limits: QueryLimits = LIMITS) -> Query:
     query = as_xml.read(body.encode(), names, limits)
     return Query(query.types, None if query.condition is None else bare(query.condition))
 
@@ -37,7 +37,7 @@ def bare(expression: Expression) -> Expression:
     return expression if isinstance(expression, Fulltext) else msgspec.structs.replace(expression, place="")
 
 
-def read_set(inside: str, limits: Limits = LIMITS) -> Expression | None:
+def read_set(inside: str, limits: QueryLimits = LIMITS) -> Expression | None:
     return read(
         f"<search {NAMESPACE}><expression-set><expressions>{inside}</expressions></expression-set></search>",
         limits=limits,
@@ -207,20 +207,20 @@ def test_a_document_of_another_kind_is_refused(body: str, said: str) -> None:
 
 def test_limits_hold() -> None:
     nested = "<expression-set><expressions>" * 3 + "<fulltext>a</fulltext>" + "</expressions></expression-set>" * 3
-    assert read_set(nested, Limits(depth=4))
+    assert read_set(nested, QueryLimits(depth=4))
     with pytest.raises(BadQuery, match="nested deeper than 3"):
-        read_set(nested, Limits(depth=3))
+        read_set(nested, QueryLimits(depth=3))
     with pytest.raises(BadQuery, match="nested deeper"):
         read_set("<expression-set><expressions>" * 50_000)
     values = "<value>a</value>" * 10
     listed = f'<property-list name="title" operator="IN"><values>{values}</values></property-list>'
-    assert read_set(listed, Limits(clauses=12))
+    assert read_set(listed, QueryLimits(clauses=12))
     with pytest.raises(BadQuery, match="more than 11"):
-        read_set(listed, Limits(clauses=11))
+        read_set(listed, QueryLimits(clauses=11))
     with pytest.raises(BadQuery, match=r"more than 11 keywords \(line"):
-        read_set(f"<fulltext>{'a ' * 12}</fulltext>", Limits(clauses=11))
+        read_set(f"<fulltext>{'a ' * 12}</fulltext>", QueryLimits(clauses=11))
     with pytest.raises(BadQuery, match="more than 12"):
-        read_set(f'<fulltext>"{"a " * 11}"</fulltext>', Limits(clauses=12))
+        read_set(f'<fulltext>"{"a " * 11}"</fulltext>', QueryLimits(clauses=12))
 
 
 def test_what_is_read_says_where_it_stood() -> None:

@@ -153,6 +153,6 @@ def test_a_caller_whose_keys_were_not_asked_for_passes_for_nobody() -> None:
     assert caller.key != BOB
     assert BOB not in caller.accessors()
     assert "team@staff" not in caller.accessors()
-    known = caller.kept_under({BOB: BOB, "team@staff": "team@staff"})
+    known = caller.with_keys({BOB: BOB, "team@staff": "team@staff"})
     assert known.key == BOB
     assert known.accessors() == {BOB, "team@staff", "world"}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from muniment.repository.extraction import plain
-from muniment.repository.extraction.characters import tidied
+from muniment.repository.extraction.characters import tidy
 from muniment.repository.extraction.findings import Extracted, Unreadable, Unsupported
 from muniment.repository.extraction.process import Reader, extract, limits
 from muniment.repository.options import RepositoryOptions
@@ -157,10 +157,10 @@ def test_text_is_cut_at_the_limit_and_says_so() -> None:
 def test_blanks_of_every_kind_are_folded() -> None:
     every = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace() and chr(code) not in "\r\n"]
     for blank in every:
-        assert tidied(f"a{blank}{blank} {blank}b".replace(blank, f"{blank} "), 100) == "a b", hex(ord(blank))
-        assert tidied(f"a {blank}\n{blank} b", 100) == "a\nb"
-        assert tidied(f"a {blank}\n{blank}\r\n {blank}\n b", 100) == "a\n\nb"
-    assert tidied(" \n a \n", 100) == "a"
+        assert tidy(f"a{blank}{blank} {blank}b".replace(blank, f"{blank} "), 100) == "a b", hex(ord(blank))
+        assert tidy(f"a {blank}\n{blank} b", 100) == "a\nb"
+        assert tidy(f"a {blank}\n{blank}\r\n {blank}\n b", 100) == "a\n\nb"
+    assert tidy(" \n a \n", 100) == "a"
 
 
 def test_characters_that_xml_forbids_are_dropped(reader: Reader) -> None:

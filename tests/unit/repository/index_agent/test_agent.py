@@ -341,7 +341,7 @@ def test_the_checker_counts_each_fault(shelf: Shelf) -> None:
     shelf.writer.apply([stale, strange], [made[0]], position)
     writer = shelf.writer._writer
     assert writer is not None
-    writer.add_document(fields.filled(held[made[2]], shelf.writer._schema))
+    writer.add_document(fields.to_tantivy(held[made[2]], shelf.writer._schema))
     shelf.writer.apply((), (), position)
     shelf.change(made[3], title="waiting")
     shelf.delete(made[4])
