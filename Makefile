@@ -38,8 +38,8 @@ demo: .venv/ready-to-run ## Perform the walk against the server of make run, or 
 test: .venv/ready-to-test ## Run the tests; ARGS goes to pytest
 	@exec $(BIN)/python -m pytest -n 2 -m "not campaign" $(ARGS)
 
-quick: .venv/ready-to-test ## Run unit and house tests on SQLite alone, in about a minute; ARGS goes to pytest
-	@exec $(BIN)/python -m pytest -q -n 2 -m "not campaign" -k "not postgresql" tests/unit tests/house $(ARGS)
+quick: .venv/ready-to-test ## Run unit and house tests on SQLite alone, but for the slow ones, in about a minute; ARGS goes to pytest
+	@exec $(BIN)/python -m pytest -q -n 2 -m "not campaign and not slow" -k "not postgresql" tests/unit tests/house $(ARGS)
 
 campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties
 	@exec $(BIN)/python -m pytest -n 2 -m campaign --hypothesis-profile campaign --timeout 3000 $(ARGS)

@@ -21,7 +21,7 @@ from muniment import clock, db, initialise
 from muniment.directory import resources
 from muniment.directory.entries import editing, entries
 from muniment.directory.oauth import tokens
-from muniment.repository.objects import objects
+from muniment.repository.objects import table
 
 _MANY = 5_000
 _CHARACTERS = 300
@@ -113,7 +113,7 @@ def _list(site: Site) -> list[Request]:
     token = site.signed_in()["access_token"]
     headers = (bearer(token), ("Accept", "application/xml"))
     with site.data.opened().database("repository") as database, database.read() as cx:
-        found = sa.select(objects.objects.c.id).where(objects.objects.c.name == ours.CABINET)
+        found = sa.select(table.objects.c.id).where(table.objects.c.name == ours.CABINET)
         cabinet = cx.execute(found).scalar_one()
     return [Request("GET", f"{site.repository}/folders/{cabinet}/objects?items-per-page=20", "", headers)]
 

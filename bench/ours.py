@@ -25,11 +25,10 @@ from muniment.repository import repositories
 from muniment.repository.content.files import FileStore
 from muniment.repository.extraction import queue
 from muniment.repository.index_agent import agent
-from muniment.repository.objects import creation, object_ids, object_types, objects
-from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.objects import creation, object_ids, objects, table
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
-from muniment.repository.repositories import Repository
 
 PARTITION, CLIENT, PERSON = "people", "bench-client", "ana"
 GROUPS, SEEN, ACLS = 8, 6, 40
@@ -94,13 +93,11 @@ def fill(data: Data, texts: Iterable[str]) -> None:
     with data_folder.database("repository") as database:
         with database.begin() as cx:
             held = repositories.find(cx, initialise.REPOSITORY)
-            catalogue = object_types.catalogue(cx, held.id)
-            about_it = {"object_name": CABINET, "acl_name": acls.PUBLIC}
-            cabinet = creation.create(
-                cx, held, catalogue, _administrator(), "cabinet", about_it, None, None, data_folder.now
-            ).id
-            patterns = [_pattern(cx, data_folder, held, catalogue, cabinet, number) for number in range(ACLS)]
-            last = cx.execute(sa.select(sa.func.max(objects.objects.c.seq))).scalar_one()
+            view = RepositoryView.read(cx, held, _administrator())
+            properties = {"object_name": CABINET, "acl_name": acls.PUBLIC}
+            cabinet = creation.create(cx, view, "cabinet", properties, None, None, data_folder.now).id
+            patterns = [_pattern(cx, data_folder, view, cabinet, number) for number in range(ACLS)]
+            last = cx.execute(sa.select(sa.func.max(table.objects.c.seq))).scalar_one()
         numbered = enumerate(texts)
         while some := list(islice(numbered, _MANY)):
             rows, read = [], []
@@ -108,12 +105,12 @@ def fill(data: Data, texts: Iterable[str]) -> None:
                 for number, said in some:
                     row, about = patterns[number % ACLS]
                     seq, key = last + 1 + number, f"{number:032x}"
-                    object_id = object_ids.make(cx, catalogue, row["type"], seq)
+                    object_id = object_ids.make(cx, view.catalogue, row["type"], seq)
                     changed = {"seq": seq, "id": object_id, "name": f"passage-{number}.txt"}
                     rows.append({**row, **changed, "content_key": key, "content_size": len(said.encode())})
                     kept = {"object_id": object_id, "seq": seq, "content_key": key}
                     read.append({**about, **kept, "state": "done", "text": said})
-                cx.execute(objects.objects.insert(), rows)
+                cx.execute(table.objects.insert(), rows)
                 cx.execute(queue.texts.insert(), read)
         with database.begin() as cx:
             for row, _ in patterns:
@@ -122,13 +119,13 @@ def fill(data: Data, texts: Iterable[str]) -> None:
 
 
 def _pattern(
-    cx: Connection, data_folder: DataFolder, held: Repository, catalogue: Catalogue, cabinet: str, number: int
+    cx: Connection, data_folder: DataFolder, view: RepositoryView, cabinet: str, number: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Make a document under an ACL, and give its row and that of its text."""
     content = FileStore(data_folder.installation.content).put([b"Some words."])
     given = {"object_name": f"pattern-{number}.txt", "a_content_type": "text/plain", "acl_name": f"acl-{number}"}
-    made = creation.create(cx, held, catalogue, _administrator(), "document", given, cabinet, content, data_folder.now)
-    row = cx.execute(sa.select(objects.objects).where(objects.objects.c.id == made.id)).mappings().one()
+    made = creation.create(cx, view, "document", given, cabinet, content, data_folder.now)
+    row = cx.execute(sa.select(table.objects).where(table.objects.c.id == made.id)).mappings().one()
     about = cx.execute(sa.select(queue.texts).where(queue.texts.c.object_id == made.id)).mappings().one()
     return dict(row), dict(about)
 

@@ -12,6 +12,8 @@ from tests.clock import NOON, Clock
 from tests.properties.lengths import CAMPAIGN, SHARE
 from tests.scenes import NAMES, Loop, Site, World
 from tests.servers import NoPostgres, Postgres, Sqlite, running_postgres
+from tests.shelf import Shelf
+from tests.unit.directory.office import Office
 
 # make campaign asks for it; what takes long by the example says in its own place how many it takes.
 settings.register_profile("campaign", max_examples=int(5000 * SHARE), deadline=None)
@@ -122,6 +124,20 @@ def _opened(url: str) -> Iterator[Database]:
     opened = Database(url)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def office(directory_db: Database, now: Instant) -> Office:
+    """A small directory, for tests of its decisions."""
+    return Office(directory_db, now)
+
+
+@pytest.fixture
+def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
+    """An empty repository with an index, for tests of its decisions."""
+    made = Shelf(repository_db, tmp_path / "index", now)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

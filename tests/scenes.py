@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import secrets
 import threading
-import time
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +28,7 @@ from muniment.repository.index_agent import agent
 from muniment.repository.options import RepositoryNames
 from tests.clock import Clock
 from tests.servers import free_port
+from tests.waiting import until
 
 T = TypeVar("T")
 
@@ -44,6 +44,8 @@ _QUICK = (
     "directory.hash_slots=2",
     "log_level=warning",
     "web.base_address=https://muniment.test",
+    "repository.basic_client=demo-client",
+    "repository.default_partition=demo",
 )
 
 
@@ -153,7 +155,7 @@ class World:
         name, password = name or f"person-{next(self.numbers)}", secrets.token_urlsafe(12)
         with self.directory_db.begin() as cx:
             partition = entries.find_partition(cx, self.names, self.partition)
-            made = editing.add_user(cx, partition, name, self.clock(), password_hash=self._hashed(password))
+            made = editing.add_user(cx, partition, name, self.clock(), password_hash=self.hashed(password))
             for group in groups:
                 memberships.add_member(cx, entries.find_group(cx, self.names, f"{group}@{self.partition}"), made)
             if member:
@@ -232,14 +234,14 @@ class World:
         with self.directory_db.begin() as cx:
             administration.initialise(cx, now)
             partition = entries.administration(cx)
-            admin = editing.add_user(cx, partition, "admin", now, password_hash=self._hashed(self._password))
+            admin = editing.add_user(cx, partition, "admin", now, password_hash=self.hashed(self._password))
             memberships.add_member(cx, entries.find_group(cx, self.names, self._administrators), admin)
             partition = editing.add_partition(cx, self.names, self.partition, now)
             everyone = editing.add_group(cx, partition, "everyone", now)
             writers = editing.add_group(cx, partition, "writers", now)
             memberships.add_member(cx, everyone, writers)
             editing.add_client(cx, self.client_id, now)
-            editing.add_client(cx, self.confidential_id, now, password_hash=self._hashed(self.confidential_secret))
+            editing.add_client(cx, self.confidential_id, now, password_hash=self.hashed(self.confidential_secret))
             made = resources.add(cx, self.names, self.resource_name, now)
             resources.activate(cx, made.id, now)
             resources.add_to_role(cx, made, everyone)
@@ -253,7 +255,8 @@ class World:
             repositories.add(cx, self.repository, self.resource_id, "For tests.", now)
         self.catch_up()
 
-    def _hashed(self, password: str) -> str:
+    def hashed(self, password: str) -> str:
+        """Hash a password as quickly as the settings allow."""
         options = self.installation.settings.directory
         return passwords.hash_password(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
 
@@ -527,11 +530,8 @@ class Served:
         )
         self._thread = threading.Thread(target=self._server.run, name="served", daemon=True)
         self._thread.start()
-        deadline = time.monotonic() + 30
-        while not self._server.started:
-            if time.monotonic() > deadline or not self._thread.is_alive():
-                raise TimeoutError("The server did not start.")
-            time.sleep(0.02)
+        until(lambda: self._server.started or not self._thread.is_alive())
+        assert self._server.started, "The server did not start."
 
     def close(self) -> None:
         """Stop the server."""

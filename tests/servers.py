@@ -8,7 +8,6 @@ import socket
 import stat
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import psycopg
 
 from muniment import db, schema
+from tests.waiting import until
 
 _OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200", "shared_buffers=64MB")
 
@@ -164,15 +164,16 @@ def _start(folder: Path, binaries: Path, port: int, options: Sequence[str]) -> "
 
 
 def _ready(process: "subprocess.Popen[bytes]", port: int) -> bool:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
+    def answers() -> bool:
         try:
             psycopg.connect(f"postgresql://postgres@127.0.0.1:{port}/postgres", connect_timeout=5).close()
         except psycopg.OperationalError:
-            time.sleep(0.05)
-        else:
-            return True
-    return False
+            return False
+        return True
+
+    with suppress(AssertionError):
+        until(lambda: process.poll() is not None or answers())
+    return process.poll() is None
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:

@@ -1,1 +1,1 @@
-"""Muniment: a directory that answers who may enter, a repository that answers what is held and how it is found."""
+"""Muniment: a directory, which decides who may enter, and a repository, which keeps and finds content."""

@@ -1,4 +1,4 @@
-"""``python -m muniment`` is ``muniment``."""
+"""Let ``python -m muniment`` do the same as ``muniment``."""
 
 from muniment.cli import main
 

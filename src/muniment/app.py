@@ -1,4 +1,4 @@
-"""Both halves, or either one, as one ASGI application: the only room that knows both."""
+"""Build one ASGI application of both halves, or of one half."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
@@ -17,32 +17,55 @@ from muniment import certificates
 from muniment.clock import Instant, now
 from muniment.db import Database
 from muniment.directory import identities, system
+from muniment.directory import names as directory_names
+from muniment.directory.console import frame
 from muniment.directory.context import Directory
+from muniment.directory.endpoints import oauth
 from muniment.directory.endpoints import routes as directory_routes
 from muniment.directory.endpoints import spelling as directory_spelling
 from muniment.directory.endpoints.oauth import TOKENINFO
-from muniment.directory.oauth import tokeninfo
+from muniment.directory.oauth import revocation, tokeninfo
+from muniment.directory.oauth.token_requests import TokenRequest
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import (
+    InvalidClient,
+    InvalidScope,
+    SignInRefused,
+)
+from muniment.directory.refusals import (
+    NotSignedIn as NoTicket,
+)
 from muniment.directory.sign_in.passwords import PasswordGate
+from muniment.directory_people import DirectoryPeople
 from muniment.events import Recorder
 from muniment.front import pages
 from muniment.front import routes as front_routes
 from muniment.front.halves import Halves
 from muniment.installation import Installation
-from muniment.repository.callers import ATTRIBUTES, Ask, Attributes, Callers, refused
+from muniment.repository.callers import credentials
+from muniment.repository.callers.callers import Ask, Callers, Tickets, in_this_process
+from muniment.repository.callers.credentials import TicketNames
+from muniment.repository.callers.pairs import AccessToken, EndGrant, Pairs, PairSignIn, SignIn
+from muniment.repository.callers.tokeninfo import ATTRIBUTES, Attributes, refused
 from muniment.repository.content.contract import ContentStore
 from muniment.repository.content.files import FileStore
 from muniment.repository.endpoints import routes as repository_routes
 from muniment.repository.endpoints import spelling as repository_spelling
 from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.parameters import exposed
 from muniment.repository.index.contract import Engine, Index
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.people import People
 from muniment.repository.permissions.bearers import Identify
+from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 from muniment.schema import check_schema
 from muniment.settings import Settings
 from muniment.web.addresses import Addresses
-from muniment.web.responses import ErrorCode
+from muniment.web.cors import Cors
+from muniment.web.responses import ErrorCode, find_code
 from muniment.web.transactions import Transactions
 from muniment.web.transport import Transport
 from muniment.web.witness import Witness, record_counts
@@ -55,8 +78,8 @@ _DAY_SECONDS = 86_400
 def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now) -> ASGIApp:
     """Build the application over a data folder whose databases are migrated.
 
-    Its lifespan opens this process's databases, password gate and index readers, and closes them at the end. It raises
-    SchemaMismatch when a database is not at this release's schema.
+    The application's lifespan opens this process's databases, password gate and index readers, and closes them at the
+    end. The lifespan raises SchemaMismatch when a database is not at this release's schema.
     """
     halves = Halves(Installation(data, settings), clock, reader)
 
@@ -64,9 +87,9 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
 
     @asynccontextmanager
     async def lifespan(application: Starlette) -> AsyncIterator[None]:
-        async with AsyncExitStack() as closing:
-            _run_beside(record_counts(recorder, clock), closing)
-            application.state.addresses = Witness(Addresses(await _open_halves(halves, closing)), recorder, clock)
+        async with AsyncExitStack() as stack:
+            _run_in_background(record_counts(recorder, clock), stack)
+            application.state.addresses = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
             yield
 
     starlette = Starlette(lifespan=lifespan)
@@ -77,26 +100,39 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
         else:
             await starlette.state.addresses(scope, receive, send)
 
-    async def enforced() -> bool:
-        # A repository without the directory cannot ask whether TLS is enforced, so it enforces TLS.
+    async def requires_tls() -> bool:
+        # Without the directory, nobody can tell whether TLS is required. Then it is.
         return halves.directory is None or await halves.directory.transactions.read(system.enforce_ssl)
 
-    return Transport(
+    transport = Transport(
         answer,
         settings.web,
-        guarded=[f"/{settings.directory.names.prefix}"] if "directory" in settings.halves else [],
-        enforced=enforced,
+        sensitive_prefixes=[f"/{settings.directory.names.prefix}"] if "directory" in settings.halves else [],
+        requires_tls=requires_tls,
         shape=_shape(settings),
+        credential_headers=[frame.ticket_header(settings.directory.names)],
+        credential_parameters=credentials.parameters(settings.repository) if "repository" in settings.halves else (),
+    )
+    repository = settings.repository
+    if "repository" not in settings.halves or not repository.cors_origins:
+        return transport
+    return Cors(
+        transport,
+        f"/{repository.names.prefix}",
+        repository.cors_origins,
+        credentials=repository.cors_credentials,
+        exposed=exposed(repository.names),
+        seconds=repository.cors_seconds,
     )
 
 
 def reader(installation: Installation, repository: Repository) -> Index:
-    """Open a repository's index for reading; the reader follows to each new generation of it."""
+    """Open a repository's index for reading. It switches to each new generation of the index by itself."""
     return engine(installation).index(repository.id).reader()
 
 
 def engine(installation: Installation) -> Engine:
-    """Return the engine that keeps the indexes of all repositories."""
+    """Return the index engine, which holds the indexes of all repositories."""
     language = installation.settings.repository.language
     return FolderEngine(
         installation.indexes,
@@ -106,76 +142,100 @@ def engine(installation: Installation) -> Engine:
 
 
 def content(installation: Installation) -> ContentStore:
-    """Open the store of all content."""
+    """Open the content store."""
     return FileStore(installation.content)
 
 
 def gate(installation: Installation) -> PasswordGate:
-    """Open this process's gate, through which every password check passes."""
+    """Open this process's gate. Every password check passes through it."""
     options = installation.settings.directory
     return PasswordGate(
         installation.gate, options.hash_slots, options.hash_queue, options.hash_memory_kib, options.hash_passes
     )
 
 
-async def _open_halves(halves: Halves, closing: AsyncExitStack) -> list[Route]:
+async def _open_halves(halves: Halves, stack: AsyncExitStack) -> list[Route]:
     installation = halves.installation
     routes = front_routes.routes(halves)
-    _run_beside(_watch_certificate(halves), closing)
+    _run_in_background(_watch_certificate(halves), stack)
     if "directory" in installation.settings.halves:
-        halves.directory = _open_directory(halves, closing)
+        halves.directory = _open_directory(halves, stack)
         routes += directory_routes.routes(halves.directory)
     if "repository" in installation.settings.halves:
-        halves.repository = _open_repository(halves, closing)
+        halves.repository = _open_repository(halves, stack)
         routes += repository_routes.routes(halves.repository)
     return [*routes, pages.unknown_addresses(halves, _shape(installation.settings))]
 
 
-def _open_directory(halves: Halves, closing: AsyncExitStack) -> Directory:
+def _open_directory(halves: Halves, stack: AsyncExitStack) -> Directory:
     database = Database(halves.installation.database_url("directory"))
     transactions = Transactions(database, inline=True)
-    closing.callback(transactions.close)
+    stack.callback(transactions.close)
     check_schema(database, "directory")
-    entrance = gate(halves.installation)
-    closing.callback(entrance.close)
-    return Directory(transactions, halves.installation.settings.directory, entrance, halves.clock)
+    password_gate = gate(halves.installation)
+    stack.callback(password_gate.close)
+    return Directory(transactions, halves.installation.settings.directory, password_gate, halves.clock)
 
 
-def _open_repository(halves: Halves, closing: AsyncExitStack) -> RepositoryContext:
+def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext:
     installation = halves.installation
     options = installation.settings.repository
     database = Database(installation.database_url("repository"))
     transactions = Transactions(database, question_seconds=options.question_seconds)
-    closing.callback(transactions.close)
+    stack.callback(transactions.close)
     check_schema(database, "repository")
-    closing.callback(halves.close_indexes)
+    stack.callback(halves.close_indexes)
     callers = _callers(halves)
-    closing.push_async_callback(callers.close)
-    return RepositoryContext(transactions, options, callers, content(installation), halves.index, halves.clock)
+    stack.push_async_callback(callers.close)
+    directory_people: People | None = None
+    if halves.directory is not None and not options.tokeninfo_url:
+        directory_people = DirectoryPeople(halves.directory, options.question_seconds)
+    return RepositoryContext(
+        transactions, options, callers, content(installation), halves.index, halves.clock, directory_people
+    )
 
 
 def _callers(halves: Halves) -> Callers:
     settings = halves.installation.settings
     names, options = settings.directory.names, settings.repository
     attributes = Attributes(*(names.attributes.get(name, name) for name in ATTRIBUTES))
-    if options.tokeninfo_url or halves.directory is None:
+    if halves.directory is None or options.tokeninfo_url:
         return Callers.over_http(
-            options.tokeninfo_url, options.tokeninfo_ca_file, options.administrators, names.dn_suffix, attributes
+            options.tokeninfo_url,
+            options.tokeninfo_ca_file,
+            options.administrators,
+            names.dn_suffix,
+            attributes,
+            options,
         )
-    transactions = halves.directory.transactions
+    directory, transactions = halves.directory, halves.directory.transactions
     off_loop = None if transactions.database.dialect == "sqlite" else transactions.off_loop
+    pairs = None
+    if options.basic_client:
+        signs_in, ends = signing_in(directory, options), ending(directory)
+        pairs = Pairs(signs_in, ends, seconds=options.basic_seconds, most=options.basic_pairs)
+
+    async def csrf(ticket: str) -> str:
+        return await transactions.read(frame.csrf, ticket)
+
     return Callers.in_process(
-        in_process(halves.directory),
+        in_process(directory),
         options.administrators,
         names.dn_suffix,
         attributes,
         off_loop,
-        bearing(transactions.database, settings),
+        identify_in(transactions.database, settings),
+        tickets=Tickets(_ticket_names(names), in_this_process(ticket_holder(directory), off_loop), csrf),
+        pairs=pairs,
     )
 
 
-def bearing(directory: Database, settings: Settings) -> Identify:
-    """Make the function that asks the directory's database who bears a name now."""
+def _ticket_names(names: DirectoryNames) -> TicketNames:
+    return TicketNames(frame.ticket_header(names), lambda request: frame.cookie(request, names, "ticket"))
+
+
+def identify_in(directory: Database, settings: Settings) -> Identify:
+    """Return a function that finds in the directory's database the present bearers of names."""
 
     def identify(ids: Collection[str]) -> Mapping[str, str]:
         with directory.read() as cx:
@@ -185,17 +245,89 @@ def bearing(directory: Database, settings: Settings) -> Identify:
 
 
 def in_process(directory: Directory) -> Ask:
-    """Make the function that asks the directory in this process for tokeninfo: the same document, without a socket."""
+    """Return a function that asks this process's directory for tokeninfo, without a socket.
+
+    It returns the same document as the address does. Where the address would refuse, it raises the refusal that
+    ``repository.callers.refused`` makes of the address's status.
+    """
 
     def ask(token: str, resource_id: str) -> bytes:
         try:
             with directory.transactions.database.read() as cx:
                 info = tokeninfo.verify(cx, directory.options, directory.memory, token, resource_id, directory.clock())
         except tuple(TOKENINFO) as refusal:
+            raise refused(find_code(refusal, TOKENINFO).status) from refusal
+        return msgspec.json.encode(info)
+
+    return ask
+
+
+def ticket_holder(directory: Directory) -> Ask:
+    """Make the function that asks the directory in this process whose ticket it is."""
+
+    def ask(ticket: str, resource_id: str) -> bytes:
+        try:
+            with directory.transactions.database.read() as cx:
+                info = tokeninfo.verify_ticket(
+                    cx, directory.options, directory.memory, ticket, resource_id, directory.clock()
+                )
+        except NoTicket as refusal:
+            raise NotSignedIn("The ticket has expired or was ended.") from refusal
+        except tuple(TOKENINFO) as refusal:
             raise refused(TOKENINFO[type(refusal)].status) from refusal
         return msgspec.json.encode(info)
 
     return ask
+
+
+def signing_in(directory: Directory, options: RepositoryOptions) -> SignIn:
+    """Make the function that signs callers in who use HTTP Basic: the password grant, without a socket."""
+
+    async def sign_in(shown: PairSignIn) -> AccessToken:
+        asked = TokenRequest(
+            "password",
+            options.basic_client,
+            options.basic_secret or None,
+            shown.pair.account,
+            {
+                "username": shown.pair.account,
+                "password": shown.pair.password,
+                "scope": directory_names.scope(shown.resource_id),
+            },
+            shown.address,
+        )
+        event = oauth.begin_sign_in(shown.scope, asked, "HTTP Basic")
+        assert event is not None  # noqa: S101 - the password grant has an account
+        event.result = "failed"
+        try:
+            issued = await oauth.issue(directory, asked, shown.scope, event)
+            event.result = "done"
+        except SignInRefused as refusal:
+            event.result = "refused"
+            raise NotSignedIn(refusal.sentence) from refusal
+        except (InvalidClient, InvalidScope) as refusal:
+            log.error(  # noqa: TRY400 - a wrong setting, not a bug
+                "the directory refuses to sign callers in",
+                client=options.basic_client,
+                reason=refusal.sentence,
+                to_do="check repository.basic_client, repository.basic_secret and the repository's resource",
+            )
+            raise DirectoryUnavailable("The directory does not sign callers in for this repository.") from refusal
+        finally:
+            event.resource = shown.repository
+        return AccessToken(issued.access_token, issued.expires_in)
+
+    return sign_in
+
+
+def ending(directory: Directory) -> EndGrant:
+    """Make the function that ends the grant of an access token."""
+
+    async def end(token: str) -> None:
+        names = directory.options.names
+        await directory.transactions.write(revocation.revoke, names, token, directory.clock())
+
+    return end
 
 
 def _shape(settings: Settings) -> Callable[[Request, ErrorCode, str], Response]:
@@ -217,22 +349,22 @@ def _shape(settings: Settings) -> Callable[[Request, ErrorCode, str], Response]:
 
 
 async def _watch_certificate(halves: Halves) -> None:
-    """Warn in the log, once a day, when the listener's certificate expires soon."""
+    """Check the listener's certificate once a day, and warn in the log if it expires soon or has expired."""
     while True:
         days = certificates.days_left(halves.installation.certificate, halves.clock())
         if days is not None and days < certificates.RENEW_DAYS:
-            is_own = not halves.installation.settings.web.certificate_file
+            is_local = not halves.installation.settings.web.certificate_file
             log.warning(
                 "the certificate has expired" if days < 0 else "the certificate expires soon",
                 days_left=days,
                 file=str(halves.installation.certificate),
-                to_do="restart the server: that renews it" if is_own else "renew it, then restart the server",
+                to_do="restart the server: that renews it" if is_local else "renew it, then restart the server",
             )
         await asyncio.sleep(_DAY_SECONDS)
 
 
-def _run_beside(work: Coroutine[None, None, None], closing: AsyncExitStack) -> None:
-    closing.push_async_callback(_cancel, asyncio.create_task(work))
+def _run_in_background(work: Coroutine[None, None, None], stack: AsyncExitStack) -> None:
+    stack.push_async_callback(_cancel, asyncio.create_task(work))
 
 
 async def _cancel(task: "asyncio.Task[None]") -> None:

@@ -1,4 +1,4 @@
-"""Certificates that need no operator: a local CA, and the leaf that it signs for the listener (RFC 5280)."""
+"""Make the certificates that need no operator: a local CA, and the leaf that it signs for the listener (RFC 5280)."""
 
 import datetime as dt
 import ipaddress
@@ -23,18 +23,18 @@ from muniment.clock import Instant
 _CA_DAYS = 3650
 _LEAF_DAYS = 397
 RENEW_DAYS = 30
-"""A certificate with fewer days left is renewed at the next start; an operator's own one is reported in the log."""
+"""A certificate with fewer days left is renewed at the next start. For an operator's own one, the log has a warning."""
 
-_ALWAYS = ("localhost", "127.0.0.1", "::1")
-_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - nobody can call these addresses, so no certificate names them
+_LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+_WILDCARD_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - nobody can call these addresses, so no certificate names them
 
 
 class CertificateProblem(Exception):
-    """No certificate can be made; the message says why and what to do."""
+    """A certificate cannot be made or used. The message says why and what to do."""
 
 
 class Certificates(NamedTuple):
-    """The CA that callers trust, and the certificate and key that the listener shows."""
+    """Three files: the CA's certificate, which callers trust, and the listener's certificate with its key."""
 
     ca_file: Path
     cert_file: Path
@@ -42,29 +42,29 @@ class Certificates(NamedTuple):
 
 
 def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
-    """Make what is missing in ``folder`` (mode 0700), renew what is due, and return the files.
+    """Make the certificates that are missing in ``folder`` (mode 0700), renew those that are due, return the files.
 
-    The CA lasts 10 years. The leaf lasts 397 days and is renewed when it has less than 30 left, when ``names`` ask for
-    names that it lacks, or when the CA has changed. It always holds localhost, 127.0.0.1 and ::1. Keys are mode 0600.
-    Safe to call from several processes at once. Raises CertificateProblem.
+    The CA lasts 10 years. The leaf lasts 397 days. It is renewed when fewer than 30 days are left, when its names
+    differ from ``names``, or when the CA has changed. It always holds localhost, 127.0.0.1 and ::1. Keys have mode
+    0600. Several processes may call this at one time. Raises CertificateProblem.
     """
-    at = _at(now)
+    moment = _to_moment(now)
     general_names = _general_names(names)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server-key.pem")
     with _locked(folder):
         authority = _read_certificate(files.ca_file)
-        if authority is None or _days_left(authority, at) < RENEW_DAYS:
-            authority = _make_authority(folder, files, at)
-        if _leaf_is_due(files, authority, general_names, at):
-            _make_leaf(folder, files, authority, general_names, at)
+        if authority is None or _days_left(authority, moment) < RENEW_DAYS:
+            authority = _make_authority(folder, files, moment)
+        if _leaf_is_due(files, authority, general_names, moment):
+            _make_leaf(folder, files, authority, general_names, moment)
     return files
 
 
 def check_pair(cert_file: Path, key_file: Path) -> None:
-    """Check that an operator's own certificate and key can be used. Raises CertificateProblem."""
+    """Raise CertificateProblem unless the listener can use an operator's own certificate and key."""
     try:
-        # An encrypted key would ask a terminal for its password, in every process.
+        # Without this password, OpenSSL would ask a terminal for the password of an encrypted key, in every process.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert_file, key_file, password=b"")
     except ssl.SSLError as error:
         raise CertificateProblem(
@@ -74,26 +74,26 @@ def check_pair(cert_file: Path, key_file: Path) -> None:
 
 
 def days_left(cert_file: Path, now: Instant) -> int | None:
-    """Count the whole days for which a certificate (the first of a chain) is still valid; negative once it has expired.
+    """Return for how many whole days a certificate is still valid: negative once it has expired.
 
-    None when there is no such file or no certificate in it.
+    Of a chain, the first certificate counts. None when the file is missing or holds no certificate.
     """
     try:
         certificate = _read_certificate(cert_file)
     except CertificateProblem:
         return None
-    return None if certificate is None else math.floor(_days_left(certificate, _at(now)))
+    return None if certificate is None else math.floor(_days_left(certificate, _to_moment(now)))
 
 
-def _at(now: Instant) -> dt.datetime:
+def _to_moment(now: Instant) -> dt.datetime:
     return clock.to_datetime(now).replace(microsecond=0)
 
 
 def _general_names(names: Sequence[str]) -> list[x509.GeneralName]:
     by_text: dict[str, x509.GeneralName] = {}
-    for name in (*_ALWAYS, *names):
+    for name in (*_LOCAL_NAMES, *names):
         text = name.strip().strip("[]").rstrip(".").lower()
-        if not text or text in _EVERYWHERE:
+        if not text or text in _WILDCARD_ADDRESSES:
             continue
         try:
             by_text[text] = x509.IPAddress(ipaddress.ip_address(text))
@@ -112,9 +112,9 @@ def _ascii(name: str) -> str:
     return ascii_name
 
 
-def _make_authority(folder: Path, files: Certificates, at: dt.datetime) -> x509.Certificate:
+def _make_authority(folder: Path, files: Certificates, moment: dt.datetime) -> x509.Certificate:
     key = ec.generate_private_key(ec.SECP256R1())
-    # Two data folders on one machine must not give their CAs the same name: a caller may trust both.
+    # Two data folders on one machine need CAs with different names, because a caller may trust both.
     number = x509.random_serial_number()
     name = x509.Name(
         [
@@ -124,7 +124,7 @@ def _make_authority(folder: Path, files: Certificates, at: dt.datetime) -> x509.
     )
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     certificate = (
-        _builder(name, name, key.public_key(), number, at, at + dt.timedelta(days=_CA_DAYS))
+        _builder(name, name, key.public_key(), number, moment, moment + dt.timedelta(days=_CA_DAYS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
         .add_extension(identifier, critical=False)
@@ -141,7 +141,7 @@ def _make_leaf(
     files: Certificates,
     authority: x509.Certificate,
     general_names: list[x509.GeneralName],
-    at: dt.datetime,
+    moment: dt.datetime,
 ) -> None:
     authority_key = _read_key(folder / "ca-key.pem")
     if authority_key is None or authority_key.public_key() != authority.public_key():
@@ -156,10 +156,10 @@ def _make_leaf(
             x509.NameAttribute(NameOID.COMMON_NAME, "Muniment server"),
         ]
     )
-    until = min(at + dt.timedelta(days=_LEAF_DAYS), authority.not_valid_after_utc)
+    until = min(moment + dt.timedelta(days=_LEAF_DAYS), authority.not_valid_after_utc)
     issuer = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     certificate = (
-        _builder(name, authority.subject, key.public_key(), x509.random_serial_number(), at, until)
+        _builder(name, authority.subject, key.public_key(), x509.random_serial_number(), moment, until)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -177,17 +177,17 @@ def _builder(
     issuer: x509.Name,
     key: ec.EllipticCurvePublicKey,
     number: int,
-    at: dt.datetime,
+    moment: dt.datetime,
     until: dt.datetime,
 ) -> x509.CertificateBuilder:
-    # Valid from an hour ago, for callers whose clock is behind ours.
+    # The certificate is valid from an hour ago, for callers whose clocks are slow.
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(number)
-        .not_valid_before(at - dt.timedelta(hours=1))
+        .not_valid_before(moment - dt.timedelta(hours=1))
         .not_valid_after(until)
     )
 
@@ -207,7 +207,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 
 def _leaf_is_due(
-    files: Certificates, authority: x509.Certificate, general_names: list[x509.GeneralName], at: dt.datetime
+    files: Certificates, authority: x509.Certificate, general_names: list[x509.GeneralName], moment: dt.datetime
 ) -> bool:
     leaf, key = _read_certificate(files.cert_file), _read_key(files.key_file)
     if leaf is None or key is None or key.public_key() != leaf.public_key():
@@ -216,13 +216,13 @@ def _leaf_is_due(
         leaf.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature):
         return True
-    current = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    until_the_authority_ends = leaf.not_valid_after_utc == authority.not_valid_after_utc
-    return set(current) != set(general_names) or (_days_left(leaf, at) < RENEW_DAYS and not until_the_authority_ends)
+    leaf_names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    ends_with_authority = leaf.not_valid_after_utc == authority.not_valid_after_utc
+    return set(leaf_names) != set(general_names) or (_days_left(leaf, moment) < RENEW_DAYS and not ends_with_authority)
 
 
-def _days_left(certificate: x509.Certificate, at: dt.datetime) -> float:
-    return (certificate.not_valid_after_utc - at).total_seconds() / 86_400
+def _days_left(certificate: x509.Certificate, moment: dt.datetime) -> float:
+    return (certificate.not_valid_after_utc - moment).total_seconds() / 86_400
 
 
 def _read_certificate(file: Path) -> x509.Certificate | None:

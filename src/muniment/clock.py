@@ -1,11 +1,11 @@
-"""Which moment is it, and how is a moment written and read? Every moment is an Instant, handed in as ``now``."""
+"""Tell the time, and write and read moments. A moment is an Instant, and functions get the present one as ``now``."""
 
 import re
 import time
 from datetime import UTC, datetime, timedelta
 
 Instant = int
-"""A moment: microseconds since 1970 UTC. A length of time is also counted in microseconds."""
+"""A moment, in microseconds since 1970 UTC. Lengths of time are also in microseconds."""
 
 SECOND: Instant = 1_000_000
 
@@ -14,7 +14,7 @@ _DATE = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}([Tt ][0-9:.,]+([Zz]|[+-][0-9:]
 
 
 def now() -> Instant:
-    """Read the clock. Whoever starts a process or a command reads it; decisions are told the time."""
+    """Read the clock. Only the start of a process or a command calls this; decisions get the time as ``now``."""
     return time.time_ns() // 1000
 
 
@@ -24,15 +24,16 @@ def to_datetime(instant: Instant) -> datetime:
 
 
 def timestamp(instant: Instant, *, utc: str = "Z", precision: str = "milliseconds") -> str:
-    """Write a moment in ISO 8601 (given 2.6, 2.9).
+    """Return a moment in ISO 8601 (given 2.6, 2.9).
 
-    ``utc`` spells the offset, ``Z`` or ``+00:00``; ``precision`` is what ``datetime.isoformat`` calls ``timespec``.
+    ``utc`` is the spelling of the offset, ``Z`` or ``+00:00``. ``precision`` is the ``timespec`` of
+    ``datetime.isoformat``.
     """
     return to_datetime(instant).replace(tzinfo=None).isoformat(timespec=precision) + utc
 
 
 def read_timestamp(text: str) -> Instant:
-    """Read an ISO 8601 date, or date and time, taken as UTC when it names no offset. Raises ValueError."""
+    """Read a date, or a date and time, in ISO 8601. Without an offset it means UTC. Raises ValueError."""
     if not _DATE.fullmatch(text.strip()):
         raise ValueError("That is no date as ISO 8601 writes it.")
     try:

@@ -22,9 +22,11 @@ from muniment.settings import Settings
 
 log = structlog.get_logger("muniment.data")
 
+_LOCK_BYTES = 4096
+
 
 class DataFolder:
-    """The data folder and settings of one command. Files and databases are opened when the command asks for them."""
+    """The data folder and settings of one command. It opens a file or a database when the command needs it."""
 
     def __init__(self, path: Path, config: Path | None, overrides: Sequence[str]) -> None:
         self.path = path.absolute()
@@ -32,7 +34,7 @@ class DataFolder:
         self._overrides = list(overrides)
 
     def override(self, key: str, value: object | None) -> None:
-        """Set a setting from a command's own option, which wins over every other source. None changes nothing."""
+        """Set a setting from a command's own option, which wins over every other source. With None nothing changes."""
         if value is not None:
             self._overrides.append(f"{key}={value}")
             self.__dict__.pop("settings", None)
@@ -49,22 +51,22 @@ class DataFolder:
 
     @property
     def together(self) -> bool:
-        """Whether the repository's callers are known to the directory in this folder."""
+        """Whether the directory in this folder knows the repository's callers."""
         return set(self.settings.halves) == {"directory", "repository"} and not self.settings.repository.tokeninfo_url
 
     @property
     def now(self) -> Instant:
-        """The present moment; each use reads the clock."""
+        """The present moment. Each use reads the clock."""
         return clock.now()
 
     def make_folder(self) -> None:
-        """Make the data folder if it is missing, and let only its owner into it (mode 0700)."""
+        """Make the data folder if it is missing, and set its mode to 0700."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path.chmod(0o700)
 
     @property
     def settings_file(self) -> Path:
-        """The file that settings are read from, if it exists."""
+        """The settings file, which need not exist."""
         return self._config or self.path / "muniment.toml"
 
     def read_settings_again(self) -> None:
@@ -91,7 +93,7 @@ class DataFolder:
 
     @contextmanager
     def database(self, half: Half) -> Iterator[Database]:
-        """Open the half's database at this release's schema. Raises Failure and SchemaMismatch."""
+        """Open the half's database for the block. Raises Failure, SchemaMismatch."""
         if half not in self.settings.halves:
             raise Failure(f"The {half} does not run here: add it to 'halves' in the settings.", Exit.REFUSED)
         self.must_exist()
@@ -115,7 +117,10 @@ class DataFolder:
             self._settle_names()
 
     def settle_acls(self) -> list[tuple[str, AclSummary]]:
-        """List, once after a migration, the ACLs that only their owners may now call by the bare name."""
+        """Return the ACLs that a migration has made private: from now on only their owners may use the bare name.
+
+        Each ACL comes with its repository's name. Only the first call after a migration returns any.
+        """
         if "repository" not in self.settings.halves:
             return []
         options = self.settings.repository
@@ -127,19 +132,22 @@ class DataFolder:
             return guards.settle_acls(rights, cx, self.settings.directory.names, options.administrators)
 
     def identify(self, names: Collection[str]) -> Mapping[str, str]:
-        """Ask this folder's directory who bears these names now. Without one, nobody is known."""
+        """Return the identities of the users and groups that bear these names now, by name.
+
+        Without a directory in this folder, no name has an identity.
+        """
         if not self.together:
             return {}
         database = Database(self.installation.database_url("directory"))
         try:
-            return app.bearing(database, self.settings)(names)
+            return app.identify_in(database, self.settings)(names)
         finally:
             database.close()
 
     def acting_as(self, user_id: str) -> Principals:
-        """Return the principals of a command that acts as this user: with every permission, owning what it makes.
+        """Return the principals of a command that acts as this user and has every permission.
 
-        This writes to the repository's database, so call it before the command opens its own transaction.
+        This writes to the repository's database. So call it before the command opens its own transaction.
         """
         name = fold_name(user_id)
         with self.database("repository") as database, database.begin() as cx:
@@ -148,10 +156,10 @@ class DataFolder:
 
     @contextmanager
     def lock(self, *, for_restore: bool = False) -> Iterator[None]:
-        """Lock the data folder for this process and its children.
+        """Lock the data folder for this process and its children, for the block.
 
-        Raises Failure when another process has locked it, or when it holds an unfinished restore, unless
-        ``for_restore``.
+        Raises Failure when another process has locked the folder. Without ``for_restore`` it also raises Failure when
+        the folder holds an unfinished restore.
         """
         if not for_restore:
             self.must_be_whole()
@@ -164,18 +172,39 @@ class DataFolder:
         finally:
             os.close(lock_file)
 
+    def announce(self, address: str) -> None:
+        """Write into the lock file where the server of this data folder answers. Call it while the lock is held."""
+        self.installation.lock.write_text(f"{os.getpid()}\n{address}\n", "utf-8")
+
+    @property
+    def server_address(self) -> str:
+        """The address at which the server of this data folder answers; if none runs, the one that the settings name."""
+        try:
+            lock_file = os.open(self.installation.lock, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return self.installation.base
+        try:
+            locks.take(lock_file, wait=False, shared=True)
+        except locks.Held:
+            _, _, address = os.pread(lock_file, _LOCK_BYTES, 0).decode("utf-8", "replace").partition("\n")
+            return address.strip() or self.installation.base
+        finally:
+            os.close(lock_file)
+        return self.installation.base
+
     def _settle_names(self) -> None:
         """Bind the names in a migrated folder to their present bearers (decision 0019)."""
-        borne = unborne = 0
+        borne_count = unborne_count = 0
         with self.database("repository") as database:
             while True:
                 with database.begin() as cx:
-                    settled = bearers.settle(cx, self.identify, self.now)
-                if not any(settled):
+                    counts = bearers.settle(cx, self.identify, self.now)
+                if not any(counts):
                     break
-                borne, unborne = borne + settled.borne, unborne + settled.unborne
-        if borne or unborne:
-            log.info("names bound", to_users_and_groups=borne, to_nobody=unborne)
+                borne_count += counts.borne
+                unborne_count += counts.unborne
+        if borne_count or unborne_count:
+            log.info("names bound", to_users_and_groups=borne_count, to_nobody=unborne_count)
 
     def _take(self, lock: int) -> None:
         # The processes of a killed server release the lock within moments.
@@ -185,7 +214,7 @@ class DataFolder:
                 locks.take(lock, wait=False)
             except locks.Held:
                 if time.monotonic() >= deadline:
-                    holder = os.pread(lock, 20, 0).decode("ascii", "replace") or "unknown"
+                    holder = os.pread(lock, 20, 0).decode("ascii", "replace").partition("\n")[0] or "unknown"
                     raise Failure(
                         f"The data folder {self.path} is in use by process {holder}: stop that server first, "
                         "or name another folder with --data.",

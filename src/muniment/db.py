@@ -1,4 +1,4 @@
-"""One database: snapshots and transactions. SQLite by default, PostgreSQL for several nodes."""
+"""Open snapshots and write transactions of one database: SQLite by default, PostgreSQL for several nodes."""
 
 import sqlite3
 import threading
@@ -22,15 +22,18 @@ Half = Literal["directory", "repository"]
 _IDLE_READERS = 8
 
 _LIVELY_SECONDS = 2.0
+"""For how long after a commit a ``Watch`` waits the shorter time."""
 
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.0005, 0.005
 _SHORT_WAITS = 0.05
-"""Seconds between two tries to begin a write transaction, and how long the short ones go on."""
+"""The seconds between two tries to begin a write transaction, and how many seconds the short waits go on."""
 
 _PAGES_AT_A_TIME = 1024
 
+_DIALECTS: Mapping[str, Literal["sqlite", "postgresql"]] = {"sqlite": "sqlite", "postgresql": "postgresql"}
+
 _STEPS_BETWEEN_LOOKS = 20_000
-"""How many steps SQLite takes between two looks at the clock when a read has a time limit: about half a millisecond."""
+"""After how many of SQLite's steps a read with a time limit looks at the clock: about half a millisecond."""
 
 _CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -46,7 +49,7 @@ repository_tables = sa.MetaData(naming_convention=_CONVENTION)
 """Every table of the repository."""
 
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-"""The type of a key that the database numbers itself: SQLite numbers INTEGER columns only."""
+"""The type of a key column that the database numbers. SQLite numbers INTEGER columns only."""
 
 
 class Busy(Exception):
@@ -54,23 +57,19 @@ class Busy(Exception):
 
 
 class Unwritable(Busy):
-    """The database takes no writes: it is read-only, or its disk is full or broken. Nothing was changed."""
+    """The database takes no writes: it is read-only, or its disk is full or broken. The transaction changed nothing."""
 
 
 class Database:
-    """A pool of connections that gives out read snapshots and write transactions.
+    """A pool of connections, which opens read snapshots and write transactions.
 
-    ``busy_seconds`` is how long a write waits for other writes.
-
-    ``url`` is an SQLAlchemy address: ``sqlite:////path/file.db`` or ``postgresql+psycopg://...``. A process
-    makes its own: a Database must not cross a fork.
+    ``url`` is an SQLAlchemy address: ``sqlite:////path/file.db`` or ``postgresql+psycopg://...``. ``busy_seconds`` is
+    how long a write waits for other writes. Each process makes its own Database, because none may cross a fork.
     """
 
     def __init__(self, url: str, *, busy_seconds: float = 10.0) -> None:
         parsed = sa.make_url(url)
-        self.dialect: Literal["sqlite", "postgresql"] = (
-            "sqlite" if parsed.get_backend_name() == "sqlite" else "postgresql"
-        )
+        self.dialect: Literal["sqlite", "postgresql"] = _DIALECTS[parsed.get_backend_name()]
         self._writer = threading.Lock()
         self._readers: deque[Connection] = deque()
         self._watches: weakref.WeakSet[Watch] = weakref.WeakSet()
@@ -94,29 +93,29 @@ class Database:
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
-        """Open a write transaction: committed when the block ends, rolled back when it raises.
+        """Open a write transaction. It is committed when the block ends, and rolled back when the block raises.
 
-        Raises Busy when another writer holds the database for longer than allowed or it cannot be reached, Unwritable
-        when it cannot take writes.
+        Raises Busy when another writer holds the database for too long or when nobody can reach the database. Raises
+        Unwritable when the database takes no writes.
         """
         if self.dialect == "postgresql":
             with _translated_errors(), self._engine.begin() as connection:
                 yield connection
             return
-        writing = self.writing()
+        batch = self.begin_batch()
         try:
             with _translated_errors():
-                yield writing.connection
+                yield batch.connection
         except BaseException as error:
-            writing.roll_back(broken=isinstance(error, Unwritable))
+            batch.roll_back(broken=isinstance(error, Unwritable))
             raise
-        writing.commit()
+        batch.commit()
 
-    def writing(self, *, until: float | None = None) -> "WriteBatch":
-        """Open SQLite's write transaction. Raises as ``begin`` does.
+    def begin_batch(self, *, until: float | None = None) -> "WriteBatch":
+        """Open SQLite's write transaction for several decisions. Raises Busy and Unwritable, as ``begin`` does.
 
-        ``until`` is the moment (``time.monotonic``) until which it waits for other writes. With a past moment it does
-        not wait.
+        It waits for other writes until ``until``, a moment of ``time.monotonic``. If that moment is over, it does not
+        wait.
         """
         until = time.monotonic() + self.busy_seconds if until is None else until
         if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
@@ -133,17 +132,17 @@ class Database:
         return WriteBatch(self._write_connection, self._end_writing)
 
     def read(self, *, within: float | None = None) -> AbstractContextManager[Connection]:
-        """Open a read-only snapshot: every statement in the block sees the same state.
+        """Open a read-only snapshot: every statement of the block sees the same state.
 
-        ``within`` is a limit in seconds: on SQLite for the whole block, on PostgreSQL for each statement. A statement
-        that takes longer is stopped. Raises Busy.
+        ``within`` is a limit in seconds: for the whole block on SQLite, for each statement on PostgreSQL. The database
+        stops a statement that takes longer, which raises Busy.
         """
         if self.dialect == "sqlite":
             return _Snapshot(self._engine, self._readers, within)
         return self._read_postgresql(within)
 
     def watch(self) -> "Watch":
-        """Make a watch that notices every commit, by whichever process."""
+        """Return a new Watch, which notices the commits of all processes."""
         watch = Watch(self)
         self._watches.add(watch)
         return watch
@@ -158,13 +157,13 @@ class Database:
 
     @property
     def engine(self) -> Engine:
-        """The engine underneath, for migrations and for tests that compare schemas."""
+        """SQLAlchemy's engine, for migrations and for tests that compare schemas."""
         return self._engine
 
     def _end_writing(self, broken: bool) -> None:
         if broken and self._write_connection is not None:
-            # A connection that was opened while the file could not be written stays read-only. So does the memory that
-            # all connections of a process share, until the last of them is closed.
+            # A connection stays read-only if the file could not be written when it was opened. The memory that all
+            # connections of a process share also stays read-only, until the last connection is closed.
             self._write_connection.invalidate()
             self._write_connection = None
             self._forget_readers()
@@ -175,7 +174,7 @@ class Database:
 
     def _forget_readers(self) -> None:
         readers, self._readers = self._readers, deque()
-        with suppress(IndexError):  # a reader of another thread may take the last one
+        with suppress(IndexError):  # another thread may take the last connection
             while True:
                 readers.pop().close()
 
@@ -190,10 +189,10 @@ class Database:
 
 
 class Watch:
-    """Says whether anything was committed since the last question, at a fraction of the cost of a look at the tables.
+    """Says whether anything was committed since the last call, much more cheaply than a query of the tables.
 
-    It may say so wrongly, but it never misses a commit. One thread asks; any thread may close it, before it closes the
-    database.
+    It may report a commit that did not happen, but it never misses one. One thread calls it. Any thread may close it,
+    and must do so before the database is closed.
     """
 
     def __init__(self, database: Database) -> None:
@@ -204,29 +203,29 @@ class Watch:
         self._lively_until = 0.0
 
     def has_new_commits(self) -> bool:
-        """Say whether something may have been committed since the last call; the first call says yes. Raises Busy."""
+        """Return whether there may be new commits since the last call. The first call returns True. Raises Busy."""
         with self._lock:
             try:
                 with _translated_errors():
-                    before, self._last_state = self._last_state, self._state()
+                    previous_state, self._last_state = self._last_state, self._state()
             except BaseException:
                 self.close()
                 raise
-            if before == self._last_state:
+            if previous_state == self._last_state:
                 return False
         self._lively_until = time.monotonic() + _LIVELY_SECONDS
         return True
 
     def wait(self, stop: threading.Event, shortest: float, longest: float) -> None:
-        """Wait until it is worth asking again: ``shortest`` seconds soon after a commit, else ``longest``.
+        """Wait before the next call: ``shortest`` seconds if there was a commit a moment ago, otherwise ``longest``.
 
-        Waking up costs more than asking. The wait ends early when ``stop`` is set.
+        A process that wakes up costs more than the call itself. The wait ends early when ``stop`` is set.
         """
         stop.wait(shortest if time.monotonic() < self._lively_until else longest)
 
     def close(self) -> None:
-        """Close its connection; the next call of ``has_new_commits`` says yes."""
-        # Each connection has its own counter: the numbers of two connections cannot be compared.
+        """Close the watch's connection. After that the next call of ``has_new_commits`` returns True."""
+        # Each connection counts for itself, so the numbers of two connections cannot be compared.
         with self._lock:
             connection, self._connection, self._last_state = self._connection, None, None
             if connection is not None:
@@ -248,9 +247,9 @@ _STATE = {"sqlite": "PRAGMA data_version", "postgresql": "SELECT CAST(pg_current
 
 
 class _Snapshot:
-    """A snapshot of SQLite on a connection that is reused from one read to the next.
+    """A snapshot of SQLite, on a connection that one read after the other uses.
 
-    Taking a connection out of SQLAlchemy's pool and putting it back costs more than a look-up.
+    To take a connection out of SQLAlchemy's pool and put it back would cost more than a look-up.
     """
 
     def __init__(self, engine: Engine, idle: deque[Connection], within: float | None) -> None:
@@ -293,10 +292,10 @@ class Outcome(NamedTuple):
 
 
 class WriteBatch:
-    """SQLite's write transaction, open for one decision after the other. ``commit`` stores all of them, or none.
+    """SQLite's write transaction, in which several decisions run one by one. ``commit`` stores all of them, or none.
 
-    One thread may decide and another commit. ``on_end`` is called once, at the end of the transaction, with True if
-    the connection can no longer be used.
+    One thread may run the decisions and another may commit. ``on_end`` is called once, at the end of the transaction:
+    with True if nobody can use the connection any more.
     """
 
     def __init__(self, connection: Connection, on_end: Callable[[bool], None]) -> None:
@@ -306,9 +305,10 @@ class WriteBatch:
         self._broken = False
 
     def decide(self, decision: Callable[[Connection], Any]) -> Outcome:
-        """Run a decision. If it raises, only this decision is undone.
+        """Run a decision, and return its outcome. If the decision raises, only its own writes are undone.
 
-        If SQLite gave up the whole transaction, as when the disk is full, it raises what the decision raised.
+        SQLite gives up the whole transaction when, for example, the disk is full. Then the decision's exception is
+        raised here.
         """
         self._driver.execute("SAVEPOINT decision")
         try:
@@ -324,7 +324,7 @@ class WriteBatch:
         return outcome
 
     def commit(self) -> None:
-        """Write all decisions to disk. Raises what goes wrong; then nothing is stored."""
+        """Write all decisions to disk. If that fails, nothing is stored and the error is raised: Busy, Unwritable."""
         try:
             with _translated_errors():
                 _on_driver(self.connection, "COMMIT")
@@ -335,7 +335,7 @@ class WriteBatch:
             self.roll_back()
 
     def roll_back(self, *, broken: bool = False) -> None:
-        """Undo the decisions that were not committed. ``broken``: the connection can no longer be used."""
+        """Undo the decisions that were not committed. With ``broken`` the connection is not used again."""
         try:
             self._driver.rollback()
         finally:
@@ -343,30 +343,31 @@ class WriteBatch:
 
 
 class PreparedStatement:
-    """A statement of SQLAlchemy whose SQL is compiled once and then run on the driver (decision 0011).
+    """A statement of SQLAlchemy that is compiled once and then run on the driver (decision 0011).
 
-    It is for the few statements that nearly every request runs: SQLAlchemy's work around an execution costs several
-    times the look-up. It suits integers, texts, bytes and truth values. Errors raise SQLAlchemy's exceptions.
+    It is for the few statements that nearly every request runs, because SQLAlchemy's own work for each execution costs
+    several times the look-up. It can read and write integers, texts, bytes and booleans. It raises SQLAlchemy's
+    exceptions.
     """
 
     def __init__(self, statement: sa.Select[Any] | sa.Insert) -> None:
         self._statement = statement
         self._compiled: dict[str, tuple[str, Mapping[str, Any]]] = {}
         selected = statement.selected_columns if isinstance(statement, sa.Select) else ()
-        self._truths = [place for place, column in enumerate(selected) if isinstance(column.type, sa.Boolean)]
+        self._boolean_columns = [index for index, column in enumerate(selected) if isinstance(column.type, sa.Boolean)]
 
     def first(self, cx: Connection, **values: Any) -> Sequence[Any] | None:
-        """Run it and return the first row, or None."""
+        """Run the statement with these parameters, and return the first row, or None if there is no row."""
         row: Sequence[Any] | None = self._run(cx, values).fetchone()
-        if row is None or not self._truths:
+        if row is None or not self._boolean_columns:
             return row
         cells = list(row)
-        for place in self._truths:  # SQLite stores truth values as 0 and 1
-            cells[place] = None if row[place] is None else bool(row[place])
+        for index in self._boolean_columns:  # SQLite stores booleans as 0 and 1
+            cells[index] = None if row[index] is None else bool(row[index])
         return cells
 
     def run(self, cx: Connection, **values: Any) -> None:
-        """Run it without reading a result."""
+        """Run the statement with these parameters, without reading a result."""
         self._run(cx, values)
 
     def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
@@ -374,7 +375,7 @@ class PreparedStatement:
         return _on_driver(cx, sql, {**constants, **values})
 
     def _compile(self, dialect: sa.Dialect) -> tuple[str, Mapping[str, Any]]:
-        # Parameters by name, as in psycopg; SQLite's default style is by position.
+        # The parameters have names, as in psycopg. In SQLite's default style they have positions.
         named_dialect = sqlite.dialect(paramstyle="named") if dialect.name == "sqlite" else dialect
         compiled = self._statement.compile(dialect=named_dialect, compile_kwargs={"render_postcompile": True})
         constants = {name: value for name, value in compiled.params.items() if value is not None}
@@ -383,15 +384,16 @@ class PreparedStatement:
 
 
 def copy_sqlite(connection: Connection, file: Path) -> None:
-    """Copy the SQLite database as a read sees it into a file, while others write (SQLite's online backup).
+    """Copy an SQLite database into a file while others write (SQLite's online backup).
 
-    The read must have begun: the copy holds its snapshot.
+    The copy holds the snapshot of ``connection``, which must have read something already. Raises Unwritable and
+    SQLAlchemy's exceptions.
     """
     source = _driver(connection)
     with _translated_errors(), closing(sqlite3.connect(file)) as target:
         try:
             source.backup(target, pages=_PAGES_AT_A_TIME)
-            # So that the copy is one file; the next opening sets the journal mode again.
+            # This makes the copy one file. Whoever opens it sets the journal mode again.
             target.execute("PRAGMA journal_mode=DELETE")
         except sqlite3.Error as error:
             raise DBAPIError.instance("backup", None, error, sqlite3.Error, hide_parameters=True) from error
@@ -410,7 +412,7 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
     def prepare(dbapi_connection: Any, _record: Any) -> None:
         cursor = dbapi_connection.cursor()
         cursor.execute("PRAGMA journal_mode=WAL")
-        # FULL: an answered revocation must survive a power cut.
+        # FULL: a revocation that was answered must survive a power cut.
         cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.execute("PRAGMA cache_size=-8000")
@@ -428,9 +430,9 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
 
 
 def _take_connection(engine: Engine, **options: Any) -> Connection:
-    """Take a connection to SQLite out of the pool for good.
+    """Take a connection to SQLite out of the pool, never to put it back.
 
-    For SQLAlchemy it is in one long transaction. SQLite's transactions begin and end on the driver (decision 0011).
+    SQLAlchemy sees one long transaction on it. The real transactions begin and end on the driver (decision 0011).
     """
     connection = engine.connect()
     driver = connection.connection.driver_connection
@@ -442,10 +444,10 @@ def _take_connection(engine: Engine, **options: Any) -> Connection:
 def _begin_writing(connection: Connection, until: float) -> None:
     """Open SQLite's write transaction as soon as no other process has one open.
 
-    SQLite's own wait sleeps longer each time, up to 100 ms. Beside a process that writes all the time, it would hardly
-    ever find the moment between two transactions of that process.
+    SQLite's own wait sleeps longer each time, up to 100 ms. If another process writes all the time, that wait would
+    hardly ever end between two of its transactions.
     """
-    began = time.monotonic()
+    start = time.monotonic()
     while True:
         try:
             _on_driver(connection, "BEGIN IMMEDIATE")
@@ -453,7 +455,7 @@ def _begin_writing(connection: Connection, until: float) -> None:
             now = time.monotonic()
             if now > until or trouble(error) != "busy":
                 raise
-            time.sleep(_SHORTEST_WAIT if now - began < _SHORT_WAITS else _LONGEST_WAIT)
+            time.sleep(_SHORTEST_WAIT if now - start < _SHORT_WAITS else _LONGEST_WAIT)
         else:
             return
 
@@ -472,7 +474,7 @@ def _driver(connection: Connection) -> Any:
 
 @contextmanager
 def _translated_errors() -> Iterator[None]:
-    """Turn a driver's error into Busy or Unwritable when the database is busy, gone, full or read-only."""
+    """Raise Busy or Unwritable instead of a driver's error, if ``troubles`` knows what the error means."""
     try:
         yield
     except DBAPIError as error:

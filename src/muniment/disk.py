@@ -1,4 +1,4 @@
-"""Put this on the disk: a new file for its owner alone, a whole file in another's place; and let it last."""
+"""Create and replace files that must survive a power cut."""
 
 import os
 from pathlib import Path
@@ -6,35 +6,36 @@ from typing import BinaryIO
 
 
 def create(path: Path | str, *, buffering: int = -1) -> BinaryIO:
-    """Open a new file for writing that its owner alone may read, whatever the umask. Raises FileExistsError."""
+    """Open a new file for writing. Only its owner may read it, whatever the umask. Raises FileExistsError."""
     return os.fdopen(
         os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb", buffering=buffering
     )
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Let a file hold these bytes; it survives a power cut, and nobody sees half. Raises OSError: it is as before.
+    """Replace a file's bytes in one step, so that no reader and no power cut finds half of them.
 
-    It is written beside its place, under a name that begins with a dot and the file's own.
+    The bytes are first written into a new file in the same folder, whose name begins with a dot and the file's name.
+    Raises OSError; then the file is unchanged.
     """
-    written = path.with_name(f".{path.name}.{os.getpid()}")
-    written.unlink(missing_ok=True)  # a process that had this number may have been killed
+    new_file = path.with_name(f".{path.name}.{os.getpid()}")
+    new_file.unlink(missing_ok=True)  # an earlier process with this number may have been killed
     try:
-        with create(written) as file:
+        with create(new_file) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        written.replace(path)
+        new_file.replace(path)
     except BaseException:
-        written.unlink(missing_ok=True)
+        new_file.unlink(missing_ok=True)
         raise
     sync(path.parent)
 
 
 def sync(path: Path | str) -> None:
-    """Bring a file, or a folder's own entries, to the disk."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    """Wait until a file, or the list of a folder's files, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(handle)
+        os.fsync(descriptor)
     finally:
-        os.close(handle)
+        os.close(descriptor)

@@ -1,8 +1,9 @@
 """Security events: who did what, with which client and resource, from where, with which result (docs/operations.md).
 
-An event is one line, at every log level. A server writes it to its log and to the data folder's ``events.log``; a
-command writes it to that file only. An event holds no secret: no token, password, secret or cookie, and no name from a
-stranger unless something of that name exists. No request waits for an event, or fails because one cannot be written.
+An event is one line, at every log level. A server writes it to its log and to the data folder's ``events.log``. A
+command writes it to that file only. An event holds no token, password, secret or cookie. It holds a name from a
+stranger only if something of that name exists. No request waits for its event, and none fails if its event cannot be
+written.
 """
 
 import os
@@ -23,30 +24,30 @@ Kind = Literal[
 Result = Literal["done", "refused", "failed"]
 
 KINDS: Mapping[Kind, str] = {
-    "sign-in": "a password grant or the sign-in form",
+    "sign-in": "a password grant, the sign-in form, or HTTP Basic at a repository",
     "sign-out": "the sign-in page's button",
     "pause": "so many wrong passwords from one place that sign-in pauses there",
-    "revocation": "a token ended by whoever holds it, and its grant with it",
-    "activation": "a resource activated, which tells its secret",
+    "revocation": "a token ended by its holder, and its grant with it",
+    "activation": "a resource activated, which discloses its secret",
     "system attribute": "a system attribute added, changed or deleted",
     "acl": "an ACL made, changed, removed, or put on an object",
     "object rights": "an object's ACL or owner changed with its properties",
     "command": "a change by the command line",
 }
-"""Every kind of event, and what causes it."""
+"""Every kind of event with its cause."""
 
 FIELDS: Mapping[str, str] = {
     "timestamp": "when, in UTC",
     "event": "the kind",
     "result": "`done`, `refused`, or `failed` (not decided: too busy, a disk that is full, an error)",
-    "who": "the user id; for a command the user of the operating system; absent where nobody of that name exists",
+    "who": "the user id; for a command, the user of the operating system; absent if no such user exists",
     "client": "the OAuth client",
     "resource": "the resource, or the repository",
     "origin": "the address the request came from, or `command line`",
-    "on": "what it was done to",
-    "how": "which way, or with which options; never a value that may be secret",
-    "count": "so many more like this one within the minute, not written one by one",
-    "request_id": "the request, as the log's other lines and the answer name it",
+    "on": "the object of the change",
+    "how": "the way, or the options; never a value that may be secret",
+    "count": "how many more events like this one came within the minute and were not written",
+    "request_id": "the id of the request, which its other log lines and the answer also have",
 }
 """Every field of an event."""
 
@@ -56,13 +57,13 @@ _SEPARATOR = "\x1f"
 _log = structlog.wrap_logger(
     None, wrapper_class=structlog.make_filtering_bound_logger(0), logger_factory_args=("muniment.events",)
 )
-"""A logger of its own: the log level does not filter it."""
+"""The logger of security events, which no log level filters."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Event(msgspec.Struct, omit_defaults=True):
-    """One event, to which an endpoint adds what it learns. ``account`` separates counts and is not written."""
+    """One security event. The endpoint fills in its fields. ``account`` only separates counts: it is not written."""
 
     event: Kind
     result: Result | None = None
@@ -78,14 +79,14 @@ class Event(msgspec.Struct, omit_defaults=True):
 
 
 def begin(scope: MutableMapping[str, Any], kind: Kind, **fields: Any) -> Event:
-    """Begin an event of a request. It is written after the answer, with the answer's result."""
+    """Begin an event of a request, and return it. ``Witness`` completes it and records it after the answer."""
     event = Event(kind, **fields)
     scope.setdefault("muniment.events", []).append(event)
     return event
 
 
 def tells(*kinds: Kind) -> Callable[[_F], _F]:
-    """Mark an endpoint with the kinds of event that it may begin. No kind: it changes nobody's rights."""
+    """Mark an endpoint with the kinds of event that it may begin. An endpoint that changes no right has no kinds."""
 
     def mark(endpoint: _F) -> _F:
         endpoint.__dict__["events"] = kinds
@@ -95,10 +96,11 @@ def tells(*kinds: Kind) -> Callable[[_F], _F]:
 
 
 class Recorder:
-    """Writes events to the file ``path`` (0600, append only, opened anew for each), with ``log`` also to the log.
+    """Writes events to the file ``path`` (mode 0600, append only), with ``log`` also to the log.
 
-    With ``limited`` it counts frequent refusals instead of writing each. A command is not limited: only this system's
-    users can run one. ``counts`` is the file in which the processes of one server share these counts.
+    It opens the file anew for each event. With ``limited`` it counts frequent refusals instead of writing each one; the
+    processes of one server share these counts in the file ``counts``. Commands are not limited, because only users of
+    this system can run them.
     """
 
     def __init__(
@@ -111,7 +113,7 @@ class Recorder:
         self._torn = False
 
     def record(self, event: Event, now: int) -> None:
-        """Write an event, or count it: of refusals and failures ten a minute are written per account and kind."""
+        """Write an event, or count it. Of refusals and failures, ten a minute are written for each account and kind."""
         minute = now // _MINUTE
         if event.result == "done" or not self._limited:
             self._write(event, now)
@@ -124,8 +126,8 @@ class Recorder:
             self._write(event, now)
 
     def settle(self, now: int, *, stopping: bool = False) -> None:
-        """Write the counts of past minutes; with ``stopping`` also that of the present minute."""
-        for count in self._tally.settle(now // _MINUTE, all_of_it=stopping):
+        """Write the counts of past minutes; with ``stopping`` also those of the present minute."""
+        for count in self._tally.settle(now // _MINUTE, include_present=stopping):
             self._write(_count_event(count), now)
 
     def _write(self, event: Event, now: int) -> None:
@@ -138,7 +140,7 @@ class Recorder:
             return
         moment = timestamp(now, precision="auto")
         line = msgspec.json.encode({"timestamp": moment, "event": event.event, **fields}) + b"\n"
-        # An event that cannot be written is lost, like a log line; the decision stands.
+        # An event that cannot be written is lost, as a log line is. The decision remains valid.
         with suppress(OSError):
             self._append(line)
 

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code and, for an error, one sentence that says what to do next."""
+"""How does a command end? With an exit code and, after an error, a sentence that says what to do next."""
 
 import errno
 from collections.abc import Mapping
@@ -6,11 +6,12 @@ from enum import IntEnum
 
 import sqlalchemy.exc
 
-from muniment import guards
+from muniment import departures, guards
 from muniment.certificates import CertificateProblem
 from muniment.db import Busy, Unwritable
 from muniment.directory.refusals import (
     NobodyAdministers,
+    UnknownAttribute,
     UnknownEntry,
     UnknownPartition,
     UnknownResource,
@@ -30,9 +31,11 @@ _LISTING_COMMANDS: Mapping[type[Refusal], str] = {
     UnknownAcl: "acl list",
 }
 _NEXT_STEPS: Mapping[type[Refusal], str] = {
+    UnknownAttribute: "With --free it is set all the same.",
     NobodyAdministers: "'muniment group add-member' does that.",
-    guards.StillGuards: "Let another guard it first, with 'muniment repository guard'.",
-    guards.CannotKnow: "Where none does, give --force.",
+    guards.StillGuards: "First let another resource guard it, with 'muniment repository guard'.",
+    guards.CannotKnow: "If none does, add --force.",
+    departures.OwnsElsewhere: "'muniment repository give' does that.",
 }
 _OS_ERROR_STEPS: Mapping[int, str] = {
     errno.EACCES: " Let this user write there, or name another place.",
@@ -61,7 +64,7 @@ class Exit(IntEnum):
 
 
 class Failure(Exception):
-    """The command cannot go on; the sentence says why and what to do next."""
+    """The command cannot go on. The sentence says why and what to do next."""
 
     def __init__(self, sentence: str, code: Exit = Exit.FAILED) -> None:
         super().__init__(sentence)
@@ -70,8 +73,8 @@ class Failure(Exception):
 
 
 def as_failure(error: BaseException) -> Failure | None:
-    """Turn an exception into a sentence with an exit code; None for a bug, which shows its trace."""
-    failure: Failure | None = None
+    """Turn an exception into a Failure. None means a bug, of which the caller shows the traceback."""
+    failure: Failure | None
     match error:
         case Failure():
             failure = error
@@ -81,7 +84,7 @@ def as_failure(error: BaseException) -> Failure | None:
             listing, next_step = _LISTING_COMMANDS.get(type(error)), _NEXT_STEPS.get(type(error))
             failure = Failure(
                 error.sentence
-                + (f" 'muniment {listing}' shows those there are." if listing else "")
+                + (f" 'muniment {listing}' lists those that exist." if listing else "")
                 + (f" {next_step}" if next_step else ""),
                 Exit.REFUSED,
             )
@@ -95,11 +98,13 @@ def as_failure(error: BaseException) -> Failure | None:
         case Busy():
             failure = Failure(f"{error} Try again in a moment.")
         case sqlalchemy.exc.OperationalError() | sqlalchemy.exc.InterfaceError():
-            # SQLAlchemy's own message repeats the statement; a person can use the first line of the driver's message.
+            # SQLAlchemy's own message repeats the statement. The first line of the driver's message is enough here.
             failure = Failure(_database_sentence(str(error.orig).strip().partition("\n")[0]))
         case OSError():
             file_name = f"{error.filename}: " if error.filename else ""
             failure = Failure(f"{file_name}{error.strerror or error}.{_OS_ERROR_STEPS.get(error.errno or 0, '')}")
+        case _:
+            failure = None
     return failure
 
 

@@ -1,9 +1,10 @@
-"""Which rules bind both halves? A repository always has a resource that guards it.
+"""Keep the rules that bind both halves. The first one: a repository always has a resource that guards it.
 
-After a migration, the directory also says which users are administrators, whose ACLs stay common to everybody.
+The second one: after a migration, the ACLs of administrators keep their bare names for everybody. The directory says
+who the administrators are.
 
-The halves have separate databases. So a change of guards first locks the directory's decisions about rights, then
-decides in the repository. Thus, when a removal and a new guard come at one time, the later one sees the earlier one.
+The halves have separate databases. So a change of guards first locks the directory's decisions about rights, and then
+decides in the repository. If a resource is removed while it becomes a guard, the later decision sees the earlier one.
 """
 
 from collections.abc import Callable, Collection
@@ -13,44 +14,47 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.directory import administration, resources
+from muniment.directory.entries import entries
+from muniment.directory.entries.table import Entry
 from muniment.directory.names import user_id
 from muniment.directory.oauth import access
 from muniment.directory.options import DirectoryNames
 from muniment.directory.resources import Resource
 from muniment.directory.sessions import SessionCount
 from muniment.repository import repositories
-from muniment.repository.permissions import acls
+from muniment.repository.permissions import acls, bearers
 from muniment.repository.permissions.acls import AclSummary
 from muniment.repository.repositories import Repository
 from muniment.web.refusals import Refusal
 
 Snapshot = Callable[[], AbstractContextManager[Connection]]
-"""Opens a snapshot of the repository's database."""
+"""A function that opens a snapshot of the repository's database."""
 
 
 class StillGuards(Refusal):
-    """The resource guards a repository. Without the resource nobody could enter it."""
+    """The resource guards a repository, which nobody could enter without it."""
 
 
 class CannotKnow(Refusal):
-    """The directory runs apart, and does not know whether the resource guards a repository elsewhere."""
+    """The repository runs elsewhere, so nobody here knows whether the resource guards one."""
 
 
 def remove_resource(
     directory: Connection, snapshot: Snapshot | None, resource: Resource, now: Instant, *, force: bool = False
 ) -> SessionCount:
-    """Delete a resource that guards no repository here. ``snapshot`` is None where that half does not run here.
+    """Delete a resource that guards no repository, and return how many sessions ended with it.
 
-    Raises StillGuards; CannotKnow without ``force`` where the halves run apart; BadName for the built-in resource.
+    ``snapshot`` is None if the repository runs elsewhere. Then it raises CannotKnow unless ``force`` is true. Raises
+    StillGuards if the resource guards a repository, BadName if it is the built-in resource.
     """
-    access.one_at_a_time(directory)
+    access.lock_rights(directory)
     if snapshot is not None:
-        # Read only after the directory's other decisions wait: so no guard changes in between.
+        # From here on the directory's other decisions wait, so no guard changes after this look-up.
         with snapshot() as repository:
             guarded = repositories.guarded_by(repository, resource.id)
         if guarded:
             names = ", ".join(repr(each.name) for each in guarded)
-            raise StillGuards(f"This resource guards {names}: without it nobody could enter there.")
+            raise StillGuards(f"This resource guards {names}: nobody could enter without it.")
     elif not force:
         raise CannotKnow(
             "This directory runs apart from the repositories and cannot know whether one depends on this resource."
@@ -58,21 +62,55 @@ def remove_resource(
     return administration.remove_resource(directory, resource, now)
 
 
+def rename(
+    directory: Connection,
+    snapshot: Snapshot | None,
+    names: DirectoryNames,
+    entry: Entry,
+    name: str,
+    now: Instant,
+    *,
+    force: bool = False,
+) -> Entry:
+    """Give an entry another name. ``snapshot`` is None where the repository's half does not run here.
+
+    Raises what ``administration.rename`` raises; CannotKnow without ``force`` where the halves run apart and the entry
+    is a user or group.
+    """
+
+    def is_known(identity: str) -> bool:
+        if snapshot is not None:
+            with snapshot() as repository:
+                return bool(bearers.bound_keys(repository, [identity]))
+        if not force:
+            raise CannotKnow(
+                "This directory runs apart from the repositories and cannot know whether one knows "
+                f"{entries.shown_id(names, entry)} by this name."
+            )
+        return False
+
+    return administration.rename(directory, names, entry, name, now, is_known=is_known)
+
+
 def add_repository(
     directory: Connection | None, repository: Connection, name: str, resource_id: str, now: Instant
 ) -> Repository:
-    """Make a repository that a resource guards. With ``directory`` None, the resource is in another directory.
+    """Make a repository with its built-in ACLs, guarded by a resource, and return it.
 
-    Raises UnknownResource, NameTaken.
+    ``directory`` is None if the directory runs elsewhere; then nobody checks that the resource exists. Raises
+    UnknownResource, NameTaken.
     """
     _require_resource(directory, resource_id)
-    added = repositories.add(repository, name, resource_id, "", now)
-    acls.initialise(repository, added.id, now)
-    return added
+    new_repository = repositories.add(repository, name, resource_id, "", now)
+    acls.initialise(repository, new_repository.id, now)
+    return new_repository
 
 
 def guard(directory: Connection | None, repository: Connection, name: str, resource_id: str) -> None:
-    """Let another resource guard a repository. Raises UnknownResource, UnknownRepository."""
+    """Let another resource guard a repository. ``directory`` is as in ``add_repository``.
+
+    Raises UnknownResource, UnknownRepository.
+    """
     _require_resource(directory, resource_id)
     repositories.guard(repository, repositories.find(repository, name), resource_id)
 
@@ -80,11 +118,11 @@ def guard(directory: Connection | None, repository: Connection, name: str, resou
 def settle_acls(
     directory: Connection | None, repository: Connection, names: DirectoryNames, administrators: Collection[str]
 ) -> list[tuple[str, AclSummary]]:
-    """List, each with its repository, the ACLs that only their owners may call by the bare name from now on.
+    """Return the ACLs that a migration has made private: from now on only their owners may use the bare name.
 
-    It lists them once, after a migration. ACLs that administrators made stay common to everybody. Administrators are
-    the first administrator and the users and groups in ``administrators``; with ``directory`` None, group members are
-    not known.
+    Each ACL comes with its repository's name. Only the first call after a migration returns any. The ACLs of
+    administrators stay public. Administrators are the first administrator, and the users and groups in
+    ``administrators``. If ``directory`` is None, the members of those groups are not known.
     """
     if not acls.unsettled(repository):
         return []
@@ -98,5 +136,5 @@ def settle_acls(
 
 def _require_resource(directory: Connection | None, resource_id: str) -> None:
     if directory is not None:
-        access.one_at_a_time(directory)
+        access.lock_rights(directory)
         resources.by_id(directory, resource_id)

@@ -1,11 +1,11 @@
-"""Initialise a data folder: its databases, the first administrator, and a first repository."""
+"""Initialise a data folder: make its databases, the first administrator, and a first repository."""
 
 import secrets
 from typing import NamedTuple
 
 from muniment.data_folder import DataFolder
 from muniment.db import Database
-from muniment.directory import administration, names
+from muniment.directory import administration, names, resources
 from muniment.directory.entries import editing
 from muniment.directory.sign_in import passwords
 from muniment.exit_codes import Exit, Failure
@@ -16,11 +16,14 @@ from muniment.repository.repositories import Repository
 
 REPOSITORY = "main"
 CLIENT = "muniment-cli"
-"""The public client that ``muniment search`` signs in with."""
+"""The public client with which ``muniment search`` signs in."""
+
+BASIC_CLIENT = "muniment-basic"
+"""The public client by which a repository signs callers in who use HTTP Basic, once a setting names it."""
 
 
 class Initialisation(NamedTuple):
-    """What a data folder holds after its initialisation; the password only if it was generated just now."""
+    """What a data folder holds after its initialisation. ``password`` is empty unless the administrator is new."""
 
     is_new_folder: bool
     administrator: str = ""
@@ -31,9 +34,9 @@ class Initialisation(NamedTuple):
 
 
 def run(data: DataFolder, password: str = "") -> Initialisation:
-    """Initialise a data folder; whatever exists stays as it is. Without a ``password``, one is generated.
+    """Initialise a data folder, and leave unchanged what it has already.
 
-    Raises Failure when the folder is being served.
+    With an empty ``password`` a new administrator gets a random one. Raises Failure when a server uses the folder.
     """
     is_new_folder = not data.path.exists()
     settings = data.settings
@@ -46,21 +49,26 @@ def run(data: DataFolder, password: str = "") -> Initialisation:
             administrator, password = _administrator(data, database, password)
             if "repository" not in settings.halves:
                 return Initialisation(is_new_folder, administrator, password)
-            name = resource_name(REPOSITORY)
+            directory_names = settings.directory.names
+            guard_id = _guard_of(data, REPOSITORY)
             with database.begin() as cx:
-                resource = administration.ensure_resource(cx, settings.directory.names, name, data.now)
+                # A repository that is there keeps its guard, whatever the guard is called by now.
+                resource = next((one for one in resources.every(cx) if one.id == guard_id), None)
+                if resource is None:
+                    resource = administration.ensure_resource(cx, directory_names, resource_name(REPOSITORY), data.now)
+            name = resources.shown_name(directory_names, resource)
         repository = ensure_repository(data, REPOSITORY, resource.id)
     return Initialisation(is_new_folder, administrator, password, repository.name, name, resource.id)
 
 
 def administrator(data: DataFolder) -> Principals:
-    """Return the principals that commands act as: the administrator, who has every permission."""
+    """Return the principals of commands: the first administrator, with every permission."""
     partition = data.settings.directory.names.administration_partition
     return data.acting_as(names.user_id(administration.FIRST_ADMINISTRATOR, partition))
 
 
 def require_initialised(data: DataFolder) -> None:
-    """Raise Failure unless the data folder was initialised: nobody serves a directory without an administrator."""
+    """Raise Failure unless the data folder was initialised. Without that, the directory has no administrator."""
     data.must_exist()
     database_file = data.path / "directory.db"
     if "directory" in data.settings.halves and not data.settings.directory_database and not database_file.exists():
@@ -71,19 +79,24 @@ def require_initialised(data: DataFolder) -> None:
 
 
 def resource_name(repository: str) -> str:
-    """Name the resource that guards a repository by default."""
+    """Return the name of the resource that guards a repository by default."""
     return f"Documents of {repository}"
 
 
 def ensure_repository(data: DataFolder, name: str, resource_id: str) -> Repository:
-    """Return the repository of that name; make it if it is missing."""
+    """Return the repository of that name. A missing repository is made, with its built-in ACLs."""
     with data.database("repository") as database, database.begin() as cx:
         for repository in repositories.every(cx):
             if repository.name == name:
                 return repository
-        added = repositories.add(cx, name, resource_id, "", data.now)
-        acls.initialise(cx, added.id, data.now)
-        return added
+        repository = repositories.add(cx, name, resource_id, "", data.now)
+        acls.initialise(cx, repository.id, data.now)
+        return repository
+
+
+def _guard_of(data: DataFolder, name: str) -> str:
+    with data.database("repository") as database, database.read() as cx:
+        return next((repository.resource_id for repository in repositories.every(cx) if repository.name == name), "")
 
 
 def _administrator(data: DataFolder, database: Database, password: str) -> tuple[str, str]:
@@ -92,8 +105,9 @@ def _administrator(data: DataFolder, database: Database, password: str) -> tuple
     password_hash = passwords.hash_new(password, options)
     with database.begin() as cx:
         administration.initialise(cx, data.now)
-        made = administration.ensure_administrator(cx, options.names, password_hash, data.now)
-        if made:
+        is_new = administration.ensure_administrator(cx, options.names, password_hash, data.now)
+        if is_new:
             editing.add_client(cx, CLIENT, data.now, description="The command line's own client.")
+            editing.add_client(cx, BASIC_CLIENT, data.now, description="Signs in the callers who use HTTP Basic.")
     name = names.user_id(administration.FIRST_ADMINISTRATOR, options.names.administration_partition)
-    return name, password if made else ""
+    return name, password if is_new else ""

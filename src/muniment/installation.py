@@ -1,6 +1,7 @@
-"""Where does everything lie in a data folder?"""
+"""Name the files and folders of a data folder, and its databases."""
 
 from pathlib import Path
+from typing import assert_never
 
 import msgspec
 import sqlalchemy as sa
@@ -10,21 +11,27 @@ from muniment.settings import Settings
 from muniment.web.transport import base_address
 
 UNFINISHED_RESTORE = "restore.unfinished"
-"""The file that marks a data folder which holds only a part of a backup."""
+"""A file in a data folder. It exists while the folder holds only a part of a backup."""
 
 
 class Installation(msgspec.Struct, frozen=True):
-    """One data folder with its settings. It knows where everything lies."""
+    """One data folder with its settings, and the paths of everything in it."""
 
     data: Path
     settings: Settings
 
     def database_url(self, half: Half) -> str:
-        """Return the address of the half's database, as SQLAlchemy reads it."""
-        configured = self.settings.directory_database if half == "directory" else self.settings.repository_database
-        if not configured:
+        """Return the address of the half's database in SQLAlchemy's spelling, with its password."""
+        match half:
+            case "directory":
+                address = self.settings.directory_database
+            case "repository":
+                address = self.settings.repository_database
+            case _:
+                assert_never(half)
+        if not address:
             return sa.URL.create("sqlite", database=str(self.data / f"{half}.db")).render_as_string()
-        url = sa.make_url(configured)
+        url = sa.make_url(address)
         if url.get_backend_name() == "postgresql":
             url = url.set(drivername="postgresql+psycopg")
         return url.render_as_string(hide_password=False)
@@ -36,7 +43,7 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def indexes(self) -> Path:
-        """The folder of the indexes; it has one folder for each repository."""
+        """The folder of the indexes, with one folder for each repository."""
         return self.data / "index"
 
     @property
@@ -51,7 +58,7 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def gate(self) -> Path:
-        """The folder of the slots that bound password checks over all processes."""
+        """The folder of the gate's slots, which all processes share."""
         return self.data / "gate"
 
     @property
@@ -66,10 +73,10 @@ class Installation(msgspec.Struct, frozen=True):
 
     @property
     def lock(self) -> Path:
-        """The file that the one server of this data folder holds locked."""
+        """The file whose lock the one server of this data folder holds; it names the server's process and address."""
         return self.data / "serve.lock"
 
     @property
     def base(self) -> str:
-        """The address with which every link begins, without a slash at its end."""
+        """The address with which links begin, without a slash at its end."""
         return base_address(self.settings.web)

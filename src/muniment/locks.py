@@ -1,4 +1,4 @@
-"""Which process may go on? Locks of files: each ends with the process that holds it, however it ends."""
+"""Lock files between processes. A lock ends with the process that holds it, even if that process is killed."""
 
 import fcntl
 import os
@@ -12,12 +12,15 @@ class Held(Exception):
 
 
 def open_file(path: Path) -> int:
-    """Open a file for locking, made for its owner alone where it is not there. Gives the descriptor."""
+    """Open a file for locking, and return its descriptor. A missing file is made, for its owner alone."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def take(file: int, *, wait: bool = True, shared: bool = False) -> None:
-    """Take the lock of an open file, alone or ``shared`` with others who share. Raises Held unless it may ``wait``."""
+    """Lock an open file. Several processes may hold ``shared`` locks of a file at one time.
+
+    With ``wait`` it waits until the lock is free. Without ``wait`` it raises Held if the lock is not free.
+    """
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError as error:
@@ -25,13 +28,13 @@ def take(file: int, *, wait: bool = True, shared: bool = False) -> None:
 
 
 def release(file: int) -> None:
-    """Give the lock of an open file back."""
+    """Unlock an open file."""
     fcntl.flock(file, fcntl.LOCK_UN)
 
 
 @contextmanager
 def hold(path: Path, *, wait: bool = True) -> Iterator[int]:
-    """Hold a file's lock alone while the block runs; gives its descriptor. Raises Held unless it may ``wait``."""
+    """Lock a file alone for the block, and give the block its descriptor. ``wait`` is as in ``take``. Raises Held."""
     file = open_file(path)
     try:
         take(file, wait=wait)

@@ -1,6 +1,6 @@
-"""How are names compared, which text can be stored, and what does a distinguished name say?
+"""Compare names, check which text a database can store, and read distinguished names.
 
-Both halves compare names by one folding and read distinguished names by one reader: rights of groups hang on it.
+Both halves use these functions. If they read a group's name in different ways, its members would get wrong rights.
 """
 
 import re
@@ -14,17 +14,17 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _ESCAPED = frozenset('"+,;<>\\=')
 _COMPONENT = re.compile(r"(?:[^\\,]+|\\.)*", re.DOTALL)
 _PIECE = re.compile(r"((?:\\[0-9A-Fa-f]{2})+)|\\(.)|([^\\]+)", re.DOTALL)
-_BARE = re.compile(r'\\.|(["+;<>])', re.DOTALL)
+_UNESCAPED = re.compile(r'\\.|(["+;<>])', re.DOTALL)
 
 
 class MalformedName(ValueError):
-    """The text is no distinguished name; the sentence says why."""
+    """The text is no distinguished name. The message says why."""
 
 
 def fold_name(name: str) -> str:
-    """Fold a name to what it is compared by: names that differ in case or in Unicode composition only are the same.
+    """Return the key by which a name is compared. Names that differ only in case or Unicode composition have one key.
 
-    What no database can store becomes U+FFFD, which no name holds.
+    U+FFFD, which no name holds, replaces each character that some database cannot store.
     """
     if name.isascii():
         return name.lower().replace("\x00", _REPLACEMENT)
@@ -32,34 +32,34 @@ def fold_name(name: str) -> str:
 
 
 def is_storable(text: str) -> bool:
-    """Say whether every database can store the text: it holds neither NUL nor half of a surrogate pair."""
+    """Return whether every database can store the text: it holds neither NUL nor half of a surrogate pair."""
     return _UNSTORABLE.search(text) is None
 
 
 def make_storable(text: str) -> str:
-    """Put U+FFFD in the place of each character that some database cannot store."""
+    """Return the text with U+FFFD for each character that some database cannot store."""
     return _UNSTORABLE.sub(_REPLACEMENT, text)
 
 
 def read_dn(text: str) -> list[tuple[str, str]]:
-    """Read a distinguished name into (type in lower case, value) pairs, in its order (RFC 4514 section 3).
+    """Read a distinguished name, and return its (type, value) pairs in their order (RFC 4514 section 3).
 
-    Blanks around a type and a value are passed over. Raises MalformedName, also for several pairs joined by ``+`` in
-    one component: no location of a directory entry has them.
+    Types are in lower case. Spaces around a type or a value are left out. Raises MalformedName, also for pairs that
+    ``+`` joins in one component: no location of a directory entry has such a component.
     """
     if len(text) > LONGEST_DN:
         raise MalformedName(f"A distinguished name may have at most {LONGEST_DN} characters.")
     pairs = []
-    at = 0
+    start = 0
     while True:
-        component = _COMPONENT.match(text, at)
-        end = component.end() if component else at
+        component = _COMPONENT.match(text, start)
+        end = component.end() if component else start
         if end < len(text) and text[end] == "\\":
             raise MalformedName("A distinguished name ends in the middle of an escape.")
-        pairs.append(_read_component(text[at:end]))
+        pairs.append(_read_component(text[start:end]))
         if end == len(text):
             return pairs
-        at = end + 1
+        start = end + 1
 
 
 def escape(value: str) -> str:
@@ -73,24 +73,24 @@ def escape(value: str) -> str:
     return escaped
 
 
-def _read_component(written: str) -> tuple[str, str]:
-    kind, equals, value = written.partition("=")
+def _read_component(text: str) -> tuple[str, str]:
+    kind, equals, value = text.partition("=")
     if not (equals and kind.strip()):
         raise MalformedName("A distinguished name is made of <type>=<value> parts.")
     value = _trim(value)
     if value.startswith("#"):
         raise MalformedName("A value in hexadecimal digits (#...) cannot be read.")
-    bare = next((found[1] for found in _BARE.finditer(value) if found[1]), None)
-    if bare:
-        raise MalformedName(f"In a value of a distinguished name, {bare} is written \\{bare}.")
+    unescaped = next((match[1] for match in _UNESCAPED.finditer(value) if match[1]), None)
+    if unescaped:
+        raise MalformedName(f"In a value of a distinguished name, {unescaped} is written \\{unescaped}.")
     return kind.strip().lower(), _unescape(value)
 
 
 def _trim(value: str) -> str:
     value = value.lstrip(" ")
-    bare = value.rstrip(" ")
-    backslashes = len(bare) - len(bare.rstrip("\\"))
-    return bare + " " if backslashes % 2 and len(bare) < len(value) else bare
+    trimmed = value.rstrip(" ")
+    backslashes = len(trimmed) - len(trimmed.rstrip("\\"))
+    return trimmed + " " if backslashes % 2 and len(trimmed) < len(value) else trimmed
 
 
 def _unescape(value: str) -> str:

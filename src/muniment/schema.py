@@ -1,4 +1,4 @@
-"""Is a database at this release's schema, and how does it get there? Each half has its own migrations (Alembic)."""
+"""Check that a database is at this release's schema, and migrate it. Each half has its own migrations (Alembic)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from muniment.db import Database, Half
 
 
 class SchemaMismatch(Exception):
-    """The database's schema is not the one this release works with; the message says what to do."""
+    """The database is not at this release's schema. The message says what to do."""
 
 
 def migrate(database: Database, half: Half) -> None:
@@ -46,7 +46,7 @@ def check_schema(database: Database, half: Half) -> None:
 
 
 def revision(connection: Connection, half: Half) -> str | None:
-    """Return the revision of the half's tables; None when there are no tables."""
+    """Return the schema revision of the half's tables, or None if there are no tables."""
     context = alembic.runtime.migration.MigrationContext.configure(
         connection, opts={"version_table": version_table(half)}
     )
@@ -54,19 +54,22 @@ def revision(connection: Connection, half: Half) -> str | None:
 
 
 def knows(half: Half, revision: str) -> bool:
-    """Say whether a revision is one of this release's, or of one before it."""
+    """Return whether this release knows a schema revision: its own, or one of an earlier release."""
     script = alembic.script.ScriptDirectory.from_config(_alembic(half))
     return revision in {migration.revision for migration in script.walk_revisions()}
 
 
 def version_table(half: Half) -> str:
-    """Name the table that holds the half's schema revision."""
+    """Return the name of the table that holds the half's schema revision."""
     return f"{half}_schema"
 
 
 @contextmanager
 def _without_foreign_keys(connection: Connection) -> Iterator[None]:
-    """Let migrations rebuild an SQLite table to which others refer. SQLite allows this only outside a transaction."""
+    """Switch foreign keys off on SQLite for the block, so that a migration may rebuild a table to which others refer.
+
+    SQLite allows the switch only outside of a transaction.
+    """
     driver: Any = connection.connection.driver_connection
     if connection.dialect.name != "sqlite":
         yield

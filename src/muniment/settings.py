@@ -1,7 +1,7 @@
-"""Every setting: read once from one file, the environment and the command line, then checked and frozen.
+"""Read every setting once, from one file, the environment and the command line. Then check and freeze them.
 
-A later source wins: the file, then the environment, then the command line. An unknown key is refused, and the message
-names the nearest known key. So a typing error never leaves a default in force unnoticed.
+The environment wins over the file, and the command line over both. An unknown key is refused, and the message names
+the nearest key. So a typing error never leaves a default in force unnoticed.
 """
 
 import difflib
@@ -18,13 +18,15 @@ import sqlalchemy as sa
 
 from muniment.db import Half
 from muniment.directory.options import DirectoryOptions
-from muniment.repository.options import RepositoryOptions
+from muniment.repository.options import TOKENINFO_ADDRESS, RepositoryOptions
 from muniment.web.options import WebOptions
 from muniment.web.refusals import Refusal
 
 Doc = msgspec.Meta
 
 _PREFIX = re.compile(r"[A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*")
+_ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
+_DEFAULT_PORT = re.compile(r"http://.*:80|https://.*:443")
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +62,7 @@ class BadSettings(Refusal):
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One row of the table of settings: its key, its annotated type, its default, its meaning."""
+    """One setting: its key (``web.port``), its annotated type, its default and its meaning."""
 
     key: str
     kind: Any
@@ -69,7 +71,7 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def variable(self) -> str:
-        """Name the environment variable that sets it."""
+        """The name of the environment variable that sets it."""
         return "MUNIMENT_" + self.key.upper().replace(".", "_")
 
 
@@ -80,9 +82,9 @@ def read(
     *,
     file_must_exist: bool = False,
 ) -> Settings:
-    """Read the settings from a TOML file, the environment and ``key=value`` texts of the command line.
+    """Read the settings from a TOML file, the environment and the ``key=value`` texts of the command line.
 
-    Raises BadSettings with the source and the key.
+    Without ``file_must_exist`` a missing file counts as empty. Raises BadSettings, which names the source and the key.
     """
     settings_by_key = {setting.key: setting for setting in table()}
     values: dict[str, Any] = {}
@@ -96,22 +98,22 @@ def read(
     nested: dict[str, Any] = {}
     for key, value in values.items():
         *sections, name = key.split(".")
-        place = nested
+        section_values = nested
         for section in sections:
-            place = place.setdefault(section, {})
-        place[name] = value
+            section_values = section_values.setdefault(section, {})
+        section_values[name] = value
     settings = msgspec.convert(nested, Settings)
     _check(settings)
     return settings
 
 
 def table() -> Iterator[Setting]:
-    """List every setting in the order of the sources."""
+    """Yield every setting, in the order in which the classes declare them."""
     yield from _rows(Settings, "")
 
 
 def markdown() -> str:
-    """Write docs/settings.md."""
+    """Return the text of docs/settings.md."""
     lines = [
         "# Settings",
         "",
@@ -140,13 +142,15 @@ def markdown() -> str:
 
 
 def values_in_force(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """List every setting with its value in force and its meaning; a password in a database address is left out."""
+    """Yield every setting's key, value in force and meaning. Passwords and secrets are left out."""
     for setting in table():
         value: Any = settings
         for name in setting.key.split("."):
             value = getattr(value, name)
         if setting.key.endswith("_database") and value:
             value = sa.make_url(value).render_as_string(hide_password=True)
+        if setting.key.endswith("_secret") and value:
+            value = "***"
         yield setting.key, _toml(value), setting.meaning
 
 
@@ -201,10 +205,14 @@ def _from_environment(environment: Mapping[str, str], settings_by_key: Mapping[s
             setting = variables[variable]
             values[setting.key] = _convert(setting, _parse_text(setting, text), f"environment variable {variable}")
         elif variable.startswith("MUNIMENT_") and variable not in _OTHER_VARIABLES:
-            # Other names may be somebody else's (a cluster sets MUNIMENT_SERVICE_HOST) unless they are nearly ours.
-            near = difflib.get_close_matches(variable, variables, 1, 0.6 if variable.startswith(sections) else 0.85)
-            if near or variable.startswith(sections):
-                raise BadSettings(f"There is no setting for the environment variable {variable}{_suggestion(near)}")
+            # Others may set such variables (a cluster sets MUNIMENT_SERVICE_HOST), so only near misses are refused.
+            candidates = difflib.get_close_matches(
+                variable, variables, 1, 0.6 if variable.startswith(sections) else 0.85
+            )
+            if candidates or variable.startswith(sections):
+                raise BadSettings(
+                    f"There is no setting for the environment variable {variable}{_suggestion(candidates)}"
+                )
     return values
 
 
@@ -219,25 +227,25 @@ def _from_override(override: str, settings_by_key: Mapping[str, Setting]) -> dic
 def _find_setting(key: str, settings_by_key: Mapping[str, Setting], source: str) -> Setting:
     if key in settings_by_key:
         return settings_by_key[key]
-    near = difflib.get_close_matches(key, settings_by_key, 1, 0.5)
-    if not near:
-        near = [other for other in settings_by_key if other.rpartition(".")[2] == key.rpartition(".")[2]][:1]
-    raise BadSettings(f"{source}: there is no setting {key!r}{_suggestion(near)}")
+    candidates = difflib.get_close_matches(key, settings_by_key, 1, 0.5)
+    if not candidates:
+        candidates = [other for other in settings_by_key if other.rpartition(".")[2] == key.rpartition(".")[2]][:1]
+    raise BadSettings(f"{source}: there is no setting {key!r}{_suggestion(candidates)}")
 
 
-def _suggestion(near: Sequence[str]) -> str:
-    return f"; did you mean {near[0]!r}?" if near else "; docs/settings.md lists them all."
+def _suggestion(candidates: Sequence[str]) -> str:
+    return f"; did you mean {candidates[0]!r}?" if candidates else "; docs/settings.md lists them all."
 
 
 def _parse_text(setting: Setting, text: str) -> Any:
-    plain = get_args(setting.kind)[0]
-    if get_origin(plain) is tuple:
+    plain_type = get_args(setting.kind)[0]
+    if get_origin(plain_type) is tuple:
         return [part.strip() for part in text.split(",") if part.strip()]
-    if get_origin(plain) is dict:
+    if get_origin(plain_type) is dict:
         return dict(part.strip().partition("=")[::2] for part in text.split(",") if part.strip())
-    if plain in {int, bool}:
+    if plain_type in {int, bool}:
         try:
-            return msgspec.convert(text, plain, strict=False)
+            return msgspec.convert(text, plain_type, strict=False)
         except msgspec.ValidationError:
             return text
     return text
@@ -247,7 +255,7 @@ def _convert(setting: Setting, value: Any, source: str) -> Any:
     try:
         return msgspec.convert(value, setting.kind)
     except msgspec.ValidationError as error:
-        # The value itself may be a database address with a password: it is not repeated.
+        # The message leaves out the value, which may be a database address with a password.
         raise BadSettings(f"{source}: the setting {setting.key!r} does not fit: {error}.") from error
 
 
@@ -256,8 +264,10 @@ def _check(settings: Settings) -> None:
         raise BadSettings("halves: at least one of 'directory' and 'repository' must run.")
     if "directory" not in settings.halves and not settings.repository.tokeninfo_url:
         raise BadSettings("repository.tokeninfo_url: a repository without the directory in one process needs it.")
+    _check_basic(settings.repository)
     _check_web(settings.web)
     _check_prefixes(settings)
+    _check_cors(settings.repository)
     for key in ("directory_database", "repository_database"):
         _check_database(key, getattr(settings, key))
 
@@ -277,6 +287,17 @@ def _check_web(web: WebOptions) -> None:
             raise BadSettings(f"{key}: {address!r} is not an address such as 'https://files.example.org'.")
 
 
+def _check_basic(repository: RepositoryOptions) -> None:
+    url = repository.tokeninfo_url
+    if repository.basic_secret and not repository.basic_client:
+        raise BadSettings("repository.basic_secret is the secret of repository.basic_client: set both, or neither.")
+    if repository.basic_client and url and not TOKENINFO_ADDRESS.fullmatch(url):
+        raise BadSettings(
+            "repository.basic_client: the address of the sign-in follows from repository.tokeninfo_url, "
+            f"so that has to end in '/v1/authentication/oauth/tokeninfo'; it is {url!r}."
+        )
+
+
 def _check_prefixes(settings: Settings) -> None:
     prefixes = {
         "directory.names.prefix": settings.directory.names.prefix,
@@ -289,6 +310,17 @@ def _check_prefixes(settings: Settings) -> None:
         raise BadSettings("directory.names.prefix and repository.names.prefix are the same: each half needs its own.")
 
 
+def _check_cors(repository: RepositoryOptions) -> None:
+    if "*" in repository.cors_origins and repository.cors_credentials:
+        raise BadSettings("repository.cors_origins: '*' cannot go with cors_credentials: name each origin.")
+    for origin in repository.cors_origins:
+        if origin != "*" and (not _ORIGIN.fullmatch(origin) or _DEFAULT_PORT.fullmatch(origin)):
+            raise BadSettings(
+                f"repository.cors_origins: {origin!r} is no origin as browsers send it: 'https://app.example.org', in "
+                "lower case, with a port only if it is not the default one, and without a path."
+            )
+
+
 def _check_database(key: str, url: str) -> None:
     try:
         backend = sa.make_url(url).get_backend_name() if url else "sqlite"
@@ -299,9 +331,9 @@ def _check_database(key: str, url: str) -> None:
 
 
 def _bounds(setting: Setting) -> str:
-    plain, *metas = get_args(setting.kind)
-    if get_origin(plain) is Literal:
-        return " One of " + ", ".join(f"`{choice}`" for choice in get_args(plain)) + "."
+    plain_type, *metas = get_args(setting.kind)
+    if get_origin(plain_type) is Literal:
+        return " One of " + ", ".join(f"`{choice}`" for choice in get_args(plain_type)) + "."
     for meta in metas:
         low, high = meta.ge, meta.le
         if low is not None and high is not None:

@@ -1,6 +1,6 @@
-"""How often was this refused within the minute? The processes of one server count together, in a file of fixed size.
+"""Count refusals by minute. The processes of one server count together, in a file of fixed size.
 
-The file outlives the processes: counts that were not yet reported are reported after the next start.
+The file outlives the processes. So a count that was not reported before a stop is reported after the next start.
 """
 
 import hashlib
@@ -20,21 +20,24 @@ _HEAD = struct.Struct("<q")
 _SLOT = struct.Struct("<16sIH178s")
 _SIZE = _HEAD.size + _SLOTS * _SLOT.size
 _SHARED = 0
-"""The slot that all keys share that found no slot of their own."""
+"""The slot for all keys that found no slot of their own."""
 
 
 class Count(NamedTuple):
-    """How many came in a minute beyond those reported one by one. Without a label it is the count of many keys."""
+    """How many refusals within a minute were not reported one by one.
+
+    ``label`` names their key. It is empty for the slot that many keys share.
+    """
 
     label: str
     number: int
 
 
 class Tally:
-    """Counts by key within one minute. Of each key the first ``limit`` are reported one by one, the others as a sum.
+    """Counts refusals by key and minute. The first ``limit`` of each key are reported one by one, the others as a sum.
 
-    If ``path`` is None, or the file cannot be used, this process counts alone. Memory and file have a fixed size: keys
-    that find no slot of their own are counted together in one slot.
+    If ``path`` is None, or the file cannot be used, this process counts alone. Memory and file have a fixed size, so
+    keys that find no slot of their own share one.
     """
 
     def __init__(self, path: Path | None, limit: int = 10) -> None:
@@ -44,20 +47,23 @@ class Tally:
         self._path = path
 
     def count(self, key: str, label: str, minute: int) -> tuple[bool, list[Count]]:
-        """Count one more under a key. Return whether to report it singly, and the sums of the minute before."""
+        """Count one refusal of a key. Return whether to report it by itself, and the sums of the last minute counted.
+
+        ``label`` is what the sum of this key is called.
+        """
         with self._locked_table() as table:
             sums = self._sums_of_past(table, minute)
-            place = self._slot_of(
+            offset = self._slot_of(
                 table, hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=16).digest(), label
             )
-            digest, count, size, text = _SLOT.unpack_from(table, place)
-            _SLOT.pack_into(table, place, digest, min(count + 1, 2**32 - 1), size, text)
-            return place != self._place(_SHARED) and count < self._limit, sums
+            digest, count, size, text = _SLOT.unpack_from(table, offset)
+            _SLOT.pack_into(table, offset, digest, min(count + 1, 2**32 - 1), size, text)
+            return offset != self._offset(_SHARED) and count < self._limit, sums
 
-    def settle(self, minute: int, *, all_of_it: bool = False) -> list[Count]:
-        """Return the unreported sums of past minutes; with ``all_of_it`` also those of the present minute."""
+    def settle(self, minute: int, *, include_present: bool = False) -> list[Count]:
+        """Return the unreported sums of past minutes; with ``include_present`` also those of the present minute."""
         with self._locked_table() as table:
-            return self._sums_of_past(table, minute) + (self._take_sums(table) if all_of_it else [])
+            return self._sums_of_past(table, minute) + (self._take_sums(table) if include_present else [])
 
     def _sums_of_past(self, table: mmap.mmap, minute: int) -> list[Count]:
         (table_minute,) = _HEAD.unpack_from(table)
@@ -70,28 +76,28 @@ class Tally:
     def _take_sums(self, table: mmap.mmap) -> list[Count]:
         sums = []
         for slot in range(_SLOTS):
-            digest, count, size, text = _SLOT.unpack_from(table, self._place(slot))
+            digest, count, size, text = _SLOT.unpack_from(table, self._offset(slot))
             limit = 0 if slot == _SHARED else self._limit
             if count > limit:
                 sums.append(Count(text[:size].decode("utf-8", "ignore"), count - limit))
-                _SLOT.pack_into(table, self._place(slot), digest, limit, size, text)
+                _SLOT.pack_into(table, self._offset(slot), digest, limit, size, text)
         return sums
 
     def _slot_of(self, table: mmap.mmap, digest: bytes, label: str) -> int:
         start = int.from_bytes(digest[:4], "little")
         for number in range(start, start + _TRIES):
-            place = self._place(1 + number % (_SLOTS - 1))
-            slot = _SLOT.unpack_from(table, place)
+            offset = self._offset(1 + number % (_SLOTS - 1))
+            slot = _SLOT.unpack_from(table, offset)
             if slot[1] == 0:
                 text = label.encode("utf-8", "replace")[:178]
-                _SLOT.pack_into(table, place, digest, 0, len(text), text)
-                return place
+                _SLOT.pack_into(table, offset, digest, 0, len(text), text)
+                return offset
             if slot[0] == digest:
-                return place
-        return self._place(_SHARED)
+                return offset
+        return self._offset(_SHARED)
 
     @staticmethod
-    def _place(slot: int) -> int:
+    def _offset(slot: int) -> int:
         return _HEAD.size + slot * _SLOT.size
 
     @contextmanager
@@ -100,7 +106,7 @@ class Tally:
         if self._file is None:
             yield table
             return
-        # The lock ends with its process: a process killed while holding it leaves nobody waiting.
+        # The lock ends with its process. So nobody waits for a process that was killed.
         locks.take(self._file)
         try:
             yield table
@@ -111,7 +117,7 @@ class Tally:
         try:
             if self._path is not None:
                 self._file = locks.open_file(self._path)
-                # The room is reserved now, so that a full disk cannot break a later write.
+                # This reserves the space on the disk, so that a full disk cannot break a later write.
                 os.posix_fallocate(self._file, 0, _SIZE)
                 self._table = mmap.mmap(self._file, _SIZE)
         except OSError:

@@ -1,4 +1,4 @@
-"""What does a driver's error mean? The database is busy, gone, full, read-only or broken, or there is a bug."""
+"""What does a driver's error mean? The database is busy, gone, full, read-only or broken, or Muniment has a bug."""
 
 import sqlite3
 from typing import Literal
@@ -16,7 +16,7 @@ _SQLITE: dict[int, Trouble] = {
     sqlite3.SQLITE_IOERR: "broken",
     sqlite3.SQLITE_CANTOPEN: "gone",
 }
-# Appendix A of PostgreSQL's manual; two characters are a whole class.
+# Appendix A of PostgreSQL's manual. A key of two characters stands for a whole class of codes.
 _POSTGRESQL: dict[str, Trouble] = {
     "40P01": "busy",
     "55P03": "busy",
@@ -33,7 +33,7 @@ _POSTGRESQL: dict[str, Trouble] = {
 
 
 def trouble(error: DBAPIError) -> Trouble | None:
-    """Name the trouble behind an error; None for a bug."""
+    """Return the trouble that caused an error, or None if the error is a bug."""
     if isinstance(error.orig, sqlite3.Error):
         return _SQLITE.get(error.orig.sqlite_errorcode & 0xFF)  # the low byte is the primary code
     state = getattr(error.orig, "sqlstate", None)

@@ -38,6 +38,12 @@ _QUERY: Mapping[str, Json] = {
     "page": _text("1", "2", "50", "0"),
     "items-per-page": _text("1", "3", "100"),
     "include-total": _text("true", "false"),
+    "links": _text("true", "false"),
+    "inline": _text("true", "false"),
+    "view": _text(":all", ":default", "object_name,title"),
+    "filter": _text("starts-with(object_name,'p')", "r_full_content_size > 3 and not(title='x')", "user_name != ''"),
+    "sort": _text("object_name desc", "r_modify_date,object_name", "name"),
+    "del-non-empty": _text("true", "false"),
     "wait-for": {"enum": ["", "0.0", Prop.POSITION, "x"]},
     "object-name": _text("raw.txt", "raw.pdf"),
     "format": _text("text/plain", "pdf"),
@@ -46,7 +52,6 @@ _QUERY: Mapping[str, Json] = {
 }
 _NOT_OFFERED: Mapping[str, Json] = {
     "facet": _text("r_object_type"),
-    "view": _text(":all"),
     "access_token": _text(Prop.TOKEN),
 }
 """Parameters that no address has, and that clients send to searches."""
@@ -54,9 +59,11 @@ _NOT_OFFERED: Mapping[str, Json] = {
 _PATHS: Mapping[str, Json] = {
     "repository": {"enum": [Prop.REPOSITORY]},
     "id": {"enum": [Prop.DOCUMENT, Prop.FOLDER, Prop.CABINET, f"{Prop.DOCUMENT}.json", "0900000100ffffff", "%00"]},
+    "other": {"enum": [Prop.DOCUMENT, Prop.FOLDER, "0900000100ffffff"]},
+    "person": {"enum": [Prop.USER, "everyone@demo", "nobody@nowhere", "x"]},
     "token": {"enum": [Prop.TOKEN, Prop.DEAD_TOKEN, "x" * 60]},
     "resource_id": {"enum": [Prop.RESOURCE, Prop.IDLE_RESOURCE, "x"]},
-    "page": {"enum": ["settings.md", "decisions/0001-the-stack.md", "../pyproject.toml"]},
+    "page": {"enum": ["settings.md", "settings", "decisions", "decisions/0001-the-stack.md", "../pyproject.toml"]},
     "rest": {"type": "string"},
     "acl": {"enum": [Prop.ACL, "public", "private", "nobody's", "4500000000000001"]},
 }
@@ -133,6 +140,7 @@ def _bodies(path: str, content: Json) -> Iterator[tuple[str, Json]]:
     """Give the bodies to be made, by media type: most as they are described, some with values that lead somewhere."""
     made = {"/login": _login_form, "/system-attributes": _attribute_form, "/tokeninfo": _verification}
     made |= dict.fromkeys(("/permission-set", "/acls", "/acls/{acl}"), _acl)
+    made |= dict.fromkeys(("/parent-links", "/parent-links/{other}", "/child-links"), _link)
     better = next((schema for end, schema in made.items() if path.endswith(end)), None)
     for media_type, described in content.items():
         for generated in _MEDIA_TYPES.get(media_type, (media_type,) if media_type in _GENERATED else ()):
@@ -193,6 +201,12 @@ def _login_form() -> Json:
             _exactly(csrf=Prop.CSRF, RFA="", username=Prop.VICTIM, password="x"),
         ]
     }
+
+
+def _link() -> Json:
+    below = f"https://127.0.0.1/rest/repositories/{Prop.REPOSITORY}"
+    ends = (f"{below}/folders/{Prop.FOLDER}", f"{below}/objects/{Prop.DOCUMENT}", f"{below}/cabinets/{Prop.CABINET}")
+    return {"type": "object", "properties": {"href": _either(*ends)}, "required": ["href"]}
 
 
 def _attribute_form() -> Json:

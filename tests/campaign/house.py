@@ -1,61 +1,13 @@
 """A served data folder with people in it, and a signed-in user who does each thing that can be done, once."""
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, get_args
-
 import httpx
 
-from muniment import certificates, clock, db, schema
-from muniment.installation import Installation
-from tests.clock import Clock
 from tests.e2e.processes import Server
 from tests.scenes import World
-from tests.servers import free_port
 
 REPOSITORY = f"/rest/repositories/{World.repository}"
 LOGIN = "/dirws/login"
 OAUTH = "/dirws/v1/authentication/oauth"
-PATIENCE = 60
-"""Seconds that anything may take on a slow machine."""
-
-
-class ServedHouse:
-    """A world in a data folder, and a server of it in processes of its own."""
-
-    def __init__(self, root: Path, directory_url: str = "", repository_url: str = "") -> None:
-        self.data = root / "data"
-        self.data.mkdir(mode=0o700)
-        databases = self.data / "databases"
-        databases.mkdir()
-        directory_url = directory_url or f"sqlite:///{databases / 'directory.db'}"
-        repository_url = repository_url or f"sqlite:///{databases / 'repository.db'}"
-        self.urls = (directory_url, repository_url)
-        for half, url in zip(get_args(db.Half), self.urls, strict=True):
-            database = db.Database(url)
-            schema.migrate(database, half)
-            database.close()
-        self.world = World(self.data, directory_url, repository_url, Clock(clock.now()))
-        self.world.close()
-        self.installation: Installation = self.world.installation
-        certificates.ensure(self.installation.tls, ["127.0.0.1"], clock.now())
-        (self.data / "muniment.toml").write_text(
-            f'directory_database = "{directory_url}"\nrepository_database = "{repository_url}"\n'
-        )
-        self.server: Server | None = None
-
-    @contextmanager
-    def served(self, *arguments: str, within: Sequence[str] = (), wait: bool = True) -> Iterator[Server]:
-        """Serve the folder for the length of the block."""
-        self.server = Server(self.data, free_port(), *arguments, within=within)
-        try:
-            if wait:
-                self.server.wait_ready(PATIENCE)
-            yield self.server
-        finally:
-            self.server.kill()
 
 
 class Visitor:
@@ -155,11 +107,3 @@ class Visitor:
             answer = self.media(object_id)
             assert (answer.content if answer.status_code == 200 else b"") == content, (object_id, answer.status_code)
             assert self.http.get(f"{REPOSITORY}/objects/{object_id}").status_code == 200
-
-
-def until(happens: Callable[[], Any], otherwise: str, seconds: float = PATIENCE) -> None:
-    """Wait until something is true."""
-    deadline = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.1)

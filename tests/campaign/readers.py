@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import sqlalchemy as sa
 from python_multipart.multipart import parse_options_header
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
@@ -21,11 +22,14 @@ from muniment.directory.endpoints import oauth
 from muniment.directory.endpoints import resources as activation
 from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryNames
-from muniment.repository import callers
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import QueryLimits
+from muniment.repository.callers import tokeninfo
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.endpoints import acls, contents, object_body, representations, spelling, uploads
+from muniment.repository.filters import conditions, listed
+from muniment.repository.filters import reader as filter_reader
+from muniment.repository.filters.listed import Kind, ListedProperty
 from muniment.repository.objects import properties
 from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
 from muniment.repository.options import RepositoryNames
@@ -83,7 +87,7 @@ def _directory() -> Connection:
 
 def _location(data: bytes) -> None:
     text = _text(data)
-    callers._group(text, _DIRECTORY.dn_suffix)
+    tokeninfo._group(text, _DIRECTORY.dn_suffix)
     naming.fold_name(text)
     for read in (naming.read_dn, names.split_user_id, names.resource_name, names.check):
         try:
@@ -146,17 +150,34 @@ def _addresses(data: bytes) -> None:
 
 
 def _acl(data: bytes) -> None:
-    acls._entries(bodies.decode_json(data, acls._body), _REPOSITORY)
+    acls._entries(bodies.decode_json(data, acls._body).permitted or [], _REPOSITORY)
 
 
 def _acl_as_xml(data: bytes) -> None:
-    acls._entries(acls._from_xml(strangers_xml.parse(data), _REPOSITORY), _REPOSITORY)
+    acls._entries(acls._from_xml(strangers_xml.parse(data), _REPOSITORY).permitted or [], _REPOSITORY)
 
 
 def _keywords(data: bytes) -> None:
     text = _text(data)
     found = keywords.read(text, QueryLimits())
     assert keywords.count(found) <= QueryLimits().clauses
+
+
+def _filter(data: bytes) -> None:
+    text = _text(data)
+    selection = filter_reader.read(text, "", str)
+    if selection.filter is not None:
+        written = conditions.condition(selection.filter, _any_property).compile()
+        assert len(written.params) <= 8 * filter_reader.MAX_COMPARISONS
+
+
+def _any_property(name: str) -> ListedProperty:
+    kinds: tuple[Kind, ...] = ("string", "integer", "double", "boolean", "date", "id")
+    return listed.single(kinds[len(name) % len(kinds)], sa.column("x"), nullable=len(name) % 2 == 0)
+
+
+def _sort(data: bytes) -> None:
+    assert len(filter_reader.read("", _text(data), str).sort) <= filter_reader.MAX_SORT_KEYS
 
 
 _AQL = (
@@ -174,6 +195,15 @@ _SEARCHES = [_AQL.format(_SPACE, expression).encode() for expression in _EXPRESS
 READERS: dict[str, Reader] = {
     "aql": Reader(lambda data: as_xml.read(data, _REPOSITORY, QueryLimits()), _SEARCHES),
     "keywords": Reader(_keywords, [b'pump AND ("wet valve" OR NOT dry*)', "水 Ärger".encode(), b"((((a"]),
+    "filter": Reader(
+        _filter,
+        [
+            b"starts-with(object_name,'a') and not(contains(title, \"b\") or x != 1.5e3)",
+            b"(aaaaa = date('2024-01-31') or aaaa=true()) and aa <= -7",
+            b"((((((((a=''",
+        ],
+    ),
+    "sort": Reader(_sort, [b"object_name DESC no-case, r_modify_date asc", b"a,b,,c"]),
     "form": Reader(lambda data: bodies.form_fields(data, "The form"), [b"grant_type=password&scope=resource:a+b%20c"]),
     "json of tokeninfo": Reader(
         lambda data: bodies.decode_json(data, oauth._VERIFICATION), [b'{"token": "a", "resource_id": "b"}']

@@ -14,10 +14,8 @@ from typing import Any, Self
 
 import httpx
 
-from muniment import clock
 from tests import passes
-from tests.clock import Clock
-from tests.e2e.processes import Server
+from tests.e2e.processes import ServedHouse, Server
 from tests.scenes import World
 from tests.servers import free_port
 
@@ -57,21 +55,17 @@ class Stage:
     """A world of its own, served over HTTPS and plain HTTP by one worker, agent and extractor."""
 
     def __init__(self, root: Path, directory_url: str, repository_url: str, *settings: str) -> None:
-        data = root / "data"
-        data.mkdir(mode=0o700)
-        self.world = World(data, directory_url, repository_url, Clock(clock.now()))
-        self.world.system_attribute("directory.auth.EnforceSSL", "false")
-        self.user, self.victim = self.world.person(), self.world.person()
-        self.world.close()
-        (data / "muniment.toml").write_text(
-            f'directory_database = "{directory_url}"\nrepository_database = "{repository_url}"\n'
-        )
-        self.plain_port = free_port()
+        house = ServedHouse(root, directory_url, repository_url, self._furnish)
+        self.world, self.plain_port = house.world, free_port()
         settings = (f"web.http_port={self.plain_port}", *settings)
-        self.server = Server(data, free_port(), *(word for setting in settings for word in ("--set", setting)))
+        self.server = Server(house.data, free_port(), *(word for setting in settings for word in ("--set", setting)))
         self._values: dict[str, str] = {}
         self._callers: dict[str, str] = {}
         self.cookies: dict[str, str] = {}
+
+    def _furnish(self, world: World) -> None:
+        world.system_attribute("directory.auth.EnforceSSL", "false")
+        self.user, self.victim = world.person(), world.person()
 
     def __enter__(self) -> Self:
         self.server.wait_ready(180)

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from muniment.repository.content.contract import PIECE
-from tests.campaign.house import REPOSITORY, ServedHouse, Visitor
-from tests.e2e.processes import muniment
+from tests.campaign.house import REPOSITORY, Visitor
+from tests.e2e.processes import ServedHouse, muniment
 
 
 def altered(data: Path, content: bytes, at: int) -> Path:

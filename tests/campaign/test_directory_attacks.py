@@ -17,9 +17,11 @@ from muniment.directory.entries import editing
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import InvalidGrant
 from muniment.directory.sign_in.passwords import PasswordGate, hash_password
-from tests.campaign.house import LOGIN, ServedHouse
+from tests.campaign.house import LOGIN
+from tests.e2e.processes import ServedHouse
 from tests.scenes import Person
 from tests.unit.directory.office import Office
+from tests.waiting import until_on_loop
 
 TIMINGS = 500
 """Of each of two kinds of refusal, taken in turn."""
@@ -53,7 +55,9 @@ def test_time_does_not_tell_who_exists(directory_db: Database, tmp_path: Path, n
             began = time.process_time()
             attempt = office.begin(now, username)
             outcome = office.finish(
-                attempt, gate.check(attempt.basis.stored, "wrong", attempt.basis.asker(username), now).result(30), now
+                attempt,
+                gate.check(attempt.basis.password_hash, "wrong", attempt.basis.asker(username), now).result(30),
+                now,
             )
             spent = time.process_time() - began
             assert isinstance(outcome, InvalidGrant)
@@ -134,8 +138,7 @@ class _Flood:
         """Say how many seconds each honest sign-in took, in how many tries, and what the attackers were answered."""
         async with self._client(ATTACKERS) as attackers, self._client(HONEST) as honest:
             attack = [asyncio.create_task(self._guess(attackers, number)) for number in range(ATTACKERS)]
-            while self._answers[400] < ATTACKERS:  # the line is as full as it gets
-                await asyncio.sleep(0.1)
+            await until_on_loop(lambda: self._answers[400] >= ATTACKERS, "the line is not as full as it gets")
             places = ("203.0.113.9" if shared else f"192.0.2.{number}" for number in range(len(people)))
             signing_in = [self._sign_in(honest, *pair) for pair in zip(people, places, strict=True)]
             took = await asyncio.gather(*signing_in)

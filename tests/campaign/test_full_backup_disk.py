@@ -10,11 +10,11 @@ import pytest
 
 from muniment.exit_codes import Exit
 from tests.campaign.disks import SmallDisks
-from tests.campaign.house import ServedHouse, until
 from tests.campaign.test_full_disk import WORD, every_read, every_write, filled, whole
 from tests.conftest import Fresh
-from tests.e2e.processes import alive
+from tests.e2e.processes import ServedHouse, alive
 from tests.servers import Postgres, Sqlite
+from tests.waiting import until
 
 pytestmark = pytest.mark.campaign
 

@@ -15,9 +15,10 @@ import pytest
 
 from muniment.db import Database
 from tests.campaign.disks import ReadOnlyFolder, SmallDisks
-from tests.campaign.house import LOGIN, REPOSITORY, ServedHouse, Visitor, until
-from tests.e2e.processes import Server, alive
+from tests.campaign.house import LOGIN, REPOSITORY, Visitor
+from tests.e2e.processes import ServedHouse, Server, alive
 from tests.servers import free_port
+from tests.waiting import until
 
 WORD = "quorum"
 

@@ -14,8 +14,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.campaign.house import PATIENCE, ServedHouse, Visitor, until
+from tests.campaign.house import Visitor
 from tests.conftest import Fresh
+from tests.e2e.processes import ServedHouse
+from tests.waiting import PATIENCE, until
 
 WORD = "quorum"
 LOCKED = 14

@@ -15,9 +15,10 @@ import pytest
 import sqlalchemy as sa
 
 from muniment.db import Database
-from tests.campaign.house import REPOSITORY, ServedHouse, Visitor
+from tests.campaign.house import REPOSITORY, Visitor
 from tests.conftest import Fresh
-from tests.e2e.processes import Server
+from tests.e2e.processes import ServedHouse, Server
+from tests.waiting import until
 
 pytestmark = pytest.mark.campaign
 
@@ -108,7 +109,7 @@ def beside(house: ServedHouse, server: Server, visitor: Visitor, rounds: Callabl
     tokeninfo(visitor, 1)
     idle = statistics.quantiles(tokeninfo(visitor, IDLE), n=100)[98]
     with listing(server, visitor.access, rounds) as statuses:
-        time.sleep(1)
+        until(lambda: statuses[200] >= CALLERS, "not all callers are at work")
         busy = tokeninfo(visitor, BUSY)
     assert statuses[200] > CALLERS, statuses
     print(

@@ -15,10 +15,10 @@ from muniment.db import Database
 from muniment.directory import sessions
 from muniment.directory.oauth import tokens
 from muniment.server import purge
-from tests.campaign.house import PATIENCE, ServedHouse, until
 from tests.conftest import Fresh
-from tests.e2e.processes import Server
+from tests.e2e.processes import ServedHouse, Server
 from tests.unit.directory.office import Office
+from tests.waiting import until
 
 DEAD = 1_000_000
 PACED = 400
@@ -138,7 +138,7 @@ def test_a_million_dead_tokens_go_in_small_bites_while_work_goes_on(fresh: Fresh
         assert gone == min(left, LARGER)
         left -= gone
     with database.begin() as cx:
-        assert sessions.purge(cx, tokens.SWEEP_START, now, LARGER) == (0, tokens.SWEEP_START)
+        assert sessions.purge(cx, tokens.PURGE_START, now, LARGER) == (0, tokens.PURGE_START)
     assert rows(database) <= empty + len(idle) + len(during) + len(during) // 1000 + 10
     office.info(living.access_token, now)
     assert len(during) > PACED / 10, "work went on between the bites"
@@ -209,7 +209,7 @@ def test_a_grant_of_a_million_tokens_is_purged_and_health_answers_as_ever(
         health(server, 2)
         idle = health(server, 15)
         assert tokens_of(database) == DEAD, "the purge has not begun"
-        until(lambda: tokens_of(database) < DEAD, "the purge begins", PATIENCE)
+        until(lambda: tokens_of(database) < DEAD, "the purge does not begin")
         before, began = tokens_of(database), time.perf_counter()
         during = health(server, 20)
         removed, took = before - tokens_of(database), time.perf_counter() - began
@@ -217,7 +217,7 @@ def test_a_grant_of_a_million_tokens_is_purged_and_health_answers_as_ever(
         assert len(during) > removed / BITE, "health is answered between the bites"
     before = tokens_of(database)
     with database.begin() as cx:
-        assert sessions.purge(cx, tokens.SWEEP_START, clock.now(), purge.ROWS)[0] == purge.ROWS
+        assert sessions.purge(cx, tokens.PURGE_START, clock.now(), purge.ROWS)[0] == purge.ROWS
     assert purge.ROWS <= before - tokens_of(database) <= BITE
     print(
         f"{database.dialect}: {removed} rows of one grant in {took:.0f} s, {BITE} at a time at most; /health/live "

@@ -2,14 +2,12 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 import sqlalchemy as sa
 
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
+from muniment.clock import SECOND
 from muniment.repository.change_log import changes, followers
 from muniment.repository.change_log.changes import Position
 from muniment.repository.change_log.followers import Retention
@@ -32,13 +30,6 @@ _FILES = {
     "reason, attempts, losses, lease, due, text, seq) SELECT lpad(to_hex(i), 16, '0'), :repository, 'marta@staff', "
     "'k' || i, '', '', 'waiting', '', 0, 0, NULL, i, '', i FROM generate_series(1, :count) AS n(i)",
 }
-
-
-@pytest.fixture
-def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    made = Shelf(repository_db, tmp_path / "index", now)
-    yield made
-    made.close()
 
 
 def median(work: Callable[[], object], times: int = 30) -> float:

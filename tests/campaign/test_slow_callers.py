@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.campaign.house import REPOSITORY, ServedHouse, Visitor
-from tests.e2e.processes import Server
+from tests.campaign.house import REPOSITORY, Visitor
+from tests.e2e.processes import ServedHouse, Server
 
 CALLERS = 100
 ROUNDS = 100

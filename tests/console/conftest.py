@@ -52,8 +52,8 @@ class Scene:
         self.app = Transport(
             Starlette(routes=routes.routes(self.directory)),
             WebOptions(base_address="https://muniment.test", trusted_proxies=("127.0.0.1",)),
-            guarded=["/dirws"],
-            enforced=self._enforced,
+            sensitive_prefixes=["/dirws"],
+            requires_tls=self._enforced,
             shape=spelling.shape(self.names),
         )
         self.loop, self.wire = loop, InProcess(self.app, loop)

@@ -1,10 +1,13 @@
 """The admin console (given 5.4), without a browser."""
 
+import httpx
 import pytest
+from sqlalchemy.engine import Connection
 
 from muniment.directory import memberships, resources, system
 from muniment.directory.endpoints import routes
 from muniment.directory.entries import entries
+from muniment.web.refusals import Overloaded
 from tests.console.conftest import PASSWORD, Page, Scene
 
 ATTRIBUTES = "/dirws/console/system-attributes"
@@ -20,7 +23,7 @@ def admin(scene: Scene) -> Scene:
 
 def _set(scene: Scene, name: str, value: str) -> None:
     with scene.database.begin() as cx:
-        system.put(cx, name, value, scene.clock())
+        system.put(cx, name, value, scene.clock(), free=True)
 
 
 def _value(scene: Scene, name: str) -> str | None:
@@ -69,7 +72,11 @@ def test_every_form_of_every_page_is_bound_to_the_session(admin: Scene) -> None:
 
 
 def test_an_administrator_adds_changes_and_deletes_an_attribute(admin: Scene) -> None:
-    answer = admin.open(ATTRIBUTES).send(admin.browser, name="some.Attribute", value="one")
+    asked = Page(admin.open(ATTRIBUTES).send(admin.browser, name="some.Attribute", value="one"))
+    assert asked.status == 400
+    assert "No part of this release reads" in asked.text
+    assert _value(admin, "some.Attribute") is None
+    answer = asked.send(admin.browser, free="yes")
     page = admin.open(answer.headers["location"])
     assert "The attribute was added." in page.text
     assert _value(admin, "some.Attribute") == "one"
@@ -86,6 +93,7 @@ def test_permitting_plain_http_holds_from_the_next_request_on(admin: Scene) -> N
     admin.open(ATTRIBUTES).send(admin.browser, name="directory.auth.EnforceSSL", value="false")
     assert plain.get("/dirws/login").status_code == 200
     assert "TLS is not required" in admin.open("/dirws/console").text
+    assert "may travel unencrypted" in admin.open(ATTRIBUTES).text
     admin.open(ATTRIBUTES).send(admin.browser, 1, button="delete")
     assert plain.get("/dirws/login").status_code == 403
 
@@ -99,6 +107,7 @@ def test_permitting_plain_http_holds_from_the_next_request_on(admin: Scene) -> N
         ("a\nb", "x", "printable"),
         ("Taken", "x", "is set already"),
         (" tAKEN ", "x", "is set already"),
+        ("Directory.Auth.enforceSSL", "no", "is true or false"),
     ],
 )
 def test_what_cannot_be_added_is_said_beside_what_was_typed(admin: Scene, name: str, value: str, said: str) -> None:
@@ -170,10 +179,69 @@ def test_a_method_that_a_page_does_not_know_is_answered_on_a_page(admin: Scene) 
     assert answer.headers["content-type"].startswith("text/html")
 
 
-def test_an_address_below_the_console_that_does_not_exist_is_a_page(scene: Scene) -> None:
-    page = scene.open("/dirws/console/users")
-    assert page.status == 404
-    assert "nothing at this address" in page.text
+def refused(scene: Scene, monkeypatch: pytest.MonkeyPatch, why: str, **headers: str) -> httpx.Response:
+    if why in {"bug", "overloaded"}:
+        error = RuntimeError("secret detail") if why == "bug" else Overloaded("Too many people.", 7)
+
+        def fail(_cx: Connection) -> None:
+            raise error
+
+        monkeypatch.setattr(resources, "administration", fail)
+        return scene.browser.get("/dirws/login", headers=headers)
+    if why == "plain http":
+        return scene.new_browser("http://muniment.test").get("/dirws/console", headers=headers)
+    method, address = {
+        "no page": ("GET", "/dirws/console/users"),
+        "nowhere": ("GET", "/dirws/nothing"),
+        "method": ("DELETE", "/dirws/console"),
+        "method at login": ("PUT", "/dirws/login"),
+        "forged": ("POST", "/dirws/login"),
+    }[why]
+    data = {"m_csrf": "forged"} if why == "forged" else None
+    return scene.browser.request(method, address, data=data, headers=headers)
+
+
+REFUSED = {
+    "no page": (404, "Page not found"),
+    "nowhere": (404, "Page not found"),
+    "method": (405, "This page cannot do that"),
+    "method at login": (405, "This page cannot do that"),
+    "forged": (403, "This is not allowed"),
+    "plain http": (403, "This is not allowed"),
+    "bug": (500, "Something went wrong"),
+    "overloaded": (503, "The server is busy"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_a_refusal_is_a_page_with_a_way_on(scene: Scene, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    page = Page(refused(scene, monkeypatch, why))
+    status, heading = REFUSED[why]
+    assert (page.status, page.response.headers["cache-control"]) == (status, "no-store")
+    assert [one.text_content() for one in page.tree.iter("h1")] == [heading]
+    assert len(page.tree.xpath("//*[@role='alert']")) == 1
+    links = {link.text_content(): link.get("href") for link in page.tree.find(".//main").iter("a")}
+    assert links == {
+        "Go to the sign-in page": "https://muniment.test/dirws/login",
+        "Go to the front page": "https://muniment.test/",
+    }
+    assert "secret detail" not in page.text
+    assert (page.response.headers["x-request-id"] in page.text) is (status >= 500)
+
+
+@pytest.mark.parametrize(
+    ("why", "keys"),
+    [
+        ("nowhere", {"status", "error", "errorDetails"}),
+        ("method at login", {"error", "error_description"}),
+    ],
+)
+@pytest.mark.parametrize("accepts", ["*/*", "application/json", "application/json, text/html;q=0.5"])
+def test_a_refusal_keeps_its_shape_for_a_program(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, why: str, keys: set[str], accepts: str
+) -> None:
+    answer = refused(scene, monkeypatch, why, Accept=accepts)
+    assert (answer.status_code, answer.json().keys()) == (REFUSED[why][0], keys)
 
 
 FOR_EVERYBODY = {

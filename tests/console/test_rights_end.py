@@ -22,6 +22,8 @@ from muniment.directory.endpoints import routes
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.oauth import revocation, tokens
+from muniment.directory.refusals import NotSignedIn
+from muniment.directory.sign_in import form as form_sign_in
 from muniment.directory.sign_in import tickets
 from muniment.web.responses import Endpoint
 from tests.console.conftest import HASH, PASSWORD, Scene
@@ -173,7 +175,7 @@ def test_a_form_of_the_console_changes_nothing(scene: Scene, way: str) -> None:
 
 
 @pytest.mark.parametrize("way", OF_THE_USER)
-def test_the_sign_in_form_signs_nobody_in(scene: Scene, way: str) -> None:
+def test_the_sign_in_form_signs_nobody_in_to_the_console(scene: Scene, way: str) -> None:
     someone = Someone(scene)
     page = scene.open("/dirws/login?RFA=")
     fields = {str(name): str(value) for name, value in page.forms()[0].form_values()}
@@ -182,14 +184,20 @@ def test_the_sign_in_form_signs_nobody_in(scene: Scene, way: str) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": cookies}
     sent = Sent("POST", "/dirws/login", headers, urlencode(fields).encode())
     kept: list[dict[str, int]] = []
-    play(
+    outcome = play(
         scene.app,
         scene.loop,
         sent,
         "last byte",
         lambda: kept.append(ended(scene, someone, OF_THE_USER[way], "")),
     )
-    assert rows(scene)["tickets"] == kept[0]["tickets"]
+    # Who is no administrator any more is signed in, and reads that there is nothing for them.
+    assert rows(scene)["tickets"] == kept[0]["tickets"] + (way == "group")
+    if way == "group":
+        assert outcome.headers["location"] == f"/dirws/login?RFA={scene.administration.id}"
+        ticket = outcome.headers["set-cookie"].partition(";")[0].partition("=")[2]
+        with scene.database.read() as cx, pytest.raises(NotSignedIn):
+            form_sign_in.administrator_of(cx, ticket, scene.clock())
 
 
 @pytest.mark.parametrize("way", [*OF_THE_USER, *OF_THE_SESSION])

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
 from muniment.clock import SECOND, Instant
-from muniment.directory import resources, system
+from muniment.directory import memberships, resources, system
 from muniment.directory.endpoints import routes, spelling
 from muniment.directory.entries import credentials, editing, entries
 from muniment.directory.options import DirectoryOptions
@@ -24,6 +24,7 @@ from muniment.web.options import WebOptions
 from muniment.web.refusals import Overloaded
 from muniment.web.transport import Transport
 from tests.console.conftest import HASH, OPTIONS, PASSWORD, Page, Scene
+from tests.counting import cost
 from tests.scenes import InProcess
 
 COOKIE = "__Host-muniment_ticket"
@@ -101,6 +102,88 @@ def test_an_administrator_is_led_to_the_console(scene: Scene) -> None:
     answer = scene.browser.get(answer.headers["location"])
     assert (answer.status_code, answer.headers["location"]) == (303, "/dirws/console")
     assert "Overview" in scene.open("/dirws/console").text
+
+
+# Signed in to the administration, and no administrator
+
+
+@pytest.mark.parametrize("who", ["in another role", "in no role"])
+def test_who_is_no_administrator_reads_so_and_who_they_are_and_can_sign_out(scene: Scene, who: str) -> None:
+    user = scene.user if who == "in another role" else scene.outsider
+    answer = scene.sign_in(user)
+    assert answer.status_code == 303
+    page = scene.open(answer.headers["location"])
+    assert page.status == 200
+    assert f"As {scene.shown_id(user)}" in page.text
+    assert "there is nothing for you here" in page.text
+    assert "That did not work" not in page.text
+    assert scene.open("/dirws/login").text == page.text
+    ticket = _ticket(scene.browser)
+    signed_out = page.send(scene.browser)
+    assert (signed_out.status_code, _ticket(scene.browser)) == (303, "")
+    assert "Password" in scene.open(signed_out.headers["location"]).text
+    thief = scene.new_browser()
+    thief.cookies.set(COOKIE, ticket)
+    assert "Password" in scene.open("/dirws/login", thief).text, "the session is over, and not the cookie alone"
+
+
+def test_who_is_no_administrator_is_led_from_every_page_of_the_console_to_the_same_sentence(scene: Scene) -> None:
+    page = scene.open("/dirws/login?RFA=&page=/console/system-attributes")
+    answer = page.send(scene.browser, m_username=scene.shown_id(scene.user), m_password=PASSWORD)
+    for _ in range(3):
+        assert answer.headers["location"].startswith("/dirws/login?RFA=")
+        assert "there is nothing for you here" in scene.open(answer.headers["location"]).text
+        answer = scene.browser.get("/dirws/console/system-attributes")
+        assert answer.status_code == 303
+
+
+def test_the_sign_in_of_who_is_no_administrator_opens_no_other_resource(scene: Scene) -> None:
+    scene.sign_in(scene.user)
+    page = scene.open(f"/dirws/login?RFA={scene.resource.id}")
+    assert "ann@demo" not in page.text
+    assert "to Demo Files" in page.text
+
+
+def test_an_administrator_who_is_one_no_more_reads_so_and_comes_back_with_the_role(scene: Scene) -> None:
+    scene.sign_in(scene.admin)
+    with scene.database.begin() as cx:
+        memberships.remove_member(cx, entries.administrators(cx), scene.admin)
+    led = scene.browser.get("/dirws/console")
+    assert "there is nothing for you here" in scene.open(led.headers["location"]).text
+    with scene.database.begin() as cx:
+        memberships.add_member(cx, entries.administrators(cx), scene.admin)
+    assert scene.browser.get(led.headers["location"]).headers["location"] == "/dirws/console"
+
+
+@pytest.mark.parametrize("decision", ["disabled", "locked", "deleted"])
+def test_who_is_no_administrator_and_may_not_act_any_more_is_not_named(scene: Scene, decision: str) -> None:
+    scene.sign_in(scene.user)
+    scene.alter(decision)
+    page = scene.open()
+    assert "ann@demo" not in page.text
+    assert "Password" in page.text
+
+
+def test_at_the_administration_every_sign_in_but_a_right_one_is_the_same_page(scene: Scene) -> None:
+    """failures A1: nobody learns by a wrong sign-in whether a name exists; a client is no person."""
+    reasons = _refused_reasons(scene)
+    del reasons["not in the role"]
+    with scene.database.begin() as cx:
+        editing.add_client(cx, "confidential", scene.clock(), password_hash=HASH)
+    reasons["client"] = ("confidential@OAuthClients", PASSWORD)
+    reasons["wrong password without a role"] = ("olaf@demo", "wrong")
+    pages = {}
+    for reason, (username, password) in reasons.items():
+        with cost(scene.database) as spent:
+            answer = scene.sign_in(username, password)
+        text = answer.text.replace(f'value="{username}"', 'value=""').replace(" autofocus", "")
+        about = {
+            name: value for name, value in answer.headers.items() if name not in {"x-request-id", "content-length"}
+        }
+        pages[reason] = (answer.status_code, text, about, len(spent.statements))
+        assert _ticket(scene.browser) == "", reason
+    assert len({repr(page) for page in pages.values()}) == 1, pages
+    assert "That did not work" in pages["client"][1]
 
 
 def test_a_ticket_for_one_resource_is_none_for_another(scene: Scene) -> None:
@@ -443,8 +526,8 @@ def test_cookies_of_our_own_name_are_of_this_host_alone_over_tls_and_a_given_nam
     app = Transport(
         Starlette(routes=routes.routes(replace(scene.directory, options=options))),
         WebOptions(base_address=f"{scheme}://muniment.test"),
-        guarded=[],
-        enforced=scene._enforced,
+        sensitive_prefixes=[],
+        requires_tls=scene._enforced,
         shape=spelling.shape(options.names),
     )
     name = given or ("__Host-muniment_ticket" if scheme == "https" else "muniment_ticket")

@@ -9,8 +9,9 @@ from muniment import schema
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import repositories
+from muniment.repository.cursors import Stretch
 from muniment.repository.objects import objects
-from muniment.repository.permissions import acls
+from muniment.repository.permissions import acl_lists, acls
 from muniment.repository.permissions.principals import Permission, Principals
 from tests.conftest import Fresh
 
@@ -75,7 +76,7 @@ def test_a_released_folder_keeps_its_acls_under_new_ids(fresh: Fresh, now: Insta
         ("team", "Marta@Demo", 2),
     ]
     with database.begin() as cx:
-        every = acls.page(cx, main.id, ROOT, 10)
+        every = [one.acl for one in acl_lists.page(cx, main.id, ROOT, Stretch(None, 0, 10))]
         assert [one.name for one in every] == ["0123456789abcdef", "of the house", "private", "public", "team"]
         assert all(re.fullmatch("45[0-9a-f]{14}", one.shown_id) for one in every)
         assert len({one.shown_id for one in every}) == 5

@@ -1,24 +1,12 @@
 """What a search for ``acl_name`` compares, and that it tells nothing of ACLs that are hidden."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from muniment.clock import Instant
-from muniment.db import Database
 from muniment.repository.aql.tree import ExpressionSet, Property, PropertyList, PropertyRange
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission
 from muniment.repository.refusals import WrongValue
 from tests.shelf import ADMINISTRATOR, BORIS, EDITOR, MARTA, Shelf
-
-
-@pytest.fixture
-def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    made = Shelf(repository_db, tmp_path / "index", now)
-    yield made
-    made.close()
 
 
 def named(*texts: str) -> PropertyList:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
@@ -17,14 +18,19 @@ from starlette.routing import Route
 
 from muniment import certificates
 from muniment.clock import Instant
-from muniment.repository.callers import Callers
+from muniment.repository.callers.callers import Callers
+from muniment.repository.callers.credentials import Pair, RequestCredentials
+from muniment.repository.callers.over_http import DirectoryElsewhere
+from muniment.repository.callers.pairs import AccessToken, PairSignIn
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
+from muniment.web.refusals import Overloaded, Refusal
 
 SUFFIX = "ou=IdentityProviders,dc=identity,dc=muniment"
 RESOURCE = "6f2f6ab0-0000-4000-8000-000000000001"
 ADMINISTRATORS = ("administrators@directory.admin",)
+OAUTH = "/dirws/v1/authentication/oauth"
 
 
 def tokeninfo(user_id: str, *groups: str) -> bytes:
@@ -70,18 +76,55 @@ async def tokeninfo_address(request: Request) -> Response:
     return Response(document, status, headers)
 
 
+ISSUED = b'{"access_token":"issued","expires_in":3600,"refresh_token":"never used","token_type":"Bearer"}'
+SIGN_INS: dict[str, tuple[int, bytes, type[Refusal] | None]] = {
+    "right": (200, ISSUED, None),
+    "wrong": (400, b'{"error":"invalid_grant"}', NotSignedIn),
+    "foreign": (400, b'{"error":"invalid_scope"}', DirectoryUnavailable),
+    "client": (401, b'{"error":"invalid_client"}', DirectoryUnavailable),
+    "busy": (503, b'{"error":"temporarily_unavailable"}', Overloaded),
+    "broken": (500, b"<html>", DirectoryUnavailable),
+    "garbage": (200, b"<html>", DirectoryUnavailable),
+    "moved": (302, b"", DirectoryUnavailable),
+}
+"""What a directory elsewhere says to a password, and what that means here."""
+
+asked: list[tuple[dict[str, str], str | None]] = []
+ended: list[str] = []
+
+
+async def login_address(request: Request) -> Response:
+    """Sign in as another directory would."""
+    form = dict(parse_qsl((await request.body()).decode(), strict_parsing=True))
+    asked.append((form, request.headers.get("x-forwarded-for")))
+    status, body, _ = SIGN_INS[form["password"]]
+    return Response(body, status, {"Retry-After": "7"} if status == 503 else {"location": "/"})
+
+
+async def revocation_address(request: Request) -> Response:
+    """End a grant as another directory would."""
+    ended.append(request.path_params["token"])
+    return Response(status_code=204)
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """A tokeninfo address over HTTPS, and the CA file that verifies it."""
     ca, certificate, key = certificates.ensure(tmp_path_factory.mktemp("tls"), (), _now())
-    site = Starlette(routes=[Route("/tokeninfo", tokeninfo_address, methods=["POST"])])
+    site = Starlette(
+        routes=[
+            Route(f"{OAUTH}/tokeninfo", tokeninfo_address, methods=["POST"]),
+            Route("/dirws/login", login_address, methods=["POST"]),
+            Route(f"{OAUTH}/{{token}}", revocation_address, methods=["DELETE"]),
+        ]
+    )
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(
             uvicorn.Config(site, log_level="critical", ssl_certfile=str(certificate), ssl_keyfile=str(key))
         )
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
-        yield f"https://127.0.0.1:{listening.getsockname()[1]}/tokeninfo", ca
+        yield f"https://127.0.0.1:{listening.getsockname()[1]}{OAUTH}/tokeninfo", ca
         server.should_exit = True
         thread.join(10)
 
@@ -98,7 +141,7 @@ def ask(request: pytest.FixtureRequest) -> Callable[..., Principals]:
     async def identified(token: str, resource_id: str) -> Principals:
         callers = made()
         try:
-            bearer = await callers.identify(f"Bearer {token}", Repository(1, "demo", "", resource_id, 0))
+            bearer = await callers.identify(RequestCredentials(token), Repository(1, "demo", "", resource_id, 0))
             return bearer.principals()
         finally:
             await callers.close()
@@ -141,14 +184,51 @@ def test_a_directory_that_does_not_listen_is_unavailable(served: tuple[str, Path
         port = taken.getsockname()[1]
     callers = Callers.over_http(f"https://127.0.0.1:{port}/tokeninfo", str(ca), ADMINISTRATORS, SUFFIX)
     with pytest.raises(DirectoryUnavailable):
-        asyncio.run(callers.identify("Bearer marta", Repository(1, "demo", "", RESOURCE, 0)))
+        asyncio.run(callers.identify(RequestCredentials("marta"), Repository(1, "demo", "", RESOURCE, 0)))
 
 
 def test_a_directory_with_a_certificate_of_strangers_is_not_believed(served: tuple[str, Path]) -> None:
     url, _ = served
     callers = Callers.over_http(url, "", ADMINISTRATORS, SUFFIX)
     with pytest.raises(DirectoryUnavailable):
-        asyncio.run(callers.identify("Bearer marta", Repository(1, "demo", "", RESOURCE, 0)))
+        asyncio.run(callers.identify(RequestCredentials("marta"), Repository(1, "demo", "", RESOURCE, 0)))
+
+
+@pytest.mark.parametrize("password", SIGN_INS)
+def test_a_directory_elsewhere_signs_callers_in(served: tuple[str, Path], password: str) -> None:
+    url, ca = served
+    expected = SIGN_INS[password][2]
+
+    async def sign_in() -> AccessToken:
+        directory = DirectoryElsewhere(url, str(ca), "a client", "its secret")
+        try:
+            return await directory.sign_in(PairSignIn(Pair("m+ü@staff", password), RESOURCE, "demo", "192.0.2.7"))
+        finally:
+            await directory.close()
+
+    asked.clear()
+    if expected is None:
+        issued = asyncio.run(sign_in())
+        assert (issued.text, issued.seconds) == ("issued", 3600)
+    else:
+        with pytest.raises(expected) as refusal:
+            asyncio.run(sign_in())
+        assert not isinstance(refusal.value, Overloaded) or refusal.value.retry_seconds == 7
+    form = {"grant_type": "password", "client_id": "a client", "client_secret": "its secret"}
+    form |= {"username": "m+ü@staff", "password": password, "scope": f"resource:{RESOURCE}"}
+    assert asked == [(form, "192.0.2.7")]
+
+
+def test_a_directory_elsewhere_ends_the_grant(served: tuple[str, Path]) -> None:
+    url, ca = served
+
+    async def end() -> None:
+        directory = DirectoryElsewhere(url, str(ca), "a client")
+        await directory.end("issued")
+        await directory.close()
+
+    asyncio.run(end())
+    assert ended == ["issued"]
 
 
 def _now() -> Instant:

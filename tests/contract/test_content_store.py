@@ -64,7 +64,7 @@ class Elsewhere:
     def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         whole = self.held.get(content.key, b"")
         if len(whole) != content.size or hashlib.sha256(whole).digest() != content.sha256:
-            raise ContentDamaged("The content is not what was kept.")
+            raise ContentDamaged("The content no longer has the digest with which it was stored.")
         end = content.size if length is None else start + length
         for place in range(start, end, PIECE):
             yield whole[place : min(place + PIECE, end)]

@@ -1,6 +1,5 @@
 """What every index promises, however it came about: just built, opened again, rebuilt from its own documents."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import Index, IndexWriter, Search, Snapshot, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
+from tests.waiting import until
 
 POSITION = Position(3, 14)
 NAMES = ("0900000100000001", "0900000100000002", "0b00000100000003")
@@ -140,11 +140,8 @@ def test_a_writer_holds_no_file_that_was_merged_away(tmp_path: Path) -> None:
     writer = opened_again(tmp_path).writer
     for step in range(20):
         writer.apply(documents(), (), Position(4, step))
-    deadline = time.monotonic() + 60
-    while (held := deleted(tmp_path)) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: not deleted(tmp_path), lambda: f"it holds {deleted(tmp_path)}")
     writer.close()
-    assert not held
 
 
 def deleted(folder: Path) -> list[str]:

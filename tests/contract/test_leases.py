@@ -19,16 +19,10 @@ from muniment.repository.leases import Lease
 from muniment.repository.refusals import InUse
 from tests.clock import Clock
 from tests.shelf import Shelf
-from tests.unit.repository.index_agent.test_agent import eventually, keys, reached, reader
+from tests.unit.repository.index_agent.test_agent import keys, reached, reader
+from tests.waiting import until
 
 WORK = Lease("agent", "index")
-
-
-@pytest.fixture
-def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    made = Shelf(repository_db, tmp_path / "shelf", now)
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -135,11 +129,11 @@ def test_of_two_agents_of_one_index_one_works_and_the_other_takes_over(
         thread.start()
         stops.append(stop)
         threads.append(thread)
-        eventually(lambda index=index: reached(index, shelf))  # type: ignore[misc]
+        until(lambda index=index: reached(index, shelf))  # type: ignore[misc]
     own = folders[1] / str(shelf.repository.id)
     try:
         made = shelf.add("pump")
-        eventually(lambda: reached(index, shelf))
+        until(lambda: reached(index, shelf))
         assert keys(index) == [made]
         assert generations.current(own) is None, "the other one waits"
         with shelf.database.begin() as cx:  # what a killed machine leaves
@@ -149,7 +143,7 @@ def test_of_two_agents_of_one_index_one_works_and_the_other_takes_over(
         assert generations.current(own) is None
         clock.advance(tenure.SECONDS + 1)
         other = reader(folders[1], shelf)
-        eventually(lambda: reached(other, shelf))
+        until(lambda: reached(other, shelf))
         assert keys(other) == [made]
     finally:
         for stop, thread in zip(stops, threads, strict=True):
@@ -169,7 +163,7 @@ def test_an_agent_that_was_killed_goes_on_at_once_at_its_place(shelf: Shelf, tmp
     thread.start()
     try:
         index = reader(tmp_path / "indexes", shelf)
-        eventually(lambda: reached(index, shelf), seconds=tenure.SECONDS / 2)
+        until(lambda: reached(index, shelf), seconds=tenure.SECONDS / 2)
     finally:
         stop.set()
         thread.join(30)
@@ -187,10 +181,10 @@ def test_a_rebuild_that_lost_its_lease_stops_and_leaves_the_index_as_it_was(shel
         with shelf.database.begin() as cx:
             cx.execute(leases.leases.update().values(holder="there", until=clock() + 30 * SECOND))
 
-    with pytest.raises(InUse, match="anew"):
+    with pytest.raises(InUse, match="did not renew its lease"):
         agent.rebuild(shelf.database, shelf.repository, engine, clock, lose)
     assert generations.current(folder / str(shelf.repository.id)) == before
-    with pytest.raises(InUse, match="rebuilt already"):
+    with pytest.raises(InUse, match="being rebuilt already"):
         agent.rebuild(shelf.database, shelf.repository, engine, clock)
     clock.advance(tenure.SECONDS + 1)
     agent.rebuild(shelf.database, shelf.repository, engine, clock)

@@ -1,16 +1,11 @@
 """What a folder lists for a caller is what a search finds for him: one permission, asked in two ways."""
 
 import itertools
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
-
-from muniment.clock import Instant
-from muniment.db import Database
 from muniment.repository.aql.tree import Query
 from muniment.repository.cursors import Stretch
-from muniment.repository.objects import objects
+from muniment.repository.objects import lists
+from muniment.repository.objects.lists import Folder
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.search.results import SearchQuestion, search
 from tests.shelf import BORIS, CALLERS, EDITOR, MARTA, Shelf
@@ -18,26 +13,19 @@ from tests.shelf import BORIS, CALLERS, EDITOR, MARTA, Shelf
 NONE, BROWSE, READ = Permission.NONE, Permission.BROWSE, Permission.READ
 
 
-@pytest.fixture
-def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    made = Shelf(repository_db, tmp_path / "index", now)
-    yield made
-    made.close()
-
-
 def listed(shelf: Shelf, caller: Principals) -> list[str]:
     with shelf.database.read() as cx:
-        found = objects.children(
-            cx, shelf.repository, shelf.catalogue, caller, None, "sysobject", Stretch(None, 0, 1000)
-        )
-        counted = objects.count_children(cx, shelf.repository, shelf.catalogue, caller, None, "sysobject")
-    assert counted == len(found)
-    return sorted(each.id for each in found)
+        unfiled = Folder(shelf.view(caller), None, "sysobject")
+        found = lists.page(cx, unfiled, Stretch(None, 0, 1000))
+        assert lists.count(cx, unfiled) == len(found)
+    return sorted(each.stored.id for each in found)
 
 
 def everything_found(shelf: Shelf, caller: Principals) -> list[str]:
     question = SearchQuestion(Query(), 1, 1000, include_total=True)
-    page = search(shelf.database, shelf.index.snapshot(), shelf.repository, caller, question, 100_000)
+    snapshot = shelf.index.snapshot()
+    with shelf.database.read() as cx:
+        page = search(cx, snapshot, shelf.repository, caller, question, 100_000)
     assert page.total == len(page.hits)
     return sorted(found.object_id for found in page.hits)
 

@@ -20,6 +20,7 @@ from muniment.repository.importing.record import ImportRecord
 from muniment.repository.objects import creation, object_types
 from muniment.repository.objects.creation import NewObject
 from muniment.repository.objects.object_types import ObjectType
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownAcl, UnknownLink
@@ -33,11 +34,6 @@ MARTA = Principals("marta@staff", keys={"marta@staff": "marta@staff"})
 DOCUMENT = b"<search/>"
 
 
-@pytest.fixture
-def office(directory_db: Database, now: Instant) -> Office:
-    return Office(directory_db, now)
-
-
 def test_a_group_has_no_members_no_groups_and_no_role(office: Office, now: Instant) -> None:
     with office.db.begin() as cx:
         outer = editing.add_group(cx, office.partition, "outer", now)
@@ -45,7 +41,7 @@ def test_a_group_has_no_members_no_groups_and_no_role(office: Office, now: Insta
         administration.remove(cx, office.group, now)
         again = editing.add_group(cx, office.partition, "staff", now)
         assert memberships.members(cx, again) == memberships.groups_of(cx, again.id) == []
-        assert resources.admitting(cx, again) == []
+        assert resources.with_role_member(cx, again) == []
         memberships.add_member(cx, again, office.bob)
         assert not resources.admits(cx, office.resource.id, office.bob.id)
         assert again.uuid != office.group.uuid
@@ -68,7 +64,7 @@ def test_a_unit_and_a_partition_open_nothing(office: Office, now: Instant, kind:
         administration.remove(cx, first, now)
         again = make(cx)
         ada = editing.add_user(cx, again, "ada", now)
-        assert resources.admitting(cx, again) == []
+        assert resources.with_role_member(cx, again) == []
         assert not resources.admits(cx, office.resource.id, ada.id)
         assert again.uuid != first.uuid
         assert again.id != first.id
@@ -109,9 +105,9 @@ def fill(cx: Connection, one: Repository, now: Instant) -> tuple[str, str, str]:
     """Keep some of everything in a repository; give the link, the cursor and the position that its callers have."""
     object_types.add_type(cx, one.id, ObjectType("report", "document"), now)
     acls.add(cx, one.id, "papers", MARTA, {"world": Permission.READ}, now)
-    catalogue = object_types.catalogue(cx, one.id)
+    view = RepositoryView.read(cx, one, MARTA)
     news = [NewObject("report", {"object_name": f"{number}", "acl_name": "papers"}) for number in range(3)]
-    made = creation.create_all(cx, one, catalogue, MARTA, news, now)
+    made = creation.create_all(cx, view, news, now)
     record.keep(cx, one.id, "/files", {"0": ImportRecord(made[0].id)})
     link = kept_searches.keep(cx, one.id, MARTA.key, DOCUMENT, 600, SearchQuota(10, 10_000), now)
     cursor = cursors.next_cursor(cx, Listing(one.id, MARTA.key, "acls"), Part(1, 1), [("a", "1"), ("b", "2")])

@@ -1,13 +1,10 @@
 """Without keywords what was modified last comes first; what is equal comes in the order in which it was made."""
 
 import itertools
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
+from muniment.clock import SECOND
 from muniment.repository.aql.tree import Expression, PropertyList, Query
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.search.results import SearchQuestion, search
@@ -17,18 +14,13 @@ EVERYTHING = None
 NAMED_PUMP = PropertyList("object_name", "IN", ("pump",))
 
 
-@pytest.fixture
-def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    made = Shelf(repository_db, tmp_path / "index", now)
-    yield made
-    made.close()
-
-
 def page(
     shelf: Shelf, asked: Expression | None = EVERYTHING, items: int = 100, number: int = 1, who: Principals = MARTA
 ) -> list[str]:
     question = SearchQuestion(Query((), asked), number, items, include_total=True)
-    found = search(shelf.database, shelf.index.snapshot(), shelf.repository, who, question, 100_000)
+    snapshot = shelf.index.snapshot()
+    with shelf.database.read() as cx:
+        found = search(cx, snapshot, shelf.repository, who, question, 100_000)
     return [each.object_id for each in found.hits]
 
 

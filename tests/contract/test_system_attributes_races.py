@@ -18,7 +18,7 @@ def test_an_attribute_set_by_many_at_once_is_set_for_each(directory_db: Database
             value = f"value {writer}"
             start.wait()
             with directory_db.begin() as cx:
-                system.put(cx, f"Attribute {round_}", value, now)
+                system.put(cx, f"Attribute {round_}", value, now, free=True)
                 assert system.get(cx, f"attribute {round_}") == value
             return value
 

@@ -81,13 +81,17 @@ def check(walk: list[tuple[str, str]], entered: list[tuple[str, str]]) -> None:
     print(f"{len(walk)} steps in {len(files)} files, of {len({file for file, _ in entered})} entered")
 
 
-@pytest.mark.parametrize("heading", ["Follow a token", "Follow a question about a token", "Follow a search"])
+@pytest.mark.parametrize(
+    "heading",
+    ["Follow a token", "Follow a name and password", "Follow a question about a token", "Follow a search"],
+)
 def test_a_request_takes_these_steps(traced: tuple[Trace, Site], heading: str) -> None:
     trace, site = traced
     person = site.world.person()
     token = site.issue(person)["access_token"]
     ways: dict[str, Callable[[], object]] = {
         "Follow a token": lambda: site.ask_token(person),
+        "Follow a name and password": lambda: site.http.get(site.repository, auth=(person.id, person.password)),
         "Follow a question about a token": lambda: site.tokeninfo(token),
         "Follow a search": lambda: site.search(fulltext("pump"), person=person),
     }

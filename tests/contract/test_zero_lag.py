@@ -1,23 +1,11 @@
 """What was answered is obeyed by the very next search, however far the index agent is behind (design.md 1.2, 1.3)."""
 
 import itertools
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-import pytest
-
-from muniment.clock import Instant
-from muniment.db import Database
 from muniment.repository.aql.tree import Expression, Property, PropertyList
 from muniment.repository.permissions.principals import Permission, Principals
 from tests.shelf import BORIS, CALLERS, EDITOR, MARTA, Shelf
-
-
-@pytest.fixture
-def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    made = Shelf(repository_db, tmp_path / "index", now)
-    yield made
-    made.close()
 
 
 def seen_by(shelf: Shelf, asked: str | Expression) -> list[Sequence[str]]:

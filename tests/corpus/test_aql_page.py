@@ -7,7 +7,7 @@ import pytest
 
 from muniment.repository.aql import as_xml, bind
 from muniment.repository.aql.tree import QueryLimits
-from muniment.repository.endpoints import search
+from muniment.repository.endpoints import parameters
 from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.refusals import NotOfferedYet
@@ -51,8 +51,8 @@ def test_the_page_names_all_that_is_not_offered_yet() -> None:
     assert set(OPERATORS) == as_xml._LATER_OPERATORS
     assert set(ELEMENTS) == as_xml._LATER_PARTS | as_xml._LATER_EXPRESSIONS
     assert all(f"`{name}`" in LATER for name in as_xml._LATER_FLAGS)
-    of_the_template = {"collections", "facet", "inline", "locations", "sort", "timezone", "view"}
-    assert of_the_template <= set(search._NOT_YET)
+    of_the_template = {"collections", "facet", "locations", "sort", "timezone"}
+    assert of_the_template <= set(parameters.SEARCH_REFUSED)
     assert all(f"`{name}`" in LATER for name in of_the_template)
 
 

@@ -124,7 +124,9 @@ def answered(shelf: Shelf, folder: Path, caller: Principals, search: Expected) -
         condition = Fulltext(keywords.read(search.q, QueryLimits())) if search.q.strip() else None
         query = Query((search.type,) if search.type else (), condition)
     question = SearchQuestion(query, 1, 1000, include_total=True)
-    return results.search(shelf.database, shelf.index.snapshot(), shelf.repository, caller, question, 100_000)
+    snapshot = shelf.index.snapshot()
+    with shelf.database.read() as cx:
+        return results.search(cx, snapshot, shelf.repository, caller, question, 100_000)
 
 
 def furnish(shelf: Shelf, world: WorldFile) -> None:
@@ -155,9 +157,7 @@ def keep(shelf: Shelf, name: str, kept: Kept) -> str:
         key = hashlib.sha256(f"{name}\n{said}".encode()).hexdigest()[:32]
         content = StoredContent(key, len(said.encode()) if kept.size is None else kept.size, b"\0" * 32)
     with shelf.database.begin() as cx:
-        made = creation.create(
-            cx, shelf.repository, shelf.catalogue, ADMINISTRATOR, kept.type, given, None, content, shelf.now
-        )
+        made = creation.create(cx, shelf.view(ADMINISTRATOR), kept.type, given, None, content, shelf.now)
     if content is not None:
         shelf.extract(said)
     return made.id

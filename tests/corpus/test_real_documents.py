@@ -138,7 +138,9 @@ def answered(data: Path, search: Expected) -> HitPage:
         try:
             administrator = Principals("admin@directory.admin", administrator=True)
             question = SearchQuestion(query, 1, 2000, include_total=True)
-            return results.search(database, reader.snapshot(), repository, administrator, question, 100_000)
+            snapshot = reader.snapshot()
+            with database.read() as cx:
+                return results.search(cx, snapshot, repository, administrator, question, 100_000)
         finally:
             reader.close()
     finally:

@@ -1,16 +1,23 @@
-"""The command line as a process: started, waited for, told to stop."""
+"""The command line and the server as processes: started, waited for, told to stop."""
 
 import os
 import signal
 import ssl
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Self, get_args
 
 import httpx
+
+from muniment import certificates, clock, db, schema
+from muniment.installation import Installation
+from tests.clock import Clock
+from tests.scenes import World
+from tests.servers import free_port
+from tests.waiting import until
 
 QUICK = ("directory.hash_memory_kib=8192", "directory.hash_passes=1", "log_format=json")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("MUNIMENT_")}
@@ -69,15 +76,10 @@ class Server:
 
     def wait_ready(self, seconds: float = 60) -> None:
         """Wait until it says that it is ready."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            assert self.process.poll() is None, self.said
-            if self.noted("ready"):
-                with self.client() as http:
-                    assert http.get("/health/live").status_code == 200
-                return
-            time.sleep(0.05)
-        raise TimeoutError(self.said)
+        until(lambda: self.noted("ready") or self.process.poll() is not None, lambda: self.said, seconds)
+        assert self.process.poll() is None, self.said
+        with self.client() as http:
+            assert http.get("/health/live").status_code == 200
 
     def answers(self) -> bool:
         """Whether it answers."""
@@ -113,6 +115,52 @@ class Server:
         """Give its child processes, with the files they hold open."""
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return {int(child): _open_files(int(child)) for child in listed}
+
+
+class ServedHouse:
+    """A world in a data folder, and a server of it in processes of its own.
+
+    The databases are new SQLite files, or those that are given. ``furnish`` puts into the world what it holds besides.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        directory_url: str = "",
+        repository_url: str = "",
+        furnish: Callable[[World], object] = lambda _world: None,
+    ) -> None:
+        self.data = root / "data"
+        self.data.mkdir(mode=0o700)
+        databases = self.data / "databases"
+        databases.mkdir()
+        directory_url = directory_url or f"sqlite:///{databases / 'directory.db'}"
+        repository_url = repository_url or f"sqlite:///{databases / 'repository.db'}"
+        self.urls = (directory_url, repository_url)
+        for half, url in zip(get_args(db.Half), self.urls, strict=True):
+            database = db.Database(url)
+            schema.migrate(database, half)
+            database.close()
+        self.world = World(self.data, directory_url, repository_url, Clock(clock.now()))
+        furnish(self.world)
+        self.world.close()
+        self.installation: Installation = self.world.installation
+        certificates.ensure(self.installation.tls, ["127.0.0.1"], clock.now())
+        (self.data / "muniment.toml").write_text(
+            f'directory_database = "{directory_url}"\nrepository_database = "{repository_url}"\n'
+        )
+        self.server: Server | None = None
+
+    @contextmanager
+    def served(self, *arguments: str, within: Sequence[str] = (), wait: bool = True) -> Iterator[Server]:
+        """Serve the folder for the length of the block."""
+        self.server = Server(self.data, free_port(), *arguments, within=within)
+        try:
+            if wait:
+                self.server.wait_ready()
+            yield self.server
+        finally:
+            self.server.kill()
 
 
 def alive(process: int) -> bool:

@@ -37,6 +37,7 @@ from tests.e2e.processes import ENVIRONMENT, Server, muniment
 from tests.e2e.test_kills import House
 from tests.servers import Postgres, Sqlite, free_port
 from tests.unit.repository.shelf import ADMIN, Shelf
+from tests.waiting import until
 
 FEW, MANY = 4, int(os.environ.get("BACKUP_KILLS", "25"))
 """Steps at which a backup and a restore are killed; the campaign's, on each database."""
@@ -169,7 +170,7 @@ def test_what_was_answered_before_the_backup_is_there_after_the_restore(
             for writer in house.writers:
                 writer.begin(http)
         with house.busy(chance):
-            time.sleep(1)
+            until(lambda: all(ledger.answered > 10 for ledger in house.ledgers), "not everybody gets to work")
         *steady, restless = house.writers
         house.writers = [restless]
         living = [grant for grant in house.holder.held if grant.ended is False]
@@ -245,7 +246,7 @@ def test_both_databases_are_copied_as_of_one_moment(
     def frozen_while_somebody_writes(database: Database) -> object:
         try:
             with other.begin() as cx:
-                access.one_at_a_time(cx)
+                access.lock_rights(cx)
         except Busy:
             refused.append(database)
         return frozen(database)
@@ -256,7 +257,7 @@ def test_both_databases_are_copied_as_of_one_moment(
     making.make(source, folder / "kept", "0", clock.now, lambda _done, _all: None)
     assert refused == [directory_db, repository_db]
     with other.begin() as cx:
-        access.one_at_a_time(cx)
+        access.lock_rights(cx)
     other.close()
 
 
@@ -423,9 +424,9 @@ def test_an_altered_content_is_named_and_all_others_are_there(
         (lambda kept: (kept / "manifest.json").unlink(), "holds no whole backup"),
         (lambda kept: (kept / "manifest.json").write_bytes(b'{"manifest": {'), "is damaged"),
         (lambda kept: _edited(kept, '"contents":4', '"contents":5'), "is damaged"),
-        (lambda kept: (kept / "repository.db").write_bytes(b"x"), "repository.db is not what was copied"),
+        (lambda kept: (kept / "repository.db").write_bytes(b"x"), "repository.db differs from its digest"),
         (lambda kept: (kept / "tls" / "ca.pem").unlink(), "tls/ca.pem is missing"),
-        (lambda kept: _newer(kept), "made by a newer release (9.9): restore it with that one"),
+        (lambda kept: _newer(kept), "made by a newer release (9.9): restore it with that release"),
     ],
     ids=[
         "no manifest",
@@ -491,7 +492,7 @@ def test_a_backup_goes_into_a_new_folder_or_an_empty_one(
     data, kept = made
     before = (kept / "manifest.json").read_bytes()
     assert run(data, "backup", kept) == Exit.REFUSED
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     assert (kept / "manifest.json").read_bytes() == before
     (tmp_path / "empty").mkdir()
     assert run(data, "backup", tmp_path / "empty") == 0
@@ -513,7 +514,7 @@ def test_two_backups_to_one_folder_do_not_meet(
     monkeypatch.setattr(FileStore, "adopt", adopt_beside_another)
     assert run(made[0], "backup", tmp_path / "kept") == 0
     assert seen == [Exit.REFUSED]
-    assert "is being made" in capsys.readouterr().err
+    assert "is making a backup" in capsys.readouterr().err
     assert restoring.inspect(tmp_path / "kept").manifest.contents == 4
 
 
@@ -561,7 +562,7 @@ def test_a_postgresql_that_is_not_empty_is_left_alone(
 
 def test_the_copy_of_sqlite_is_one_snapshot_however_much_is_written_meanwhile(tmp_path: Path) -> None:
     """Every transaction moves a sum from one row to another and adds pages; the copy sees none of them in part."""
-    database, stop = Database(f"sqlite:///{tmp_path / 'a.db'}"), threading.Event()
+    database, stop, written = Database(f"sqlite:///{tmp_path / 'a.db'}"), threading.Event(), list[int]()
     with database.begin() as cx:
         cx.execute(sa.text("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER, filling BLOB)"))
         rows = [{"id": number} for number in range(1, 5001)]
@@ -575,14 +576,20 @@ def test_the_copy_of_sqlite_is_one_snapshot_however_much_is_written_meanwhile(tm
                     row = {"change": change, "id": chance.randint(1, 5000)}
                     cx.execute(sa.text("UPDATE t SET n = n + :change WHERE id = :id"), row)
                 cx.execute(sa.text("INSERT INTO t (n, filling) VALUES (0, zeroblob(100000))"))
+            written.append(1)
+
+    def written_before(transactions: int) -> None:
+        """Wait for so many further transactions."""
+        wanted = len(written) + transactions
+        until(lambda: len(written) >= wanted)
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
         for number in range(3):
-            time.sleep(0.1)
+            written_before(3)
             with dumps.freeze(database) as frozen:
-                time.sleep(0.1)
+                written_before(3)
                 frozen.copy(tmp_path / f"copy{number}.db")
                 counted = frozen.connection.execute(sa.text("SELECT count(*), sum(n) FROM t")).one()
             copy = Database(f"sqlite:///{tmp_path / f'copy{number}.db'}")

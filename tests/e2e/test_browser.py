@@ -21,8 +21,10 @@ from muniment.directory import resources
 from muniment.directory.entries import editing, entries
 from muniment.directory.options import DirectoryNames
 from muniment.directory.sign_in.passwords import hash_password
+from muniment.front import documentation
 from tests.e2e.processes import Server, initialised
 from tests.servers import free_port
+from tests.waiting import until
 
 NAMES = DirectoryNames()
 CHROMIUM = Path("/usr/bin/chromium")
@@ -41,6 +43,26 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+# Every page that needs no sign-in, with two of the decision records: one with a table, one without.
+PAGES = (
+    "/",
+    "/docs",
+    "/docs/decisions",
+    *(f"/docs/{name}" for name in documentation.names() if not name.startswith(documentation.DECISIONS)),
+    "/docs/decisions/0001-the-stack",
+    "/docs/decisions/0035-pages",
+)
+
+# Sends a form to the page's own address, as no page of ours does.
+SEND_HERE = """(fields) => {
+  const form = document.body.appendChild(document.createElement("form"));
+  form.method = "post";
+  form.action = location.href;
+  for (const [name, value] of Object.entries(fields))
+    form.append(Object.assign(document.createElement("input"), {name, value}));
+  form.submit();
+}"""
 
 # The lowest contrast between a text and what lies behind it (WCAG 2.2, 1.4.3), with the text.
 LOWEST_CONTRAST = """() => {
@@ -238,6 +260,53 @@ def test_a_user_outside_the_role_stays_outside(place: Place, either_page: Page) 
     expect(either_page.get_by_role("alert")).to_contain_text("That did not work")
 
 
+def test_a_user_who_is_no_administrator_reads_so_and_signs_out(place: Place, either_page: Page) -> None:
+    page = either_page
+    user_id, password = place.person()
+    place.sign_in(page, user_id, password)
+    expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
+    expect(page.get_by_role("main")).to_contain_text(user_id)
+    expect(page.get_by_role("main")).to_contain_text("there is nothing for you here")
+    page.goto(place.console)
+    expect(page.get_by_role("main")).to_contain_text("there is nothing for you here")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    expect(page.get_by_role("main")).not_to_contain_text(user_id)
+
+
+def test_the_way_from_the_front_page_to_a_decision_is_links(place: Place, either_page: Page) -> None:
+    page = either_page
+    page.goto(place.server.base)
+    page.get_by_role("navigation").get_by_role("link", name="Documentation").click()
+    page.get_by_role("link", name="The interface", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("The interface")
+    page.get_by_role("link", name="Ours 3 Content").click()
+    expect(page.get_by_role("heading", name="Ours 3 Content")).to_be_in_viewport()
+    page.get_by_role("link", name="docs/decisions/0019").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("0019")
+    page.get_by_role("link", name="Decisions", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Decisions")
+    page.get_by_role("banner").get_by_role("link", name="Muniment").click()
+    expect(page).to_have_url(f"{place.server.base}/")
+
+
+def test_a_page_is_read_from_the_keyboard(place: Place, page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"{place.server.base}/docs/interface")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("navigation", name="Where this page lies").get_by_role("link")).to_be_focused()
+    table = page.get_by_role("group", name="Table").first
+    table.focus()
+    assert "3px" in page.evaluate("getComputedStyle(document.activeElement).outline")
+    page.keyboard.press("ArrowRight")
+    # Not wait_for_function: it may evaluate text in the page, which the page's own policy refuses.
+    until(lambda: page.evaluate("document.activeElement.scrollLeft") > 0)
+
+
 def test_the_form_is_filled_in_and_sent_from_the_keyboard(place: Place, page: Page) -> None:
     page.goto(place.login)
     expect(page.get_by_label("User name")).to_be_focused()
@@ -265,6 +334,14 @@ def test_every_page_fits_its_width_and_can_be_read(place: Place, page: Page, wid
         ratio, text = page.evaluate(LOWEST_CONTRAST)
         assert ratio >= 4.5, (text, ratio, page.url)
 
+    for address in PAGES:
+        page.goto(f"{place.server.base}{address}")
+        fits()
+    user_id, password = place.person()
+    place.sign_in(page, user_id, password)
+    expect(page.get_by_role("main")).to_contain_text("there is nothing for you here")
+    fits()
+    page.get_by_role("button", name="Sign out").click()
     page.goto(place.long_login())
     expect(page.get_by_role("main")).to_contain_text("n" * 120)
     fits()
@@ -277,6 +354,7 @@ def test_every_page_fits_its_width_and_can_be_read(place: Place, page: Page, wid
     fits()
     page.get_by_label("Name", exact=True).fill("x" * 190)
     page.get_by_label("Value", exact=True).fill("y" * 500)
+    page.get_by_label("Any other name").check()
     page.get_by_role("button", name="Add").click()
     expect(page.get_by_role("status")).to_contain_text("was added")
     fits()
@@ -314,7 +392,7 @@ def test_axe_finds_nothing_on_any_page(place: Place, width: int, scheme: Any) ->
 
     base = place.server.base
     for address in (
-        f"{base}/",
+        *(f"{base}{address}" for address in PAGES),
         f"{base}/nothing",
         f"{base}/docs/none.md",
         place.login,
@@ -328,7 +406,19 @@ def test_axe_finds_nothing_on_any_page(place: Place, width: int, scheme: Any) ->
     ):
         page.goto(address)
         sound()
+    for address, fields, heading in (
+        (f"{base}/docs", {}, "This page cannot do that"),
+        (place.login, {"csrf": "forged"}, "This is not allowed"),
+    ):
+        page.goto(address)
+        page.evaluate(SEND_HERE, fields)
+        expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+        sound()
     user_id, password = place.person()
+    place.sign_in(page, user_id, password)
+    expect(page.get_by_role("main")).to_contain_text("there is nothing for you here")
+    sound()
+    context.clear_cookies()
     place.sign_in(page, user_id, password, place.resource_login)
     expect(page.get_by_role("heading", name="You are signed in")).to_be_visible()
     sound()
@@ -341,6 +431,7 @@ def test_axe_finds_nothing_on_any_page(place: Place, width: int, scheme: Any) ->
     page.goto(f"{place.console}/system-attributes")
     sound()
     page.get_by_label("Name", exact=True).fill(f"a.{width}.{scheme}")
+    page.get_by_label("Any other name").check()
     page.get_by_role("button", name="Add").click()
     expect(page.get_by_role("status")).to_be_visible()
     sound()
@@ -349,4 +440,4 @@ def test_axe_finds_nothing_on_any_page(place: Place, width: int, scheme: Any) ->
     expect(page.get_by_role("alert")).to_be_visible()
     sound()
     context.close()
-    assert len(set(seen)) >= 8, seen
+    assert len(set(seen)) >= len(PAGES) + 8, seen

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,24 +22,23 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from muniment import app, clock
+from muniment import app
 from muniment.cli import commands
 from muniment.clock import Instant
 from muniment.db import Database
-from muniment.installation import Installation
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
 from muniment.repository.content.files import FileStore
 from muniment.repository.extraction import queue
 from muniment.repository.index.tantivy.engine import TantivyWriter
 from muniment.repository.index_agent import agent, indexing
-from tests.clock import Clock
 from tests.conftest import Fresh
 from tests.e2e.ledger import REPOSITORY, WORD, Holder, Ledger, Writer
-from tests.e2e.processes import ENVIRONMENT, QUICK, Server, muniment
+from tests.e2e.processes import ENVIRONMENT, QUICK, ServedHouse, Server, muniment
 from tests.scenes import World
 from tests.servers import free_port
 from tests.shelf import MARTA, Shelf
+from tests.waiting import until
 
 PARTS: tuple[list[str], ...] = (
     ["worker", "agent", "extractor"],
@@ -58,25 +57,17 @@ PATIENCE = 180
 """Seconds that anything may take on a slow machine."""
 
 
-class House:
-    """A data folder with two databases, its server, and the ledgers of those who use it."""
+class House(ServedHouse):
+    """A served house that is killed and started again, and the ledgers of those who use it."""
 
     def __init__(self, root: Path, directory_url: str, repository_url: str) -> None:
-        self.data = root / "data"
-        self.data.mkdir(mode=0o700)
-        self.world = World(self.data, directory_url, repository_url, Clock(clock.now()))
-        self.world.close()
-        (self.data / "muniment.toml").write_text(
-            f'directory_database = "{directory_url}"\nrepository_database = "{repository_url}"\n'
-        )
-        self.installation: Installation = self.world.installation
+        super().__init__(root, directory_url, repository_url)
         self.database = Database(repository_url)
         with self.database.read() as cx:
             self.repository = repositories.find(cx, World.repository)
         self.port = free_port()
         self.holder = Holder(0, world=self.world)
         self.writers = [Writer(number) for number in range(1, WRITERS + 1)]
-        self.server: Server | None = None
         self.parts: dict[str, int] = {}
 
     @property
@@ -109,25 +100,23 @@ class House:
                 process.kill()
             case _:
                 if what == "extractor":
-                    self._wait_for_a_lease()
+                    with suppress(AssertionError):  # chance may have given it nothing to read
+                        until(self._reads_a_file, seconds=1, pause=0)
                 os.kill(self.parts[what], signal.SIGKILL)
                 return
         process.wait(PATIENCE)
         self._nobody_left(self.server)
 
-    def _wait_for_a_lease(self) -> None:
-        deadline = time.monotonic() + 1
-        held = sa.select(queue.texts.c.object_id).where(queue.texts.c.lease.is_not(None))
-        while time.monotonic() < deadline:
-            with self.database.read() as cx:
-                if cx.execute(held).first():
-                    return
+    def _reads_a_file(self) -> bool:
+        lease = queue.texts.c.lease
+        with self.database.read() as cx:
+            return cx.execute(sa.select(lease).where(lease.is_not(None))).first() is not None
 
     def _begun(self) -> Server:
         return Server(self.data, self.port, "--workers", "2")
 
     def _nobody_left(self, server: Server) -> None:
-        _until(lambda: not _session(server.process.pid), "a process of the server outlives it")
+        until(lambda: not _session(server.process.pid), "a process of the server outlives it", PATIENCE)
 
     @contextmanager
     def client(self) -> Iterator[httpx.Client]:
@@ -154,12 +143,13 @@ class House:
         for thread in threads:
             thread.start()
         try:
-            _until(
+            until(
                 lambda: (
                     all(now.answered > then for now, then in zip(self.ledgers, before, strict=True))
                     or any(ledger.surprises for ledger in self.ledgers)
                 ),
                 "nobody is answered",
+                PATIENCE,
             )
             yield
         finally:
@@ -183,7 +173,7 @@ class House:
             faults += self.holder.faults(http, all_of_them=all_of_them)
             faults += [surprise for ledger in self.ledgers for surprise in ledger.surprises]
             assert not faults, "\n".join(faults)
-            _until(self._caught_up, "the agent or the extractor does not catch up")
+            until(self._caught_up, "the agent or the extractor does not catch up", PATIENCE)
             self._check_index()
             self._search(http)
 
@@ -218,13 +208,6 @@ class House:
         if self.server is not None:
             self.server.kill()
         self.database.close()
-
-
-def _until(happens: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not happens():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.05)
 
 
 def _session(leader: int) -> list[int]:

@@ -2,92 +2,34 @@
 
 import base64
 import json
-import os
 import re
-import signal
-import ssl
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 import httpx
 import pytest
 
-from muniment import clock, db, schema
-from muniment.db import Database
-from tests.clock import Clock
+from tests.e2e.processes import ServedHouse, Server
 from tests.scenes import World
-from tests.servers import free_port
 
 
-class Running:
-    """A server process on a data folder of its own."""
+class Running(NamedTuple):
+    """A served house whose log tells everything, and a client that trusts it."""
 
-    def __init__(self, world: World, log: Path) -> None:
-        self.world = world
-        self.log = log
-        port = free_port()
-        self.base = f"https://127.0.0.1:{port}"
-        given = ["log_level=debug", "log_format=json", f"web.port={port}", "directory.hash_memory_kib=8192"]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "muniment", "--data", str(world.folder)]
-            + [word for setting in given for word in ("--set", setting)]
-            + ["serve"],
-            stdout=log.open("wb"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            env={name: value for name, value in os.environ.items() if not name.startswith("MUNIMENT_")},
-        )
-        self._ready()
-        self.http = httpx.Client(
-            base_url=self.base,
-            verify=ssl.create_default_context(cafile=str(world.folder / "tls" / "ca.pem")),
-            timeout=30,
-        )
-
-    def _ready(self) -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            assert self._process.poll() is None, self.log.read_text()
-            try:
-                if httpx.get(f"{self.base}/health/ready", verify=False).status_code == 200:
-                    return
-            except httpx.TransportError:
-                pass
-            time.sleep(0.1)
-        raise TimeoutError(self.log.read_text())
-
-    def stop(self) -> None:
-        """Stop gracefully, and by force if that takes too long."""
-        self.http.close()
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(40)
-            except subprocess.TimeoutExpired:
-                os.killpg(self._process.pid, signal.SIGKILL)
-                self._process.wait(10)
-                raise
+    world: World
+    server: Server
+    http: httpx.Client
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    """A world of its own, served by a process of its own."""
-    folder = tmp_path / "data"
-    folder.mkdir(mode=0o700)
-    halves: tuple[db.Half, ...] = ("directory", "repository")
-    for half in halves:
-        database = Database(f"sqlite:///{folder}/{half}.db")
-        schema.migrate(database, half)
-        database.close()
-    world = World(folder, f"sqlite:///{folder}/directory.db", f"sqlite:///{folder}/repository.db", Clock(clock.now()))
-    world.close()
-    started = Running(world, tmp_path / "log")
-    yield started
-    started.stop()
+    house = ServedHouse(tmp_path)
+    settings = [f"repository.basic_client={house.world.client_id}", "repository.token_in_address=true"]
+    arguments = [word for setting in ("log_level=debug", *settings) for word in ("--set", setting)]
+    with house.served(*arguments) as server, server.client() as http:
+        yield Running(house.world, server, http)
 
 
 def test_after_the_walk_no_secret_is_kept_anywhere(running: Running) -> None:
@@ -96,12 +38,12 @@ def test_after_the_walk_no_secret_is_kept_anywhere(running: Running) -> None:
     secrets = walk(running)
     assert world.folder.stat().st_mode & 0o077 == 0, "the data folder is its owner's alone"
     assert [key for key in world.folder.rglob("*key*.pem") if key.stat().st_mode & 0o077] == []
-    running.stop()
-    log = running.log.read_bytes()
+    running.server.stop()
+    log = running.server.log.read_bytes()
     assert b"/dirws/login" in log, "the log holds the requests"
     events = [json.loads(line) for line in (world.folder / "events.log").read_bytes().splitlines()]
     assert {"sign-in", "revocation", "activation"} <= {event["event"] for event in events}
-    places = {running.log: log}
+    places = {running.server.log: log}
     for file in world.folder.rglob("*"):
         if file.is_file() and file.name != "demo.json":
             places[file] = file.read_bytes()
@@ -151,6 +93,14 @@ def walk(running: Running) -> dict[str, str]:
     assert made.status_code == 201, made.text
     assert http.get(f"{repository}/search?q=walk", headers=bearer).status_code == 200
 
+    for password, expected in ((world.reader.password, 200), ("wrong-bAsic-77213", 401)):
+        assert http.get(f"{repository}/types", auth=(world.reader.id, password)).status_code == expected
+        secrets[f"what HTTP Basic carried ({expected})"] = f"{world.reader.id}:{password}"
+        secrets[f"the password of HTTP Basic ({expected})"] = password
+    assert http.get(f"{repository}/types", auth=("no\x01body", "in-bAsic-3321")).status_code == 401
+    secrets["a password of nobody"] = "in-bAsic-3321"
+    assert http.get(f"{repository}/types", params={"access_token": issued["access_token"]}).status_code == 200
+
     admin = world.admin(world.names)
     secrets["the administrator's password"] = admin.password
     scope = "resource:" + world.names.administration_resource.replace(" ", "+")
@@ -170,6 +120,10 @@ def walk(running: Running) -> dict[str, str]:
     signed_in = http.post(login, data=fields, headers={"Accept": "text/html"})
     assert signed_in.status_code in {200, 303}, signed_in.text
     secrets["the browser's ticket"] = http.cookies["__Host-muniment_ticket"]
+    assert http.get(f"{repository}/types").status_code == 401, "the administrator is not in the role"
+    stale = {"Muniment-Ticket": "stale-tIcket-8812", "Muniment-CSRF-Token": "stale-cSrf-8812"}
+    assert http.post(f"{repository}/objects", json={}, headers=stale).status_code == 401
+    secrets["a stale ticket"], secrets["a stale CSRF token"] = stale.values()
 
     assert http.delete(f"{oauth}/{issued['access_token']}").status_code == 204
     assert http.delete(f"{oauth}/garbage-{issued['access_token']}").status_code == 401

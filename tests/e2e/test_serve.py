@@ -10,7 +10,7 @@ import socket
 import sqlite3
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import pytest
 from muniment.exit_codes import Exit
 from tests.e2e.processes import Server, alive, initialised, muniment
 from tests.servers import free_port
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -56,26 +57,17 @@ def secured(server: Server) -> Iterator[ssl.SSLSocket]:
         yield connection
 
 
-def until(happens: Callable[[], bool], seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if happens():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def test_it_serves_both_halves_over_tls_and_links_everything(running: Server) -> None:
     with running.client() as http:
         page = http.get("/")
         assert page.status_code == 200
         assert page.headers["content-type"].startswith("text/html")
-        for linked in ("/dirws/login", "/rest/repositories/main", "/health/ready", "/docs/settings.md"):
+        for linked in ("/dirws/login", "/rest/repositories/main", "/health/ready", "/docs/settings"):
             assert f'href="{running.base}{linked}"' in page.text
         assert http.get("/docs/settings.md").text.startswith("# Settings")
         assert http.get("/style.css").headers["content-type"].startswith("text/css")
         # On a new data folder the agent makes the index meanwhile.
-        assert until(lambda: http.get("/health/ready").status_code == 200)
+        until(lambda: http.get("/health/ready").status_code == 200)
         ready = http.get("/health/ready").json()
         assert ready["status"] == "ready"
         assert set(ready["indexes"]) == {"main"}
@@ -248,7 +240,7 @@ def test_a_worker_with_too_many_connections_says_when_to_try_again(data: Path) -
 def test_the_log_is_json_and_names_requests(running: Server) -> None:
     with running.client() as http:
         http.get("/health/live", headers={"X-Request-ID": "walk-17"})
-    assert until(lambda: "walk-17" in running.said)
+    until(lambda: "walk-17" in running.said)
     requests = [json.loads(line) for line in running.said.splitlines() if '"request"' in line]
     assert any(line.get("caller_request_id") == "walk-17" and line["path"] == "/health/live" for line in requests)
     assert all(line["request_id"] != "walk-17" for line in requests)
@@ -292,10 +284,11 @@ def test_a_stop_lets_requests_under_way_finish(data: Path, number: int) -> None:
         with secured(server) as connection:
             body = b"grant_type=password&client_id=none"
             head = b"POST /dirws/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % len(body)
-            connection.sendall(head + b"Content-Type: application/x-www-form-urlencoded\r\n\r\n" + body[:5])
-            time.sleep(0.5)
+            head += b"Content-Type: application/x-www-form-urlencoded\r\nExpect: 100-continue\r\n\r\n"
+            connection.sendall(head + body[:5])
+            assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n", "the body is being read"
             server.process.send_signal(number)
-            time.sleep(0.5)
+            until(lambda: server.noted("stopping"))
             connection.sendall(body[5:])
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
         assert answer.startswith(b"HTTP/1.1 400"), answer
@@ -313,7 +306,7 @@ def test_workers_share_a_port_a_fallen_one_is_started_again_and_a_stop_closes_id
         assert len(workers) == 3
         before = len(server.children())
         os.kill(workers[0], signal.SIGKILL)
-        assert until(lambda: len(server.children()) == before and workers[0] not in server.children())
+        until(lambda: len(server.children()) == before and workers[0] not in server.children())
         for _ in range(20):
             with server.client() as http:
                 assert http.get("/health/live").status_code == 200
@@ -329,7 +322,7 @@ def test_children_do_not_outlive_their_supervisor(data: Path) -> None:
         assert len(children) >= 3
         server.process.kill()
         server.process.wait(10)
-        assert until(lambda: not any(alive(child) for child in children))
+        until(lambda: not any(alive(child) for child in children))
         again = Server(data, server.port)
         again.wait_ready()
         assert again.stop() == 0

@@ -7,7 +7,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from muniment import certificates, clock
 from muniment.clock import SECOND
 from tests.e2e.processes import Server, initialised
 from tests.servers import free_port
+from tests.waiting import until
 
 WEAK = ("RC4", "DES", "MD5", "NULL", "EXP", "ADH", "AECDH", "PSK", "SRP", "IDEA", "SEED", "ARIA", "CAMELLIA")
 
@@ -168,9 +168,7 @@ def test_an_own_certificate_that_ends_is_told_of(server: Server, tmp_path: Path,
     given = ("--set", f"web.certificate_file={own.cert_file}", "--set", f"web.key_file={own.key_file}")
     running = Server(data, free_port(), *given)
     try:
-        deadline = time.monotonic() + 60
-        while '"event":"ready"' not in running.said and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until(lambda: running.noted("ready"), lambda: running.said)
         with httpx.Client(base_url=running.base, verify=False, trust_env=False) as http:
             ready = http.get("/health/ready").json()
         assert ready["status"] == "ready"

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +10,18 @@ import msgspec
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "muniment"
+
+
+EDGE = (
+    "app.py",
+    "front/*",
+    "web/*",
+    "*/endpoints/*",
+    "*/console/*",
+    "repository/callers/*",
+    "server/listener.py",
+)
+"""Where requests arrive and where we send our own: these rooms alone are asynchronous and speak HTTP."""
 
 
 class Module(msgspec.Struct, frozen=True):
@@ -24,11 +37,22 @@ class Module(msgspec.Struct, frozen=True):
         """The path below src/muniment, as ARCHITECTURE.md writes it."""
         return str(self.path.relative_to(SOURCE))
 
+    @property
+    def at_edge(self) -> bool:
+        """Whether it is one of the rooms of the edge."""
+        return any(fnmatch(self.room, pattern) for pattern in EDGE)
+
 
 @cache
 def modules() -> tuple[Module, ...]:
     """Every module of the product."""
     return tuple(_module(path) for path in sorted(SOURCE.rglob("*.py")))
+
+
+@cache
+def trees_of_tests() -> dict[Path, ast.Module]:
+    """The syntax tree of every Python file below tests."""
+    return {path: ast.parse(path.read_text("utf-8")) for path in sorted((ROOT / "tests").rglob("*.py"))}
 
 
 def public_classes(module: Module) -> Iterator[ast.ClassDef]:

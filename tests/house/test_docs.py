@@ -24,6 +24,7 @@ INTERFACE = ROOT / "docs" / "interface.md"
 
 NOT_OVER_HTTP = {
     directory_refusals.BadName,
+    directory_refusals.NameInUse,
     directory_refusals.NameTaken,
     directory_refusals.NobodyAdministers,
     directory_refusals.UnknownEntry,
@@ -40,10 +41,11 @@ def _nothing() -> Any:
 
 
 def routes() -> list[Route]:
-    """Every address of both halves, without anything behind it."""
+    """Every address of both halves without its spellings with a suffix, and without anything behind it."""
     directory = Directory(_nothing(), DirectoryOptions(), _nothing(), _nothing())
     repository = RepositoryContext(_nothing(), RepositoryOptions(), _nothing(), _nothing(), _nothing(), _nothing())
-    return [*directory_routes.routes(directory), *repository_routes.routes(repository)]
+    every = [*directory_routes.routes(directory), *repository_routes.routes(repository)]
+    return [route for route in every if route.include_in_schema]
 
 
 def endpoint(route: Route) -> "Endpoint[Any] | None":

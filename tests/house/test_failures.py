@@ -2,18 +2,20 @@
 
 import ast
 import re
+from functools import cache
 
-from tests.house.sources import ROOT
+from tests.house.sources import ROOT, trees_of_tests
 
 _LINE = re.compile(r"^\| ([AB][0-9]+) \|[^|]*\|(.*)\|$", re.MULTILINE)
 
 
+@cache
 def _tests() -> dict[str, str]:
     """Every test by its name, with its docstring."""
     found = {}
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+    for path, tree in trees_of_tests().items():
+        for node in ast.walk(tree):
+            if path.name.startswith("test_") and isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 found[node.name] = ast.get_docstring(node) or ""
     return found
 

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from tests.house.sources import ROOT, modules
 
@@ -17,8 +18,13 @@ PAGE = re.compile(r"(?<![\w*./-])((?:[\w.-]+/)*[\w-]+\.md)\b")
 DECISION = re.compile(r"\bdecisions?(?: |/)([0-9]{4})\b")
 
 
-def prose() -> Iterator[tuple[str, str]]:
+@cache
+def prose() -> tuple[tuple[str, str], ...]:
     """Every page of the docs and every docstring, comment and message of the sources, with its place."""
+    return tuple(_prose())
+
+
+def _prose() -> Iterator[tuple[str, str]]:
     for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]):
         for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
             yield f"{page.relative_to(ROOT)}:{number}", line

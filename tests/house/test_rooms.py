@@ -3,6 +3,9 @@
 import ast
 import re
 
+import grimp
+import pytest
+
 from tests.house.sources import ROOT, SOURCE, Module, modules
 
 FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "service", "services"} | {
@@ -14,16 +17,6 @@ FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "manager", "manager
     "internal",
     "shared",
 }
-ASYNC_ROOMS = (
-    "app.py",
-    "directory/console/",
-    "directory/endpoints/",
-    "front/",
-    "repository/callers.py",
-    "repository/endpoints/",
-    "server/listener.py",
-    "web/",
-)
 CLOCKED_ROOMS = ("app.py", "cli/", "clock.py", "data_folder.py", "server/", "repository/extraction/extractor.py")
 """Whoever hands the time to others; the extractor is a process of its own."""
 
@@ -56,11 +49,26 @@ def test_async_is_at_the_edge_only() -> None:
     found = [
         f"{module.room}:{node.lineno}"
         for module in modules()
-        if not module.room.startswith(ASYNC_ROOMS)
+        if not module.at_edge
         for node in ast.walk(module.tree)
         if isinstance(node, asynchronous)
     ]
     assert not found
+
+
+@pytest.mark.parametrize("library", ["starlette", "uvicorn", "httpx"])
+def test_only_the_edge_knows_http(library: str) -> None:
+    """The command line is a client, too. Rooms that stand on `installation` put the edge together; any room below it
+    may not even import a module that knows HTTP, however far away."""
+    graph = grimp.build_graph("muniment", include_external_packages=True, cache_dir=None)
+    edge = {module.name for module in modules() if module.at_edge}
+    clients = {module.name for module in modules() if module.room.startswith("cli/")}
+    direct = graph.find_modules_that_directly_import(library)
+    assert direct, f"nobody imports {library}"
+    assert not direct - edge - clients
+    above = {"muniment.installation"} | graph.find_downstream_modules("muniment.installation")
+    knowing = graph.find_downstream_modules(library) - edge - above
+    assert not [graph.find_shortest_chain(importer, library) for importer in sorted(knowing)]
 
 
 def test_no_module_postpones_its_annotations() -> None:

@@ -1,7 +1,12 @@
 """given 5: authentication."""
 
+from contextlib import nullcontext
+
+import pytest
+
 from muniment.directory import resources, system
 from muniment.directory.entries import editing, entries
+from muniment.directory.refusals import BadAttribute
 from tests.scenes import Site
 
 
@@ -57,7 +62,8 @@ def test_5_4_tls_is_required_unless_the_system_attribute_says_false(site: Site) 
     plain = f"http://muniment.test{site.login}"
     try:
         for value in (None, "true", "no", ""):
-            site.world.system_attribute(system.ENFORCE_SSL, value)
+            with nullcontext() if value in (None, "true") else pytest.raises(BadAttribute):
+                site.world.system_attribute(system.ENFORCE_SSL, value)
             refused = site.http.post(plain, data=form)
             assert refused.status_code == 403, value
             assert refused.json()["error"] == "invalid_request"

@@ -276,7 +276,6 @@ def test_a_method_the_address_does_not_know_is_405(site: Site, method: str, path
 @pytest.mark.parametrize(
     "query",
     [
-        "page=0",
         "page=-1",
         "page=1000000000",
         "page=x",
@@ -284,7 +283,6 @@ def test_a_method_the_address_does_not_know_is_405(site: Site, method: str, path
         "page=99999999999999999999999999",
         "page=1.5",
         "items-per-page=0",
-        "items-per-page=1001",
         "items-per-page=-5",
         "items-per-page=x",
         "include-total=perhaps",
@@ -305,7 +303,7 @@ def test_a_bad_parameter_of_a_search_is_400_and_named(site: Site, query: str) ->
         assert name in sentence.lower() or "UTF-8" in sentence
 
 
-@pytest.mark.parametrize("parameter", ["collections", "facet", "inline", "locations", "sort", "timezone", "view"])
+@pytest.mark.parametrize("parameter", ["collections", "facet", "locations", "sort", "timezone"])
 def test_a_parameter_of_the_template_that_is_not_offered_yet_says_so(site: Site, parameter: str) -> None:
     answer = site.http.get(f"{site.search_address}?q=x&{parameter}=r_object_type", headers=site.bearer())
     assert answer.status_code == 400

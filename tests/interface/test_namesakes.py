@@ -127,7 +127,7 @@ def test_a_caller_met_before_is_asked_about_without_a_statement(site: Site) -> N
 def test_the_first_request_of_a_user_binds_their_name_whatever_it_asks(site: Site, method: str) -> None:
     person = site.world.person()
     with statements() as sent:
-        site.http.request(method, f"{site.repository}/acls", headers=site.bearer(person))
+        site.http.request(method, f"{site.repository}/acls", json={}, headers=site.bearer(person))
     assert [one.split()[0] for one in sent if "bearers" in one if not one.startswith("SELECT")]
 
 

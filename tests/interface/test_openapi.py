@@ -27,13 +27,13 @@ def document(site: Site) -> dict[str, Any]:
 
 
 def opened(site: Site, loop: Loop) -> list[Route]:
-    """Every route of the application."""
+    """Every route of the application, without the spellings with a suffix, which the document says in one sentence."""
 
     async def routes() -> list[Route]:
         async with AsyncExitStack() as closing:
             return await app._open_halves(Halves(site.installation, site.world.clock, app.reader), closing)
 
-    return loop.run(routes())
+    return [route for route in loop.run(routes()) if route.include_in_schema]
 
 
 def template(path: str) -> str:
@@ -123,7 +123,10 @@ def test_what_is_answered_fits_it(site: Site, document: dict[str, Any]) -> None:
     below, shown = site.repository, f"/{site.names.prefix}/repositories/{{repository}}"
     made = site.create("described", b"some words")
     asked = {
-        f"/{site.names.prefix}/repositories": f"/{site.names.prefix}/repositories",
+        **{
+            f"/{site.names.prefix}/{name}": f"/{site.names.prefix}/{name}"
+            for name in ("services", "product-info", "repositories")
+        },
         shown: below,
         f"{shown}/search": f"{below}/search",
         f"{shown}/cabinets": f"{below}/cabinets",
@@ -166,7 +169,7 @@ def test_what_the_directory_answers_fits_it(site: Site, document: dict[str, Any]
 
 def test_every_parameter_it_lists_is_known_to_its_address(site: Site, document: dict[str, Any]) -> None:
     things = {"repository": site.world.repository, "id": site.create("asked about", b"x"), "acl": "public"}
-    things |= {"name": site.type("document")}
+    things |= {"name": site.type("document"), "person": site.world.writer.id, "other": site.cabinet(site.world.word())}
     for path, item in document["paths"].items():
         if not path.startswith(f"/{site.names.prefix}/") or "get" not in item:
             continue

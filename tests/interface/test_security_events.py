@@ -102,6 +102,11 @@ def form(site: Site) -> None:
     assert left_by(site, lambda _: browser.send(console, site.login, sign_out="yes", RFA="")) == [
         event("sign-out", "done", who=admin.id, how="form")
     ]
+    reader = site.world.reader
+    assert left_by(site, lambda _: browser.sign_in(reader)) == [event("sign-in", "done", who=reader.id, how="form")]
+    assert left_by(site, lambda _: browser.send(site.login, site.login, sign_out="yes", RFA="")) == [
+        event("sign-out", "done", who=reader.id, how="form")
+    ]
 
 
 def revocation(site: Site) -> None:
@@ -109,7 +114,7 @@ def revocation(site: Site) -> None:
     token = site.issue(reader)["access_token"]
     whose = {"who": reader.id, "client": site.world.client_id, "resource": site.world.resource_name}
     assert left_by(site, lambda _: site.revoke(token)) == [event("revocation", "done", **whose)]
-    assert left_by(site, lambda _: site.revoke(token)) == [event("revocation", "refused", how="over already")]
+    assert left_by(site, lambda _: site.revoke(token)) == [event("revocation", "refused", how="ended before")]
     assert left_by(site, lambda _: site.revoke("garbage")) == [event("revocation", "refused")]
 
 
@@ -130,7 +135,7 @@ def system_attribute(site: Site) -> None:
     page = f"{site.directory}/console/system-attributes"
     browser.sign_in(admin)
     for action, value in (("add", "hidden-value"), ("change", "another"), ("delete", "")):
-        send = partial(browser.send, page, action=action, name="x.Y", value=value)
+        send = partial(browser.send, page, action=action, name="x.Y", value=value, free="yes")
         assert left_by(site, lambda _, send=send: send()) == [  # type: ignore[misc]
             event("system attribute", "done", who=admin.id, on="x.Y", how=action)
         ]

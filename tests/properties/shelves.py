@@ -243,7 +243,7 @@ def found_by_oracle(query: Query, visible: Visible, all_rows: Iterable[Row]) -> 
     return found
 
 
-class Shelf:
+class IndexFolder:
     """One index folder for many examples: each is written over the one before."""
 
     def __init__(self, folder: Path) -> None:

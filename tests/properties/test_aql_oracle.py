@@ -8,19 +8,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from muniment.repository.aql.tree import Expression, ExpressionSet, Fulltext, Phrase, PropertyRange, Query, Value
-from muniment.repository.aql.values import fold
+from muniment.repository.folding import fold
 from muniment.repository.index.contract import Visible
 from muniment.repository.index.tantivy.compile import leaves
 from tests.properties import shelves
 from tests.properties.lengths import examples
-from tests.properties.shelves import SLOW, Row, Shelf, ask, found_by_oracle
+from tests.properties.shelves import SLOW, IndexFolder, Row, ask, found_by_oracle
 
 EVERYTHING = Visible(everything=True)
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
-    made = Shelf(tmp_path_factory.mktemp("oracle") / "index")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexFolder]:
+    made = IndexFolder(tmp_path_factory.mktemp("oracle") / "index")
     yield made
     made.close()
 
@@ -28,7 +28,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
 @given(shelves.rows(), st.lists(st.tuples(shelves.queries(), shelves.callers()), min_size=20, max_size=20))
 @settings(SLOW, max_examples=examples(25, 600))
 def test_the_index_finds_what_the_oracle_finds(
-    shelf: Shelf, rows: list[Row], asked: list[tuple[Query, Visible]]
+    shelf: IndexFolder, rows: list[Row], asked: list[tuple[Query, Visible]]
 ) -> None:
     snapshot = shelf.holding([row.document() for row in rows])
     for query, visible in asked:
@@ -40,7 +40,9 @@ def test_the_index_finds_what_the_oracle_finds(
 
 @given(shelves.rows(), shelves.queries(), shelves.callers(), st.integers(1, 4))
 @settings(SLOW, max_examples=examples(20, 500))
-def test_pages_joined_are_the_whole(shelf: Shelf, rows: list[Row], query: Query, visible: Visible, size: int) -> None:
+def test_pages_joined_are_the_whole(
+    shelf: IndexFolder, rows: list[Row], query: Query, visible: Visible, size: int
+) -> None:
     """failures B13."""
     snapshot = shelf.holding([row.document() for row in rows])
     whole = ask(snapshot, query, visible)
@@ -62,7 +64,7 @@ RANGES: list[tuple[str, list[Value]]] = [
 @given(shelves.rows(), st.sampled_from(RANGES), st.data())
 @settings(SLOW, max_examples=examples(20, 500))
 def test_a_wider_range_never_loses_a_hit(
-    shelf: Shelf, rows: list[Row], named: tuple[str, list[Value]], data: st.DataObject
+    shelf: IndexFolder, rows: list[Row], named: tuple[str, list[Value]], data: st.DataObject
 ) -> None:
     name, values = named
     ends = sorted(data.draw(st.lists(st.sampled_from(values), min_size=4, max_size=4)), key=_key)
@@ -81,7 +83,7 @@ def _key(value: Value) -> tuple[str, float]:
 @settings(SLOW, max_examples=examples(20, 500))
 @example([], [Fulltext(None), Fulltext(Phrase("x"))], EVERYTHING)
 def test_dropping_a_part_of_an_and_never_loses_a_hit(
-    shelf: Shelf, rows: list[Row], parts: list[Expression], visible: Visible
+    shelf: IndexFolder, rows: list[Row], parts: list[Expression], visible: Visible
 ) -> None:
     snapshot = shelf.holding([row.document() for row in rows])
     strict = Query((), ExpressionSet("AND", tuple(parts)))

@@ -1,5 +1,7 @@
 """Laws of the keyword language: every text reads, and what is written by its rules reads back."""
 
+from contextlib import suppress
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,11 +46,8 @@ def test_what_is_written_reads_back(tree: Keywords) -> None:
 
 @given(st.text())
 def test_every_text_reads_or_is_refused(text: str) -> None:
-    try:
-        found = keywords.read(text, QueryLimits())
-    except BadQuery:
-        return
-    assert keywords.count(found) <= max(1, len(text))
+    with suppress(BadQuery):
+        assert keywords.count(keywords.read(text, QueryLimits())) <= max(1, len(text))
 
 
 @given(st.text(alphabet='ab()"*-! \nANDORNOTandornot“'))

@@ -12,6 +12,7 @@ from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import repositories
 from muniment.repository.objects import creation, object_types, objects
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls, bearers
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownObject
@@ -91,7 +92,7 @@ class House:
     def document(self, cx: Connection, owner: Principals) -> str:
         """Make a document that only its owner sees."""
         wanted = creation.NewObject("document", {"object_name": "plan"})
-        return creation.create_all(cx, self.repository, self.catalogue, owner, [wanted], self.now)[0].id
+        return creation.create_all(cx, RepositoryView(self.repository, self.catalogue, owner), [wanted], self.now)[0].id
 
     def sees(self, name: str, document: str) -> bool:
         """Whether they may see it, read without a binding."""

@@ -177,7 +177,7 @@ class TokenLife(RuleBasedStateMachine):
     def sweep(self) -> None:
         """Expired tokens that their grant has outlived are forgotten; its newest never is."""
         with self.office.db.begin() as cx:
-            tokens.sweep(cx, tokens.SWEEP_START, self.now, 1000)
+            tokens.purge_expired(cx, tokens.PURGE_START, self.now, 1000)
         for token in self.tokens:
             newest = max(other.ends for other in self.tokens if other.grant is token.grant)
             token.forgotten |= token.ends < min(newest, self.now)

@@ -12,21 +12,21 @@ from muniment.repository.index.contract import Answer, Facet, Search, Snapshot, 
 from muniment.repository.index.document import Document
 from tests.properties import shelves
 from tests.properties.lengths import examples
-from tests.properties.shelves import SLOW, Row, Shelf, may
+from tests.properties.shelves import SLOW, IndexFolder, Row, may
 
 FACETS = (Facet("colour", 5), Facet("size", 3), Facet("weight", 3), Facet("draft", 2))
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
-    made = Shelf(tmp_path_factory.mktemp("twins") / "index")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexFolder]:
+    made = IndexFolder(tmp_path_factory.mktemp("twins") / "index")
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
-def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
-    made = Shelf(tmp_path_factory.mktemp("twins") / "twin")
+def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexFolder]:
+    made = IndexFolder(tmp_path_factory.mktemp("twins") / "twin")
     yield made
     made.close()
 
@@ -42,7 +42,7 @@ def asked() -> st.SearchStrategy[Query]:
 )
 @settings(SLOW, max_examples=examples(60, 1000))
 def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
-    shelf: Shelf, twin: Shelf, rows: list[Row], queries: list[Query], visible: Visible
+    shelf: IndexFolder, twin: IndexFolder, rows: list[Row], queries: list[Query], visible: Visible
 ) -> None:
     """failures B1, failures B2"""
     snapshot = shelf.holding([row.document() for row in rows])

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from starlette.types import ASGIApp, Message, Scope
 
-from muniment.repository.callers import Callers
+from muniment.repository.callers.callers import Callers
 from muniment.web.transport import CutShort
 from tests.scenes import Loop
 

@@ -4,11 +4,13 @@ Source: issue 8, 1 (failures C1). The addresses come from the table that serves 
 when its caller's right is asked for.
 """
 
+import base64
 import itertools
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import httpx
@@ -21,17 +23,22 @@ from muniment.db import repository_tables
 from muniment.directory import administration, memberships, resources
 from muniment.directory.entries import editing, entries
 from muniment.directory.oauth import tokens
-from muniment.repository import callers, repositories
-from muniment.repository.endpoints import routes
+from muniment.directory.sign_in import tickets
+from muniment.repository import repositories
+from muniment.repository.callers import callers
+from muniment.repository.endpoints import context, routes
 from muniment.repository.endpoints.routes import BELOW
 from muniment.repository.objects import objects as stored_objects
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Principals
 from tests.rights.play import Moment, Outcome, Sent, play
 from tests.scenes import Loop, Person, Served, Site, World
+from tests.waiting import until
 
 LONG = b"0123456789abcdef" * 40_000
 """Content of several pieces."""
+
+PASSWORD = "right-for-everybody"
 
 numbers = itertools.count(1)
 
@@ -58,6 +65,7 @@ class Stage:
         self._open = f"open-{next(numbers)}"
         self.post("/acls", {"name": self._open, "permitted": [{"accessor": "world", "basic-permission": "Delete"}]})
         self._things: dict[str, str] = {}
+        self._hash = world.hashed(PASSWORD)
         self.holding: Connection | None = None
 
     def close(self) -> None:
@@ -76,6 +84,8 @@ class Stage:
 
     def made(self, kind: str, token: str = "") -> str:
         """Make a thing of this kind: open to all, or the bearer's own."""
+        if kind == "filed":
+            return self.filed(self.shared("cabinet"))
         properties = {"r_object_type": kind, "object_name": f"a {kind} {next(numbers)}", "acl_name": self._open}
         if token:
             properties["acl_name"] = "private"
@@ -84,10 +94,17 @@ class Stage:
         object_id: str = self.post(where, {"properties": properties}, token).json()["properties"]["r_object_id"]
         return object_id
 
+    def filed(self, folder_id: str) -> str:
+        """Make a document in a folder, open to all."""
+        properties = {"object_name": f"filed {next(numbers)}", "acl_name": self._open}
+        made = self.post(f"/folders/{folder_id}/documents", {"properties": properties})
+        object_id: str = made.json()["properties"]["r_object_id"]
+        return object_id
+
     def shared(self, kind: str) -> str:
         """Give a thing that all requests of a kind are sent to: none of them may change it."""
         if kind not in self._things:
-            self._things[kind] = self.made("document" if kind == "content" else kind.removeprefix("empty "))
+            self._things[kind] = self.made("document" if kind == "content" else kind.rpartition(" ")[2])
             if kind == "content":
                 self.fill(self._things[kind])
         return self._things[kind]
@@ -117,7 +134,7 @@ class Stage:
     def people(self, groups: Sequence[str], resource_id: str = "") -> list[tuple[Person, str]]:
         """Make somebody for each of these groups (empty: in the access role themselves), with an access token.
 
-        All in one commit, and without a password check.
+        All in one commit, and without a password check; all have the same password.
         """
         world, now = self.world, self.world.clock()
         made = []
@@ -126,7 +143,7 @@ class Stage:
             client = entries.find_client(cx, world.client_id)
             resource = resources.by_id(cx, resource_id or world.resource_id)
             for group_name in groups:
-                user = editing.add_user(cx, partition, f"passing-{next(numbers)}", now, password_hash="never checked")
+                user = editing.add_user(cx, partition, f"passing-{next(numbers)}", now, password_hash=self._hash)
                 if group_name:
                     group = entries.find_group(cx, world.names, f"{group_name}@{world.partition}")
                     memberships.add_member(cx, group, user)
@@ -135,8 +152,20 @@ class Stage:
                 until = now + 3600 * SECOND
                 grant, _ = tokens.open_grant(cx, user.id, client.id, resource.id, now, until)
                 token = tokens.add_access_token(cx, grant, now, until)
-                made.append((Person(f"{user.name}@{world.partition}", ""), token))
+                made.append((Person(f"{user.name}@{world.partition}", PASSWORD), token))
         return made
+
+    def ticket(self, person: Person) -> dict[str, str]:
+        """Give the header with a ticket of the person."""
+        with self.world.directory_db.begin() as cx:
+            user, now = self.world.entry(person).id, self.world.clock()
+            return {"Muniment-Ticket": tickets.issue(cx, user, self.world.resource_id, 3600, now)}
+
+    @staticmethod
+    def password(person: Person) -> dict[str, str]:
+        """Give the header with the name and the password of the person."""
+        encoded = base64.b64encode(f"{person.id}:{person.password}".encode()).decode()
+        return {"Authorization": f"Basic {encoded}"}
 
     @contextmanager
     def another_guard(self) -> Iterator[Callable[[], None]]:
@@ -182,6 +211,11 @@ def multipart() -> bytes:
     return b"".join(b"--x\r\nContent-Type: %b\r\n\r\n%b\r\n" % part for part in parts) + b"--x--\r\n"
 
 
+def reference(kind: str) -> bytes:
+    """Refer to a thing of this kind, which ``attacked`` makes."""
+    return b'{"href": "https://muniment.test/rest/repositories/demo/objects/{%b}"}' % kind.encode()
+
+
 ACL = json.dumps({"name": "new", "permitted": [{"accessor": "world", "basic-permission": "Read"}]}).encode()
 ENTRIES = json.dumps({"permitted": [{"accessor": "world", "basic-permission": "Read"}]}).encode()
 QUERY = (
@@ -220,13 +254,23 @@ USES: dict[tuple[str, str], tuple[Used, ...]] = {
         ("POST", f"{BELOW}/folders/{{id}}/{name}"): (Used("last byte", "folder", described()),)
         for name in ("folders", "documents", "objects")
     },
+    ("POST", f"{BELOW}/objects/{{id}}/parent-links"): (Used("last byte", "document", reference("other cabinet")),),
+    ("PUT", f"{BELOW}/objects/{{id}}/parent-links/{{other}}"): (
+        Used("last byte", "filed", reference("other cabinet")),
+    ),
+    ("DELETE", f"{BELOW}/objects/{{id}}/parent-links/{{other}}"): (Used("queue", "filed"),),
+    ("POST", f"{BELOW}/folders/{{id}}/child-links"): (Used("last byte", "folder", reference("document")),),
+    ("DELETE", f"{BELOW}/folders/{{id}}/child-links/{{other}}"): (Used("queue", "folder"),),
     **{("POST", path): (Used("last byte", kind, described()),) for path, kind in CHANGED.items()},
     **{("DELETE", path): (Used("queue", f"empty {kind}"),) for path, kind in CHANGED.items()},
 }
 """Every address that takes a body, waits or streams, and every other that writes."""
 
+OPEN = {"/services", "/product-info", "/repositories"}
+"""What is shown to everybody."""
+
 AT_ONCE = {
-    "/repositories",
+    *OPEN,
     "/repositories/{repository}",
     f"{BELOW}/types",
     f"{BELOW}/types/{{name}}",
@@ -237,7 +281,12 @@ AT_ONCE = {
     f"{BELOW}/objects/{{id}}/contents",
     f"{BELOW}/objects/{{id}}/contents/content",
     f"{BELOW}/objects/{{id}}/index-status",
-    *(f"{BELOW}/folders/{{id}}/{name}" for name in ("folders", "documents", "objects")),
+    *(f"{BELOW}/folders/{{id}}/{name}" for name in ("folders", "documents", "objects", "child-links")),
+    f"{BELOW}/folders/{{id}}/child-links/{{other}}",
+    *(f"{BELOW}/{path}" for path in ("users", "groups", "users/{person}", "groups/{person}", "currentuser")),
+    *(f"{BELOW}/groups/{{person}}/{name}" for name in ("users", "groups")),
+    f"{BELOW}/objects/{{id}}/parent-links",
+    f"{BELOW}/objects/{{id}}/parent-links/{{other}}",
     *CHANGED,
 }
 """What is read by GET, without a body, in one piece, from one snapshot in which the caller is asked about."""
@@ -326,6 +375,29 @@ def test_a_right_that_ends_while_a_request_is_under_way_is_not_used(
     assert not list((stage.world.installation.content / "incoming").iterdir())
 
 
+@pytest.mark.parametrize("shown", ["password", "ticket"])
+@pytest.mark.parametrize(("method", "path", "use"), ROWS)
+def test_a_password_and_a_ticket_are_not_used_either_once_the_right_has_ended(
+    stage: Stage, method: str, path: str, use: Used, shown: str
+) -> None:
+    """What ends a token ends these; only the directory's own process knows a ticket."""
+    ways = ("disabled", "new password" if shown == "password" else "signed out", "role", "group")
+    people = stage.people([WAYS[name].group for name in ways])
+    for name, (person, token) in zip(ways, people, strict=True):
+        headers = stage.password(person) if shown == "password" else stage.ticket(person)
+        if shown == "ticket" and stage.apart:
+            assert (
+                play(stage.application, stage.loop, Sent("GET", f"{stage.site.repository}/types", headers), None).status
+                == 401
+            )
+            continue
+        thing = stage.made("document", token) if use.own and use.of == "document" else ""
+        outcome, before = attacked(stage, method, path, use, WAYS[name], person, token, thing, headers)
+        refused = outcome.status == 401 if use.moment != "first bytes" else not outcome.whole
+        assert refused, f"{name}: {outcome.status} {outcome.body[:300]!r}"
+        assert stage.rows() == before, name
+
+
 @pytest.mark.parametrize(("method", "path", "use"), [row for row in ROWS if row.values[2].by_acl])  # type: ignore[union-attr]
 def test_a_permission_that_ends_while_a_request_is_under_way_is_not_used(
     stage: Stage, method: str, path: str, use: Used
@@ -351,8 +423,7 @@ def test_a_permission_that_ends_while_a_request_is_under_way_is_not_used(
     if kind == "found":
         assert outcome.status == 200
         assert thing.encode() not in outcome.body
-        return
-    if use.moment == "first bytes":
+    elif use.moment == "first bytes":
         assert not outcome.whole
         assert len(outcome.body) < len(LONG)
     else:
@@ -386,7 +457,9 @@ def test_a_new_guard_is_obeyed_by_the_next_request(stage: Stage) -> None:
         sent = [Sent("GET", address, {"Authorization": f"Bearer {token}"}) for token in (former, new)]
         return [play(stage.application, stage.loop, one, None).status for one in sent]
 
-    for path in sorted(AT_ONCE - {"/repositories"}):
+    # A directory elsewhere is not asked for its users: those addresses use no right.
+    unasked = {path for path in AT_ONCE if "{person}" in path or path.endswith(("/users", "/groups", "/currentuser"))}
+    for path in sorted(AT_ONCE - OPEN - (unasked if stage.apart else set())):
         assert [status == 401 for status in statuses(path)] == [False, True], path
         with stage.another_guard() as change:
             change()
@@ -405,18 +478,27 @@ def test_a_right_that_holds_is_used(stage: Stage) -> None:
             thing = stage.made(made, token if use.own else "") if made else ""
             if kind == "content":
                 stage.fill(thing)
-            outcome, _ = attacked(stage, method, path, use, way, person, token, thing)
+            shown = stage.password(person) if next(numbers) % 2 else None
+            outcome, _ = attacked(stage, method, path, use, way, person, token, thing, shown)
             assert outcome.status in {200, 201, 204}, f"{method} {path}: {outcome.body[:300]!r}"
             assert outcome.whole
             assert kind != "found" or use.moment != "wait" or thing.encode() in outcome.body
 
 
 def attacked(
-    stage: Stage, method: str, path: str, use: Used, way: Way, person: Person, token: str, thing: str = ""
+    stage: Stage,
+    method: str,
+    path: str,
+    use: Used,
+    way: Way,
+    person: Person,
+    token: str,
+    thing: str = "",
+    shown: Mapping[str, str] | None = None,
 ) -> tuple[Outcome, dict[str, int]]:
     """Send a request whose caller's right ends on its way; give what came back, and what was kept when it had ended.
 
-    Without a ``thing`` it is sent to one that is there for all.
+    Without a ``thing`` it is sent to one that is there for all; without what is ``shown``, with the token.
     """
     kind = use.of.removeprefix("empty ")
     query = use.query
@@ -429,13 +511,15 @@ def attacked(
         query += f"&wait-for={position['Muniment-Position']}"
     elif kind not in {"", "found"} and not thing:
         thing = stage.shared(use.of)
+    other, body = referenced(stage, path, use.body, thing)
     address = (
         path.replace("{id}", thing)
+        .replace("{other}", other)
         .replace("{acl}", thing)
         .replace("{name}", thing)
         .replace("{repository}", stage.world.repository)
     )
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": use.media_type}
+    headers = {**(shown or {"Authorization": f"Bearer {token}"}), "Content-Type": use.media_type}
     kept: list[dict[str, int]] = []
 
     def end() -> None:
@@ -444,7 +528,7 @@ def attacked(
         if use.moment == "wait":
             stage.world.catch_up()
 
-    sent = Sent(method, f"/{stage.site.names.prefix}{address}{query}", headers, use.body)
+    sent = Sent(method, f"/{stage.site.names.prefix}{address}{query}", headers, body)
     if use.moment == "queue":
         with others_write(stage, end) as happen:
             outcome = play(stage.application, stage.loop, sent, "queue", happen)
@@ -453,10 +537,24 @@ def attacked(
     return outcome, kept[0]
 
 
+def referenced(stage: Stage, path: str, body: bytes, thing: str) -> tuple[str, bytes]:
+    """Make the other end of a link that the path names, and what the body refers to; give both."""
+    other = ""
+    if "parent-links/{other}" in path:
+        other = stage.shared("cabinet")
+    elif "child-links/{other}" in path:
+        other = stage.filed(thing)
+    if b"{document}" in body:
+        body = body.replace(b"{document}", stage.made("document").encode())
+    elif b"{other cabinet}" in body:
+        body = body.replace(b"{other cabinet}", stage.shared("other cabinet").encode())
+    return other, body
+
+
 @contextmanager
 def others_write(stage: Stage, end: Callable[[], None]) -> Iterator[Callable[[], None]]:
     """Hold up every other write to the database until the right has ended, and longer than an answer is taken for."""
-    database = stage.world.repository_db
+    database, later = stage.world.repository_db, [0.0]
     with ExitStack() as holding, pytest.MonkeyPatch.context() as patch:
         stage.holding = cx = holding.enter_context(database.begin())
         if database.dialect == "postgresql":
@@ -464,12 +562,14 @@ def others_write(stage: Stage, end: Callable[[], None]) -> Iterator[Callable[[],
 
         def happen() -> None:
             if database.dialect == "postgresql":
-                while not cx.exec_driver_sql("SELECT count(*) FROM pg_locks WHERE NOT granted").scalar_one():
-                    time.sleep(0.01)
+                waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+                until(lambda: cx.exec_driver_sql(waiting).scalar_one(), "the request does not wait for the lock")
             end()
-            time.sleep(0.1)
+            later.append(2 * callers.FRESH_SECONDS)
             stage.holding = None
             holding.close()
 
-        patch.setattr(callers, "FRESH_SECONDS", 0.05)
+        shifted = SimpleNamespace(monotonic=lambda: time.monotonic() + sum(later))
+        for module in (callers, context):
+            patch.setattr(module, "time", shifted)
         yield happen

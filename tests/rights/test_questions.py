@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from muniment.directory.oauth import tokeninfo as verification
-from muniment.repository import callers
+from muniment.repository.callers import callers
+from muniment.repository.callers.over_http import DirectoryElsewhere
 from muniment.repository.endpoints import context
 from muniment.repository.refusals import DirectoryUnavailable
 from tests.rights.play import Sent, play
@@ -65,7 +66,7 @@ def test_a_download_stands_still_while_the_directory_does_not_answer(
     monkeypatch.setattr(context, "_UNANSWERED_SECONDS", 0.2 if for_good else 30)
     monkeypatch.setattr(context, "_RETRY_SECONDS", 0.01)
     request = sent(stage, "GET", f"/objects/{stage.shared('content')}/content-media")
-    tokeninfo, fetched = verification.verify, callers._fetch_tokeninfo
+    tokeninfo, fetched = verification.verify, DirectoryElsewhere._send
     asked: list[str] = []
 
     def silenced() -> None:
@@ -77,13 +78,13 @@ def test_a_download_stands_still_while_the_directory_does_not_answer(
         silenced()
         return tokeninfo(*args)
 
-    async def by_http(*args: Any) -> bytes:
+    async def by_http(*args: Any) -> Any:
         silenced()
         return await fetched(*args)
 
     def happen() -> None:
         if stage.apart:
-            monkeypatch.setattr(callers, "_fetch_tokeninfo", by_http)
+            monkeypatch.setattr(DirectoryElsewhere, "_send", by_http)
         else:
             monkeypatch.setattr(verification, "verify", at_once)
 

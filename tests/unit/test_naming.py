@@ -6,7 +6,7 @@ from muniment.directory import names
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadName
 from muniment.naming import LONGEST_DN, MalformedName, escape, fold_name, is_storable, make_storable, read_dn
-from muniment.repository import callers
+from muniment.repository.callers import tokeninfo
 
 SUFFIX = DirectoryNames().dn_suffix
 
@@ -111,7 +111,7 @@ ODD_NAMES = [
 def test_both_halves_read_a_location_alike(odd: str) -> None:
     """The rights of a group hang on it: the directory writes where a group lies, the repository reads it."""
     location = f"cn={odd},ou=Root,ou=Staff,{SUFFIX}"
-    group = callers._group(location, SUFFIX)
+    group = tokeninfo._group(location, SUFFIX)
     try:
         name, _, partition = names.split_location(DirectoryNames(), location)
     except BadName:

@@ -69,6 +69,7 @@ def test_somebody_elses_variable_is_left_alone() -> None:
         ("directory.names.prefix=rest", "the same"),
         ("directory.names.prefix=a b", "first path segment"),
         ("repository.names.prefix=health", "first path segment"),
+        ("repository.basic_secret=x", "repository.basic_client"),
         ("directory_database=mysql://x/y", "'mysql' is not offered"),
         ("directory_database=nothing", "no database address"),
     ],
@@ -85,6 +86,20 @@ def test_a_refused_value_is_not_repeated_as_it_may_hold_a_password(tmp_path: Pat
     with pytest.raises(BadSettings) as refused:
         settings.read(file, {})
     assert "sesame" not in refused.value.sentence
+
+
+def test_basic_at_a_directory_elsewhere_needs_an_address_from_which_the_sign_in_follows() -> None:
+    elsewhere, client = "repository.tokeninfo_url=https://x.example/", "repository.basic_client=muniment-basic"
+    for path in ("dirws/v1/authentication/oauth/tokeninfo", "a/b/rest/authentication/tokeninfo"):
+        settings.read(None, {}, [elsewhere + path, client])
+    with pytest.raises(BadSettings, match="basic_client"):
+        settings.read(None, {}, [f"{elsewhere}whoami", client])
+
+
+def test_the_settings_in_force_are_shown_without_the_secret() -> None:
+    chosen = settings.read(None, {}, ["repository.basic_client=c", "repository.basic_secret=sesame"])
+    shown = {key: value for key, value, _ in settings.values_in_force(chosen)}
+    assert shown["repository.basic_secret"] == '"***"'
 
 
 def test_a_file_that_is_no_toml_is_named_with_the_line(tmp_path: Path) -> None:
@@ -134,3 +149,36 @@ def test_the_settings_page_is_current() -> None:
     assert (ROOT / "docs" / "settings.md").read_text() == settings.markdown(), (
         "run: muniment settings --markdown > docs/settings.md"
     )
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "app.example.org",
+        "https://app.example.org/",
+        "https://App.example.org",
+        "https://app.example.org:443",
+        "null",
+        "https://*.example.org",
+        "ftp://app.example.org",
+    ],
+)
+def test_an_origin_is_written_as_browsers_send_it(origin: str) -> None:
+    with pytest.raises(BadSettings, match="is no origin as browsers send it"):
+        settings.read(None, {}, [f"repository.cors_origins=https://other.example.org,{origin}"])
+
+
+@pytest.mark.parametrize("origin", ["https://app.example.org", "http://localhost:3000", "https://[::1]:8443", "*"])
+def test_an_origin_may_be_any_site(origin: str) -> None:
+    assert settings.read(None, {}, [f"repository.cors_origins={origin}"]).repository.cors_origins == (origin,)
+
+
+def test_every_origin_together_with_credentials_is_refused() -> None:
+    with pytest.raises(BadSettings, match="cannot go with cors_credentials"):
+        settings.read(None, {}, ["repository.cors_origins=*", "repository.cors_credentials=true"])
+
+
+@pytest.mark.parametrize("major", ["16.4.0000", "16", "16.x", ""])
+def test_the_release_that_clients_compare_is_a_decimal(major: str) -> None:
+    with pytest.raises(BadSettings, match=r"repository\.names\.major"):
+        settings.read(None, {}, [f"repository.names.major={major}"])

@@ -35,8 +35,8 @@ def test_the_next_minutes_first_one_brings_what_the_one_before_left(path: Path) 
 def test_when_the_server_stops_the_minute_under_way_is_told_too_and_only_once(path: Path) -> None:
     one, other = Tally(path), Tally(path)
     told(one, "alice", 12)
-    assert other.settle(1, all_of_it=True) == [Count("alice", 2)]
-    assert one.settle(1, all_of_it=True) == []
+    assert other.settle(1, include_present=True) == [Count("alice", 2)]
+    assert one.settle(1, include_present=True) == []
     assert told(one, "alice", 5) == 0
     assert other.settle(2) == [Count("alice", 5)]
 

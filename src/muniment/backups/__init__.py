@@ -1,1 +1,1 @@
-"""A copy of a running installation that is whole or not there, and its way back."""
+"""Copy a running installation as a whole or not at all, and restore such a copy."""

@@ -1,7 +1,7 @@
-"""Copy one database as of one moment, while others write to it, and put the copy back.
+"""Copy one database as of one moment while others write to it, and restore the copy.
 
-SQLite copies itself page by page (its online backup), PostgreSQL is copied by its own ``pg_dump`` in the custom format.
-Both read one open snapshot. Whatever else is read from that snapshot fits the copy exactly.
+SQLite copies itself page by page (its online backup). ``pg_dump`` copies PostgreSQL, in the custom format. Both read
+one open snapshot. So all other data that is read from that snapshot belongs to the same moment as the copy.
 """
 
 import errno
@@ -28,16 +28,16 @@ _PROGRAMS = "PostgreSQL's client programs, of the server's release or a later on
 
 
 class DatabaseSnapshot:
-    """A database as of one moment: ``connection`` reads it, ``copy`` writes it down."""
+    """A database as of one moment. ``connection`` reads it, and ``copy`` writes it into a file."""
 
-    def __init__(self, database: Database, connection: Connection, exported: str) -> None:
+    def __init__(self, database: Database, connection: Connection, snapshot_id: str) -> None:
         self.connection = connection
         self._database = database
-        self._exported = exported
+        self._snapshot_id = snapshot_id
 
     @property
     def bytes(self) -> int:
-        """Estimate how many bytes the copy takes, rather too many than too few."""
+        """An upper estimate of the copy's size in bytes."""
         sql = (
             "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
             if self._database.dialect == "sqlite"
@@ -46,29 +46,29 @@ class DatabaseSnapshot:
         return int(self.connection.execute(sa.text(sql)).scalar_one())
 
     def copy(self, file: Path) -> None:
-        """Write the copy into a new file, for its owner alone. Raises BackupRefused, OSError."""
+        """Write the copy into a new file, which only its owner may read. Raises BackupRefused, OSError."""
         file.touch(mode=0o600, exist_ok=False)
         if self._database.dialect == "sqlite":
             try:
                 db.copy_sqlite(self.connection, file)
             except Unwritable as error:
                 if isinstance(error.__cause__, DBAPIError) and trouble(error.__cause__) == "full":
-                    # The copy's disk, not the database's.
+                    # The disk of the copy is full, not the disk of the database.
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file)) from error
                 raise
             return
-        arguments = ["--format=custom", "--no-owner", "--no-privileges", f"--snapshot={self._exported}"]
+        arguments = ["--format=custom", "--no-owner", "--no-privileges", f"--snapshot={self._snapshot_id}"]
         with file.open("wb") as stream:
             _run("pg_dump", arguments, self._database, out=stream)
 
 
 def suffix(database: Database) -> str:
-    """Return the file name extension of a copy."""
+    """Return the file name extension of a copy: ``db`` or ``dump``."""
     return "db" if database.dialect == "sqlite" else "dump"
 
 
 def check_programs(database: Database) -> None:
-    """Raise BackupRefused when PostgreSQL's own programs are needed and missing."""
+    """Raise BackupRefused when the database is PostgreSQL and its client programs are missing."""
     if database.dialect == "postgresql":
         for program in ("pg_dump", "pg_restore"):
             _path_of(program)
@@ -76,26 +76,26 @@ def check_programs(database: Database) -> None:
 
 @contextmanager
 def freeze(database: Database) -> Iterator[DatabaseSnapshot]:
-    """Hold one snapshot of a database for the block, while others go on writing."""
+    """Hold one snapshot of a database for the block. Others may go on writing."""
     with database.read() as cx:
         if database.dialect == "sqlite":
-            # The snapshot is taken by the first read, not by BEGIN.
+            # SQLite takes the snapshot at the first read, not at BEGIN.
             cx.execute(sa.text("SELECT count(*) FROM sqlite_master")).scalar_one()
-            exported = ""
+            snapshot_id = ""
         else:
-            exported = str(cx.execute(sa.text("SELECT pg_export_snapshot()")).scalar_one())
-        yield DatabaseSnapshot(database, cx, exported)
+            snapshot_id = str(cx.execute(sa.text("SELECT pg_export_snapshot()")).scalar_one())
+        yield DatabaseSnapshot(database, cx, snapshot_id)
 
 
 def is_empty(database: Database) -> bool:
-    """Say whether the database has no tables."""
+    """Return whether the database has no tables."""
     return not sa.inspect(database.engine).get_table_names()
 
 
 def restore_dump(database: Database, file: Path, *, replace: bool) -> None:
-    """Fill a PostgreSQL database from a dump, wholly or not at all. Raises BackupRefused.
+    """Restore a PostgreSQL database from a dump in one transaction. Raises BackupRefused.
 
-    ``replace``: first remove what an earlier try has put into it.
+    With ``replace`` it first removes what an unfinished restore has left in the database.
     """
     arguments = ["--format=custom", "--no-owner", "--no-privileges", "--single-transaction", "--exit-on-error"]
     arguments += ["--clean", "--if-exists"] if replace else []
@@ -111,20 +111,23 @@ def _run(
     source: BinaryIO | None = None,
     out: BinaryIO | None = None,
 ) -> None:
-    """Run a program over our pipe: if this process is killed, the pipe ends and so does the program."""
+    """Run a program that reads or writes through a pipe of ours. If this process is killed, the program ends too.
+
+    Raises BackupRefused with the program's error.
+    """
     url = database.engine.url
     query = {name: value for name, value in url.query.items() if name != "password"}
-    # Without the password: everybody on the machine can see a program's arguments.
+    # The password is left out, because everybody on the machine can see a program's arguments.
     address = sa.URL.create("postgresql", url.username, None, url.host, url.port, url.database, query)
     password = url.password or url.query.get("password")
     environment = os.environ | ({"PGPASSWORD": str(password)} if password else {})
     command = [_path_of(program), f"--dbname={address.render_as_string()}", *arguments]
-    with tempfile.TemporaryFile() as complaints:
+    with tempfile.TemporaryFile() as error_output:
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE if source else subprocess.DEVNULL,
             stdout=subprocess.PIPE if out else subprocess.DEVNULL,
-            stderr=complaints,
+            stderr=error_output,
             env=environment,
         )
         try:
@@ -137,15 +140,15 @@ def _run(
             process.kill()
             process.wait()
             raise
-        complaints.seek(0)
-        lines = complaints.read(10_000).decode("utf-8", "replace").split("\n")
+        error_output.seek(0)
+        lines = error_output.read(10_000).decode("utf-8", "replace").split("\n")
     if code != 0:
         reason = next((line for line in lines if "error" in line), lines[0]).strip()
-        raise BackupRefused(f"{reason or f'{program} ended with {code}'}. What is needed: {_PROGRAMS}.")
+        raise BackupRefused(f"{reason or f'{program} ended with {code}'}. The restore or backup needs {_PROGRAMS}.")
 
 
 def _feed(source: BinaryIO, program: IO[bytes]) -> None:
-    with suppress(BrokenPipeError):  # then the program has ended, and says why
+    with suppress(BrokenPipeError):  # the program has ended, and its error output says why
         shutil.copyfileobj(source, program, _PIECE)
         program.close()
 

@@ -1,6 +1,6 @@
-"""Make a backup of an installation that is being served, whole or not at all (decision "A backup is whole").
+"""Make a whole backup or none, also while a server uses the installation (decision 0027).
 
-Everything is written into a folder beside the target. That folder gets the target's name once all of it is on the disk.
+The backup is written into a folder beside the target. That folder gets the target's name when all of it is on the disk.
 """
 
 import ctypes
@@ -27,21 +27,21 @@ from muniment.repository import repositories
 from muniment.repository.content.contract import ContentStore
 from muniment.repository.content.files import FileStore
 from muniment.repository.objects import objects
-from muniment.repository.objects.objects import StoredObject
+from muniment.repository.objects.table import StoredObject
 
 SETTINGS, TLS, CONTENT = "muniment.toml", "tls", "content"
-"""Names of the parts of a backup. It also holds its manifest and one file for each database."""
+"""The names of three parts of a backup. It also holds its manifest, and one file for each database."""
 
 Progress = Callable[[int, int], None]
-"""Is called with the number of contents done, and the number of all contents."""
+"""A function that gets the number of contents already copied, and the number of all contents."""
 
-_AT_A_TIME = 500
+_PAGE_SIZE = 500
 _LOCK = ".lock"
-_SPARE = 64 << 20
+_SPARE_BYTES = 64 << 20
 
 
 class BackupSource(NamedTuple):
-    """What is copied: an installation, its open databases, and the file that its settings were read from."""
+    """The original of a backup: an installation, its open databases, and its settings file."""
 
     installation: Installation
     databases: Mapping[Half, Database]
@@ -51,13 +51,14 @@ class BackupSource(NamedTuple):
 def make(
     source: BackupSource, target: Path, release: str, clock: Callable[[], Instant], progress: Progress
 ) -> Manifest:
-    """Copy an installation into a new folder, and return its manifest. Raises BackupRefused, OSError, Busy.
+    """Copy an installation into a new folder, and return the backup's manifest. Raises BackupRefused, OSError, Busy.
 
-    Every content that the copied database names is in the backup unaltered, or the manifest names it as damaged.
+    Every content that the copied database names is in the backup unaltered. If the original is damaged, the manifest
+    lists its object as damaged.
     """
     target = target.absolute()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise BackupRefused(f"{target} is there already: name a folder that does not exist, or an empty one.")
+        raise BackupRefused(f"{target} exists already: name a folder that does not exist, or an empty folder.")
     for database in source.databases.values():
         dumps.check_programs(database)
     with _work_folder(target) as folder:
@@ -74,25 +75,27 @@ def _copy(
 ) -> Manifest:
     installation, damaged, external = source.installation, list[str](), list[str]()
     count = size = 0
-    with ExitStack() as closing:
+    with ExitStack() as stack:
         if "repository" in source.databases:
-            # From here on no content is removed that a database may name: see the decision.
-            closing.enter_context(app.content(installation).keeping())
-        frozen, taken_at = _freeze(source.databases, closing, clock)
-        if "repository" in frozen:
-            count, size = objects.contents(frozen["repository"].connection)
-        _check_room(folder, size + sum(snapshot.bytes for snapshot in frozen.values()) + count * 4096)
-        copies = _databases(source.databases, frozen, folder)
-        if "repository" in frozen:
+            # From here on, no content is removed that a database may name (decision 0027).
+            stack.enter_context(app.content(installation).keeping())
+        snapshots, taken_at = _freeze(source.databases, stack, clock)
+        if "repository" in snapshots:
+            count, size = objects.contents(snapshots["repository"].connection)
+        _check_room(folder, size + sum(snapshot.bytes for snapshot in snapshots.values()) + count * 4096)
+        copies = _databases(source.databases, snapshots, folder)
+        if "repository" in snapshots:
             (folder / CONTENT).mkdir(mode=0o700)
-            for count_so_far, (document, good) in enumerate(
+            for number, (stored_object, is_intact) in enumerate(
                 _contents(
-                    frozen["repository"].connection, app.content(installation), FileStore(folder / CONTENT, copies=True)
+                    snapshots["repository"].connection,
+                    app.content(installation),
+                    FileStore(folder / CONTENT, copies=True),
                 ),
                 1,
             ):
-                damaged += [] if good else [document.id]
-                progress(count_so_far, count)
+                damaged += [] if is_intact else [stored_object.id]
+                progress(number, count)
     settings = _settings(source.settings_file, folder)
     _tls(installation.tls, folder)
     if installation.settings.web.certificate_file:
@@ -115,45 +118,48 @@ def _copy(
 
 
 def _freeze(
-    databases: Mapping[Half, Database], closing: ExitStack, clock: Callable[[], Instant]
+    databases: Mapping[Half, Database], stack: ExitStack, clock: Callable[[], Instant]
 ) -> tuple[dict[Half, DatabaseSnapshot], Instant]:
-    """Hold snapshots of both databases as of one moment: no right changes while they are taken."""
-    with ExitStack() as brief:
+    """Hold snapshots of both databases as of one moment, and return them with that moment.
+
+    While it takes them, nobody can change a right.
+    """
+    with ExitStack() as rights_lock:
         if len(databases) > 1:
-            access.one_at_a_time(brief.enter_context(databases["directory"].begin()))
-        frozen = {half: closing.enter_context(dumps.freeze(database)) for half, database in sorted(databases.items())}
-        return frozen, clock()
+            access.lock_rights(rights_lock.enter_context(databases["directory"].begin()))
+        snapshots = {half: stack.enter_context(dumps.freeze(database)) for half, database in sorted(databases.items())}
+        return snapshots, clock()
 
 
 def _databases(
-    databases: Mapping[Half, Database], frozen: Mapping[Half, DatabaseSnapshot], folder: Path
+    databases: Mapping[Half, Database], snapshots: Mapping[Half, DatabaseSnapshot], folder: Path
 ) -> dict[Half, DatabaseCopy]:
     copies: dict[Half, DatabaseCopy] = {}
     files: dict[object, str] = {}
     for half, database in databases.items():
-        # Two halves may live in one PostgreSQL database: it is copied once.
+        # Both halves may use one PostgreSQL database, which is copied once.
         address = database.engine.url.render_as_string(hide_password=True)
         if address not in files:
             files[address] = f"{half}.{dumps.suffix(database)}"
-            frozen[half].copy(folder / files[address])
-        revision = schema.revision(frozen[half].connection, half)
+            snapshots[half].copy(folder / files[address])
+        revision = schema.revision(snapshots[half].connection, half)
         copies[half] = DatabaseCopy(files[address], database.dialect, revision or "")
     return copies
 
 
 def _contents(cx: Connection, source: ContentStore, target: ContentStore) -> Iterator[tuple[StoredObject, bool]]:
-    for stored in objects_with_content(cx):
-        assert stored.content is not None  # noqa: S101 - those without were left out
-        yield stored, target.adopt(stored.content, source.read(stored.content))
+    for stored_object in objects_with_content(cx):
+        assert stored_object.content is not None  # noqa: S101 - the query leaves out objects without content
+        yield stored_object, target.adopt(stored_object.content, source.read(stored_object.content))
 
 
 def objects_with_content(cx: Connection) -> Iterator[StoredObject]:
-    """List every object that has content, of all repositories."""
+    """Yield every object with content, of all repositories."""
     for repository in repositories.every(cx):
         last_seq: int | None = 0
         while last_seq is not None:
-            page = objects.every(cx, repository.id, last_seq, _AT_A_TIME)
-            yield from (stored for stored in page if stored.content is not None)
+            page = objects.every(cx, repository.id, last_seq, _PAGE_SIZE)
+            yield from (stored_object for stored_object in page if stored_object.content is not None)
             last_seq = page[-1].seq if page else None
 
 
@@ -166,12 +172,12 @@ def _settings(file: Path, folder: Path) -> tuple[str, ...]:
     return tuple(sorted(_names(tomllib.loads(content.decode()))))
 
 
-def _names(table: Mapping[str, object], within: str = "") -> Iterator[str]:
+def _names(table: Mapping[str, object], prefix: str = "") -> Iterator[str]:
     for name, value in table.items():
         if isinstance(value, Mapping):
-            yield from _names(value, f"{within}{name}.")
+            yield from _names(value, f"{prefix}{name}.")
         else:
-            yield within + name
+            yield prefix + name
 
 
 def _tls(source: Path, folder: Path) -> None:
@@ -179,22 +185,22 @@ def _tls(source: Path, folder: Path) -> None:
         (folder / TLS).mkdir(mode=0o700)
         for file in sorted(source.iterdir()):
             if file.is_file():
-                with disk.create(folder / TLS / file.name) as copied:
-                    copied.write(file.read_bytes())
+                with disk.create(folder / TLS / file.name) as copy:
+                    copy.write(file.read_bytes())
 
 
-def _check_room(folder: Path, needed: int) -> None:
+def _check_room(folder: Path, bytes_needed: int) -> None:
     free = shutil.disk_usage(folder).free
-    if free < needed + _SPARE:
+    if free < bytes_needed + _SPARE_BYTES:
         raise BackupRefused(
-            f"The backup takes about {(needed + _SPARE) >> 20:,} MiB, and the disk of {folder.parent} has "
+            f"The backup takes about {(bytes_needed + _SPARE_BYTES) >> 20:,} MiB, and the disk of {folder.parent} has "
             f"{free >> 20:,} MiB left: make room there, or name a folder on another disk."
         )
 
 
 @contextmanager
 def _work_folder(target: Path) -> Iterator[Path]:
-    """Make the folder that the backup is written into; first remove what a killed backup has left there."""
+    """Make the folder into which the backup is written. First remove what a killed backup has left there."""
     folder = target.parent / f".{target.name}.unfinished"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -207,7 +213,7 @@ def _work_folder(target: Path) -> Iterator[Path]:
             yield folder
         except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
-            if isinstance(error, OSError) and error.filename is None:  # a failed write names no file
+            if isinstance(error, OSError) and error.filename is None:  # the error of a failed write names no file
                 error.filename = str(folder)
             raise
         (target / _LOCK).unlink()
@@ -218,21 +224,21 @@ def _work_folder(target: Path) -> Iterator[Path]:
 def _lock_folder(lock: int, folder: Path, target: Path) -> None:
     try:
         locks.take(lock, wait=False)
-        # Meanwhile another backup may have renamed the folder.
+        # Another backup may have renamed the folder before this process got the lock.
         if os.fstat(lock).st_ino == os.stat(folder / _LOCK).st_ino:
             return
     except (locks.Held, FileNotFoundError):
         pass
-    raise BackupRefused(f"Another backup to {target} is being made: wait for it, or name another folder.")
+    raise BackupRefused(f"Another process is making a backup to {target}: wait for it, or name another folder.")
 
 
 def bring_to_disk(folder: Path) -> None:
-    """Wait until the folder's whole file system is written to its disk (syncfs). Raises OSError when the disk fails."""
+    """Wait until the folder's whole file system is on its disk (syncfs). Raises OSError when the disk fails."""
     library = ctypes.CDLL(None, use_errno=True)
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        if library.syncfs(handle) != 0:
+        if library.syncfs(descriptor) != 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), str(folder))
     finally:
-        os.close(handle)
+        os.close(descriptor)

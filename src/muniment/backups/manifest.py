@@ -1,4 +1,7 @@
-"""The manifest of a backup: it lists what the backup holds. It is written last, so a folder without it is no backup."""
+"""Write and read a backup's manifest, which lists all that the backup holds.
+
+The manifest is written last. So a folder without a manifest is no backup.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -25,7 +28,7 @@ class FileDigest(msgspec.Struct, frozen=True):
 
 
 class DatabaseCopy(msgspec.Struct, frozen=True):
-    """A half's database: the file that holds it, what it was copied from, and its schema's revision."""
+    """The copy of a half's database: its file, the dialect of the original, and its schema revision."""
 
     file: str
     dialect: str
@@ -33,12 +36,12 @@ class DatabaseCopy(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """A whole backup. ``taken_at`` is the moment as of which both databases were copied.
+    """The description of a whole backup. ``taken_at`` is the moment of which both databases are copies.
 
-    ``files`` names every file except content. The digests of content are in the repository's database; there are
-    ``contents`` of them with ``content_bytes`` in all. ``damaged`` names the objects whose content was missing or
-    altered before the backup. ``settings`` names the settings in the settings file, ``external`` those whose files are
-    not in the backup.
+    ``files`` names every file except content, whose digests are in the repository's database. ``contents`` is the
+    number of contents, and ``content_bytes`` is their size. ``damaged`` lists the ids of the objects whose content was
+    missing or altered before the backup. ``settings`` lists the keys in the settings file. ``external`` lists the
+    settings that name files outside of the backup.
     """
 
     format: int
@@ -59,14 +62,14 @@ class _Sealed(msgspec.Struct):
 
 
 def write(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest with its own digest, and wait until it and its folder are on the disk."""
+    """Write the manifest with its own digest, and wait until the file and its folder are on the disk."""
     document = msgspec.json.encode(manifest)
     sealed = _Sealed(msgspec.Raw(document), hashlib.sha256(document).hexdigest())
     disk.replace(folder / NAME, msgspec.json.encode(sealed))
 
 
 def read(folder: Path) -> Manifest:
-    """Read a backup's manifest. Raises BackupRefused when there is none, or it is damaged or of a newer release."""
+    """Read a backup's manifest. Raises BackupRefused when it is missing, damaged or of a newer release."""
     try:
         sealed = msgspec.json.decode((folder / NAME).read_bytes(), type=_Sealed)
     except (FileNotFoundError, NotADirectoryError):
@@ -78,7 +81,7 @@ def read(folder: Path) -> Manifest:
         raise _damaged(folder)
     number = msgspec.json.decode(document, type=_Format).format
     if number != FORMAT:
-        raise BackupRefused(f"The backup is of format {number}, made by a newer release: restore it with that one.")
+        raise BackupRefused(f"The backup is of format {number}, made by a newer release: restore it with that release.")
     try:
         return msgspec.json.decode(document, type=Manifest)
     except msgspec.DecodeError:
@@ -86,18 +89,18 @@ def read(folder: Path) -> Manifest:
 
 
 def describe(names: Mapping[str, Path]) -> dict[str, FileDigest]:
-    """Describe files of a backup, by their names in it."""
+    """Return the sizes and digests of files, by their names in the backup."""
     return {name: _describe_file(file) for name, file in sorted(names.items())}
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Raise BackupRefused unless every file that the manifest names has its size and digest. Content is not checked."""
+    """Raise BackupRefused unless every file has the size and digest of the manifest. Content is not checked."""
     for name, expected in manifest.files.items():
         file = folder / name
         if ".." in Path(name).parts or Path(name).is_absolute() or not file.is_file():
             raise BackupRefused(f"The backup is damaged: {name} is missing.")
         if _describe_file(file) != expected:
-            raise BackupRefused(f"The backup is damaged: {name} is not what was copied.")
+            raise BackupRefused(f"The backup is damaged: {name} differs from its digest.")
 
 
 class _Format(msgspec.Struct):
@@ -114,4 +117,4 @@ def _describe_file(file: Path) -> FileDigest:
 
 
 def _damaged(folder: Path) -> BackupRefused:
-    return BackupRefused(f"The manifest {folder / NAME} is damaged: nothing says what this backup should hold.")
+    return BackupRefused(f"The manifest {folder / NAME} is damaged: nobody can tell what this backup should hold.")

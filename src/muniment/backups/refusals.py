@@ -1,7 +1,7 @@
-"""Why a backup cannot be made or restored."""
+"""Why can a backup not be made or restored?"""
 
 from muniment.web.refusals import Refusal
 
 
 class BackupRefused(Refusal):
-    """The backup cannot be made, or cannot be restored there. The sentence says why and what to do."""
+    """The backup cannot be made, or cannot be restored into that folder. The sentence says why and what to do."""

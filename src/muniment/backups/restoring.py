@@ -1,7 +1,7 @@
-"""Put a backup into a data folder, so that it is served whole or not at all.
+"""Restore a backup into a data folder. A server can use the folder only when all of it was restored.
 
-A file marks the data folder from the first step to the last. Only another restore opens a folder with that mark, and it
-starts again from the beginning.
+A file marks the data folder from the first step to the last. Only another restore opens a folder with that mark, and
+that restore starts again from the beginning.
 """
 
 import os
@@ -28,15 +28,15 @@ from muniment.repository.change_log import changes, followers
 from muniment.repository.content.files import FileStore
 from muniment.repository.index_agent import agent
 
-_OURS = ("serve.lock", "events.log", SETTINGS)
-"""Names of files that the target of a restore may hold already, and beginnings of such names."""
+_PERMITTED_NAMES = ("serve.lock", "events.log", SETTINGS)
+"""What the names of files may begin with that the target of a restore holds already."""
 
 _NEW_MARK = f".{UNFINISHED_RESTORE}."
-"""The beginning of the name of a mark that is being written."""
+"""What the name of a mark begins with while the mark is written."""
 
 
 class Backup(NamedTuple):
-    """A backup whose manifest, schemas and files were found whole. Its content is checked while it is copied."""
+    """A backup whose manifest, schemas and files were checked. Its content is checked while it is copied."""
 
     folder: Path
     manifest: Manifest
@@ -45,8 +45,8 @@ class Backup(NamedTuple):
 class Mark(msgspec.Struct, frozen=True):
     """The state of a restore, stored in the data folder while it is under way.
 
-    ``own_settings``: the data folder had a settings file before. ``filled`` names the PostgreSQL databases that were
-    empty and that this restore fills.
+    ``own_settings`` is true if the data folder had a settings file before. ``filled`` lists the addresses of the
+    PostgreSQL databases that were empty and that this restore fills.
     """
 
     own_settings: bool
@@ -54,20 +54,20 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class RestoreResult(NamedTuple):
-    """The outcome of a restore: how many sessions it ended, and the objects whose content is missing or altered."""
+    """The outcome of a restore: how many sessions it ended, and the ids of objects with missing or altered content."""
 
     sessions: SessionCount
     damaged: tuple[str, ...]
 
 
 def inspect(folder: Path) -> Backup:
-    """Check a backup's manifest, schemas and files, but not its content. Raises BackupRefused."""
+    """Check a backup's manifest, schemas and files, but not its content, and return it. Raises BackupRefused."""
     backup = Backup(folder.absolute(), manifest.read(folder))
     for half, copy in backup.manifest.databases.items():
         if not schema.knows(half, copy.revision):
             raise BackupRefused(
                 f"The backup's {half} is at schema {copy.revision}, made by a newer release "
-                f"({backup.manifest.release}): restore it with that one."
+                f"({backup.manifest.release}): restore it with that release."
             )
     manifest.check_files(backup.folder, backup.manifest)
     return backup
@@ -79,18 +79,23 @@ def check_target(data: Path) -> None:
         return
     if not data.is_dir():
         raise BackupRefused(f"{data} is no folder: name another with --data.")
-    foreign = sorted(entry.name for entry in data.iterdir() if not entry.name.startswith((*_OURS, _NEW_MARK)))
-    if foreign:
-        raise BackupRefused(f"{data} is not empty ({', '.join(foreign[:3])}): name a new folder with --data.")
+    other_names = sorted(
+        entry.name for entry in data.iterdir() if not entry.name.startswith((*_PERMITTED_NAMES, _NEW_MARK))
+    )
+    if other_names:
+        raise BackupRefused(f"{data} is not empty ({', '.join(other_names[:3])}): name a new folder with --data.")
 
 
 def begin(backup: Backup, data: Path) -> Mark:
-    """Mark the folder, remove what an earlier try has left, and copy the settings unless the folder has its own."""
+    """Mark the folder, remove what an unfinished restore has left, and copy the settings. Return the mark.
+
+    If the folder has its own settings file, that file stays.
+    """
     mark = _read_mark(data) or Mark(own_settings=(data / SETTINGS).exists())
     _write_mark(data, mark)
     for entry in data.iterdir():
         stays = entry.name != SETTINGS or mark.own_settings
-        if entry != _mark_file(data) and not (stays and entry.name.startswith(_OURS)):
+        if entry != _mark_file(data) and not (stays and entry.name.startswith(_PERMITTED_NAMES)):
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
     if SETTINGS in backup.manifest.files and not mark.own_settings:
         _copy(backup.folder / SETTINGS, data / SETTINGS)
@@ -108,7 +113,8 @@ def finish(
 ) -> RestoreResult:
     """Restore certificates, databases, content and indexes, then remove the mark. Raises BackupRefused.
 
-    ``progress`` is called with the name of the part, how much of it is done, and how much there is.
+    ``progress`` gets the name of the part that is restored, how many items of it are done, and how many there are (0:
+    not known). Without ``keep_sessions`` all sessions end.
     """
     _check_settings(backup, installation)
     names = [name for name in backup.manifest.files if Path(name).parts[0] == TLS]
@@ -116,8 +122,8 @@ def finish(
         installation.tls.mkdir(mode=0o700)
     for name in names:
         _copy(backup.folder / name, installation.data / name)
-    with ExitStack() as closing:
-        databases = _databases(backup, installation, mark, closing)
+    with ExitStack() as stack:
+        databases = _databases(backup, installation, mark, stack)
         count = SessionCount()
         if "directory" in databases and not keep_sessions:
             with databases["directory"].begin() as cx:
@@ -137,25 +143,25 @@ def finish(
 
 
 def _check_settings(backup: Backup, installation: Installation) -> None:
-    copied, halves = backup.manifest.databases, installation.settings.halves
-    if set(copied) != set(halves):
+    copies, halves = backup.manifest.databases, installation.settings.halves
+    if set(copies) != set(halves):
         raise BackupRefused(
-            f"The backup holds {_join_names(copied)}, and 'halves' in the settings says {_join_names(halves)}: "
+            f"The backup holds {_join_names(copies)}, and 'halves' in the settings says {_join_names(halves)}: "
             "both must name the same halves."
         )
 
 
-def _databases(backup: Backup, installation: Installation, mark: Mark, closing: ExitStack) -> Mapping[Half, Database]:
+def _databases(backup: Backup, installation: Installation, mark: Mark, stack: ExitStack) -> Mapping[Half, Database]:
     databases: dict[Half, Database] = {}
     half_by_file: dict[str, str] = {}
     for half, copy in sorted(backup.manifest.databases.items()):
         database = Database(installation.database_url(half))
-        closing.callback(database.close)
+        stack.callback(database.close)
         databases[half] = database
         if database.dialect != copy.dialect:
             raise BackupRefused(
                 f"The backup's {half} is a copy of {copy.dialect}, and the settings name {database.dialect} for it: "
-                "name one of the same kind."
+                "name a database of the same kind."
             )
         if database.dialect == "sqlite":
             _put_sqlite(backup.folder / copy.file, Path(database.engine.url.database or ""), installation.data)
@@ -167,9 +173,9 @@ def _databases(backup: Backup, installation: Installation, mark: Mark, closing: 
 
 
 def _put_sqlite(source: Path, target: Path, data: Path) -> None:
-    # In the data folder, what an earlier try has left was removed before; elsewhere nothing is overwritten.
+    # In the data folder, ``begin`` has removed an earlier file. Outside of it, no file is overwritten.
     if target.exists():
-        raise BackupRefused(f"{target} is there already: name another file in the settings, or move that one away.")
+        raise BackupRefused(f"{target} exists already: name another file in the settings, or move that file away.")
     if target.parent != data:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _copy(source, target)
@@ -178,12 +184,12 @@ def _put_sqlite(source: Path, target: Path, data: Path) -> None:
 def _fill(database: Database, file: Path, mark: Mark, data: Path) -> Mark:
     dumps.check_programs(database)
     address = database.engine.url.render_as_string(hide_password=True)
-    was_filled = address in mark.filled
-    if not was_filled and not dumps.is_empty(database):
+    is_second_try = address in mark.filled
+    if not is_second_try and not dumps.is_empty(database):
         raise BackupRefused(f"The database {address} is not empty: make an empty one, and name it in the settings.")
     mark = msgspec.structs.replace(mark, filled=tuple({*mark.filled, address}))
     _write_mark(data, mark)
-    dumps.restore_dump(database, file, replace=was_filled and not dumps.is_empty(database))
+    dumps.restore_dump(database, file, replace=is_second_try and not dumps.is_empty(database))
     return mark
 
 
@@ -193,10 +199,10 @@ def _contents(
     damaged = []
     copies, store = FileStore(backup.folder / CONTENT, copies=True), app.content(installation)
     with database.read() as cx:
-        for count, document in enumerate(making.objects_with_content(cx), 1):
-            assert document.content is not None  # noqa: S101 - those without were left out
-            if not store.adopt(document.content, copies.read(document.content)):
-                damaged.append(document.id)
+        for count, stored_object in enumerate(making.objects_with_content(cx), 1):
+            assert stored_object.content is not None  # noqa: S101 - the query leaves out objects without content
+            if not store.adopt(stored_object.content, copies.read(stored_object.content)):
+                damaged.append(stored_object.id)
             progress("Content", count, backup.manifest.contents)
     return tuple(damaged)
 
@@ -208,11 +214,11 @@ def _indexes(
     progress: Callable[[str, int, int], None],
 ) -> None:
     with database.read() as cx:
-        every = repositories.every(cx)
-    for repository in every:
+        all_repositories = repositories.every(cx)
+    for repository in all_repositories:
 
-        def report(indexed: int, name: str = repository.name) -> None:
-            progress(f"Index of {name}", indexed, 0)
+        def report(count: int, name: str = repository.name) -> None:
+            progress(f"Index of {name}", count, 0)
 
         agent.rebuild(database, repository, app.engine(installation), clock, report)
 

@@ -12,20 +12,12 @@ from typer.exceptions import TyperException
 
 import muniment.settings
 from muniment import initialise
-from muniment.cli import (
-    audit,
-    backup,
-    clients,
-    demo,
-    directory,
-    import_folder,
-    repositories,
-    repository,
-    searching,
-    terminal,
-    walk,
-)
-from muniment.cli.repository import callable_name
+from muniment.cli import audit, backup, completion, terminal
+from muniment.cli.demo import data as demo
+from muniment.cli.demo import walk
+from muniment.cli.directory import clients, groups, partitions, resources, system, users
+from muniment.cli.repository import acls, importing, index, objects, repositories, search, types
+from muniment.cli.repository.acls import callable_name
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, as_failure
 from muniment.server import logs, serve
@@ -33,9 +25,13 @@ from muniment.server.supervisor import Role, supervise
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
-for name, commands in {**directory.COMMANDS, **clients.COMMANDS}.items():
-    app.add_typer(commands, name=name)
-for name, commands in {**repositories.COMMANDS, **repository.COMMANDS}.items():
+_ROOMS = (
+    *(partitions, users, groups, clients, resources, system),
+    *(repositories, types, objects, acls, index),
+)
+_GROUPS = {name: commands for room in _ROOMS for name, commands in room.COMMANDS.items()}
+
+for name, commands in _GROUPS.items():
     app.add_typer(commands, name=name)
 
 
@@ -112,6 +108,10 @@ def init_command(context: typer.Context) -> None:
             f"Repository:    {initialisation.repository}, guarded by the resource {initialisation.resource!r} "
             f"({initialisation.resource_id})"
         )
+    if initialisation.password and initialisation.repository and not data.settings.repository.basic_client:
+        terminal.line(
+            f'HTTP Basic:    off; the setting repository.basic_client = "{initialise.BASIC_CLIENT}" offers it'
+        )
     terminal.line(f"Next: muniment --data {data.path} serve")
 
 
@@ -164,28 +164,26 @@ def migrate_command(context: typer.Context) -> None:
 def settings_command(
     context: typer.Context,
     markdown: Annotated[bool, typer.Option("--markdown", help="Write docs/settings.md instead.")] = False,
+    as_json: terminal.AsJson = False,
+    header: terminal.WithHeader = None,
 ) -> None:
     """Show every setting with the value in force."""
     if markdown:
         sys.stdout.write(muniment.settings.markdown())
         return
     data: DataFolder = context.obj
-    terminal.table(("Setting", "Value", "Meaning"), muniment.settings.values_in_force(data.settings))
+    rows = muniment.settings.values_in_force(data.settings)
+    terminal.table(("Setting", "Value", "Meaning"), rows, as_json=as_json, header=header)
 
 
-app.command("import")(import_folder.import_command)
-app.command("search")(searching.search_command)
+app.command("import")(importing.import_command)
+app.command("search")(search.search_command)
+app.command("completion")(completion.completion_command)
 app.command("demo", hidden=True)(demo.demo_command)
 app.command("walk", hidden=True)(walk.walk_command)
 
 
-for name, commands in {
-    "": app,
-    **directory.COMMANDS,
-    **clients.COMMANDS,
-    **repositories.COMMANDS,
-    **repository.COMMANDS,
-}.items():
+for name, commands in {"": app, **_GROUPS}.items():
     audit.audit_commands(commands, name)
 
 

@@ -1,13 +1,18 @@
-"""How commands print: tables on a terminal, plain lines elsewhere. They read secrets, but never from an argument."""
+"""How commands print: tables on a terminal, plain lines elsewhere, JSON on request. They read secrets, too.
+
+A secret is read from a terminal, from standard input or from the environment, but never from an argument.
+"""
 
 import getpass
+import json
 import re
 import secrets
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from typing import Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Self
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -19,6 +24,12 @@ console = Console(highlight=False, soft_wrap=True)
 
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 """Standard error: progress and error messages."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead: the same values, under the same names.")]
+WithHeader = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Print column headings, or none; otherwise on a terminal only."),
+]
 
 _LINE_SECONDS = 2.0
 
@@ -37,17 +48,54 @@ def harmless(text: str) -> str:
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table on a terminal; elsewhere one line a row, with tabs between the cells."""
-    if not console.is_terminal:
-        sys.stdout.writelines("\t".join(harmless(str(cell)) for cell in row) + "\n" for row in rows)
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool = False, header: bool | None = None
+) -> None:
+    """Print a table on a terminal; elsewhere one line a row, with tabs between the cells.
+
+    JSON is a list with an object for each row. Its names are the headings in lower case, with _ for each blank.
+    """
+    if as_json:
+        names = [head.lower().replace(" ", "_") for head in heads]
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    table_ = Table(box=None, header_style="bold")
+    if not console.is_terminal:
+        listed = [heads, *rows] if header else rows
+        sys.stdout.writelines("\t".join(map(_cell, row)) + "\n" for row in listed)
+        return
+    table_ = Table(box=None, header_style="bold", show_header=header is not False)
     for head in heads:
         table_.add_column(head, overflow="fold")
     for row in rows:
-        table_.add_row(*[harmless(str(cell)).replace("[", r"\[") for cell in row])
+        table_.add_row(*[_cell(cell).replace("[", r"\[") for cell in row])
     console.print(table_)
+
+
+def record(values: Mapping[str, object], *, as_json: bool = False, header: bool | None = None) -> None:
+    """Print one thing: a row for each attribute, for each value of a list. JSON is an object with a list as a list."""
+    if as_json:
+        print_json(values)
+        return
+    rows = [
+        (name, value)
+        for name, some in values.items()
+        for value in (some if isinstance(some, list | tuple) else [some])
+        if value is not None
+    ]
+    table(("Attribute", "Value"), rows, header=header)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON in characters that no terminal obeys."""
+    line(json.dumps(value, indent=2, default=str))
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_cell, value))
+    return "" if value is None else harmless(str(value))
 
 
 def new_password(*, from_stdin: bool, random: bool) -> tuple[str, bool]:

@@ -1,1 +1,1 @@
-"""Who may enter: partitions, units, groups, users, resources with access roles, and the tokens issued for them."""
+"""Who may enter? The directory keeps users, groups and resources with their access roles, and issues tokens."""

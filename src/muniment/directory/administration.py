@@ -1,10 +1,10 @@
-"""What may an administrator change, what ends with it, and what must hold afterwards?
+"""What may an administrator change, and which rules hold for it?
 
-The rules every surface keeps, because it calls these decisions: what takes a user's way in away ends every grant and
-ticket they have (decision 0021), and somebody can always sign in to the administration.
+Every surface calls these decisions, so the rules hold everywhere. A change that keeps a user out ends all of the user's
+sessions (decision 0021). After every change, somebody can still sign in to the administration.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import (
     BadName,
     DeadToken,
+    NameInUse,
     NobodyAdministers,
     NotAdministrator,
     NotSignedIn,
@@ -39,11 +40,13 @@ FIRST_ADMINISTRATOR = "admin"
 
 
 _KEYS = ("tokens", "csrf", "places")
+_COUNTED = 1000
+"""How many living grants are counted."""
 _NO_ADMINISTRATOR = "A valid access token of an administrator is required."
 
 
 class Dependents(NamedTuple):
-    """What depended on a removed entry: its sessions, the groups it was in, its members, the resources it had."""
+    """What depended on a removed entry: its sessions, groups and members, and resources with it in their role."""
 
     ended: SessionCount
     groups: list[Entry]
@@ -52,9 +55,9 @@ class Dependents(NamedTuple):
 
 
 def initialise(cx: Connection, now: Instant) -> Resource:
-    """Make what every directory has, and give the administration's resource. Once is enough.
+    """Make the built-in partitions, the group of administrators, the keys and the administration's resource.
 
-    It makes the built-in partitions, the group of administrators, the administration's resource (activated), the keys.
+    Returns that resource, which is activated. A second call changes nothing.
     """
     editing.initialise(cx, now)
     for purpose in _KEYS:
@@ -63,26 +66,27 @@ def initialise(cx: Connection, now: Instant) -> Resource:
 
 
 def administrator_of(cx: Connection, token: str | None, now: Instant) -> Entry:
-    """Return the administrator behind a bearer token for the administration's resource.
+    """Return the administrator whose bearer token for the administration's resource this is.
 
-    Raises NotSignedIn when the token is none, or is dead, or its user is; NotAdministrator for any other user's.
+    Raises NotSignedIn when the token is no living access token, or its user or client may not act. Raises
+    NotAdministrator when it is a token of another user, or for another resource.
     """
     try:
-        standing = tokens.state_of(cx, token or "")
-        standing.require_alive(now)
+        state = tokens.state_of(cx, token or "")
+        state.require_alive(now)
     except (UnparseableToken, DeadToken) as refusal:
         raise NotSignedIn(_NO_ADMINISTRATOR) from refusal
-    user, client = (entries.by_id(cx, person) for person in (standing.grant.user_id, standing.grant.client_id))
+    user, client = (entries.by_id(cx, person) for person in (state.grant.user_id, state.grant.client_id))
     if user is None or not user.live or client is None or not client.live:
         raise NotSignedIn(_NO_ADMINISTRATOR)
     resource = resources.administration(cx)
-    if standing.grant.resource_id != resource.id or not resources.admits(cx, resource.id, user.id):
+    if state.grant.resource_id != resource.id or not resources.admits(cx, resource.id, user.id):
         raise NotAdministrator("Only an administrator's token for the administration's resource may do this.")
     return user
 
 
 def ensure_administrator(cx: Connection, names: DirectoryNames, password_hash: str, now: Instant) -> bool:
-    """Make the first administrator, unless there is a user of that name; say whether they were made."""
+    """Make the first administrator, unless a user has that name. Return whether the user was made."""
     try:
         entries.find_user(cx, names, user_id(FIRST_ADMINISTRATOR, names.administration_partition))
     except UnknownEntry:
@@ -100,12 +104,12 @@ def ensure_administrator(cx: Connection, names: DirectoryNames, password_hash: s
 
 
 def ensure_resource(cx: Connection, names: DirectoryNames, name: str, now: Instant) -> Resource:
-    """Return the resource of that name. If missing, make and activate it for the administrators."""
+    """Return the resource of that name. If it is missing, make and activate it, with the administrators in its role."""
     try:
         return resources.find(cx, names, name)
     except UnknownResource:
         resource = resources.add(cx, names, name, now)
-        # The repository in this process verifies tokens without the secret: nobody needs to know it.
+        # The repository in this process verifies tokens without the secret, so nobody needs it.
         resources.activate(cx, resource.id, now)
         resources.add_to_role(cx, resource, entries.administrators(cx))
         return resources.by_id(cx, resource.id)
@@ -121,9 +125,9 @@ def add_user(
     password_hash: str | None,
     description: str = "",
 ) -> Entry:
-    """Make a user (``name@partition``) in a unit of that partition, or in its root unit.
+    """Make a user with the id ``name@partition``, in a unit of that partition. Without ``parent`` it is the root unit.
 
-    Raises BadName, NameTaken, UnknownPartition, and WrongPartition where the unit lies elsewhere.
+    Raises BadName, NameTaken, UnknownPartition, and WrongPartition if the unit lies in another partition.
     """
     name, partition = split_user_id(new_id)
     parent = _place_in(cx, names, partition, parent)
@@ -133,34 +137,93 @@ def add_user(
 def add_group(
     cx: Connection, names: DirectoryNames, new_id: str, parent: Entry | None, now: Instant, *, description: str = ""
 ) -> Entry:
-    """Make a group (``name@partition``), as ``add_user`` makes a user."""
+    """Make a group with the id ``name@partition``. The unit and the refusals are as in ``add_user``."""
     name, partition = split_user_id(new_id)
     return editing.add_group(cx, _place_in(cx, names, partition, parent), name, now, description=description)
 
 
+def rename(
+    cx: Connection,
+    names: DirectoryNames,
+    entry: Entry,
+    name: str,
+    now: Instant,
+    *,
+    is_known: Callable[[str], bool],
+) -> Entry:
+    """Give an entry another name, unless others know it by the present one.
+
+    ``is_known`` says whether a repository knows a user or group of this identity: it shows what they own, and what ACLs
+    permit to them, under their name. Raises BadName, NameTaken, NameInUse.
+    """
+    access.lock_rights(cx)
+    if entry.kind == "partition" and (counts := editing.count_members(cx, entry)):
+        contents = " and ".join(f"{count} {kind}s" for kind, count in counts)
+        raise NameInUse(f"The ids of {contents} end with this partition's name, so it stays.")
+    if entry.partition_built_in == CLIENTS:
+        if count := len(tokens.live_grants(cx, "client", entry.id, now, _COUNTED)):
+            raise NameInUse(f"{_so_many(count)} were issued to the client under this name: end its sessions first.")
+    elif entry.kind in ("user", "group") and is_known(entry.uuid):
+        raise NameInUse(
+            f"A repository knows {entries.shown_id(names, entry)} by this name: it shows what they own, and what ACLs "
+            "permit to them, under it."
+        )
+    return editing.rename(cx, names, entry, name, now)
+
+
+def move(cx: Connection, names: DirectoryNames, entry: Entry, parent: Entry, now: Instant) -> Entry:
+    """Move a user, group or unit into another unit of its partition, or to the root unit (``parent`` a partition).
+
+    Its id stays, its location changes. Access roles of the units that it leaves or enters count from the next request
+    on. Raises BadName, NameTaken, WrongPartition, NobodyAdministers.
+    """
+    if parent.id != entry.partition_id and parent.partition_id != entry.partition_id:
+        raise WrongPartition(
+            f"That location lies in the partition {entries.shown_partition(names, parent)!r}. An entry stays in its "
+            "partition, whose name is a part of its id."
+        )
+    with _somebody_administers(cx):
+        return editing.move(cx, entry, parent, now)
+
+
+def rename_resource(cx: Connection, names: DirectoryNames, resource: Resource, name: str, now: Instant) -> None:
+    """Give a resource another name, and so another scope; its identifier stays.
+
+    Raises BadName, NameTaken, and NameInUse while tokens for its present scope live.
+    """
+    access.lock_rights(cx)
+    if count := len(tokens.live_grants(cx, "resource", resource.id, now, _COUNTED)):
+        raise NameInUse(
+            f"{_so_many(count)} for the scope {resources.scope(names, resource)} live, and their clients ask for it by "
+            "this name: end them first."
+        )
+    resources.rename(cx, names, resource, name)
+
+
 def members_of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> set[str]:
-    """Return the ids of all users in the groups among these ids, however deep; what is no group is passed over."""
-    waiting, seen, users = list[Entry](), set[int](), set[str]()
-    for one in ids:
+    """Return the ids of all users in these groups, however deep. Ids that name no group are left out."""
+    queue, visited_ids, user_ids = list[Entry](), set[int](), set[str]()
+    for group_id in ids:
         with suppress(UnknownEntry, UnknownPartition, BadName):
-            waiting.append(entries.find_group(cx, names, one))
-    while waiting:
-        group = waiting.pop()
-        seen.add(group.id)
+            queue.append(entries.find_group(cx, names, group_id))
+    while queue:
+        group = queue.pop()
+        visited_ids.add(group.id)
         for member in memberships.members(cx, group):
             if member.kind == "user":
-                users.add(entries.shown_id(names, member))
-            elif member.id not in seen:
-                waiting.append(member)
-    return users
+                user_ids.add(entries.shown_id(names, member))
+            elif member.id not in visited_ids:
+                queue.append(member)
+    return user_ids
 
 
 def set_password(
     cx: Connection, user: Entry, password_hash: str | None, now: Instant, *, end_sessions: bool | None = None
 ) -> SessionCount:
-    """Give a user a new password, which ends their sessions; or a client a new secret, which ends none.
+    """Set a user's password or a client's secret, and return how many sessions ended.
 
-    ``end_sessions`` says otherwise. Without a password nobody signs in as this user. Raises NobodyAdministers.
+    A new password ends the user's sessions. A new secret ends none. ``end_sessions`` overrides this. With None as the
+    hash nobody can sign in as this user. Raises NobodyAdministers.
     """
     with _somebody_administers(cx):
         editing.set_password_hash(cx, user, password_hash, now)
@@ -170,101 +233,116 @@ def set_password(
 
 
 def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> SessionCount:
-    """Disable a user or client, which ends their sessions, or enable them again. Raises NobodyAdministers."""
+    """Disable a user or client, or enable them again, and return how many sessions ended.
+
+    Only ``disabled`` ends sessions. Raises NobodyAdministers.
+    """
     with _somebody_administers(cx):
         editing.set_disabled(cx, user, disabled, now)
         return sessions.end_of(cx, user, now) if disabled else SessionCount()
 
 
 def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> SessionCount:
-    """Lock a user or client out, which ends their sessions, or let them in again. Raises NobodyAdministers."""
+    """Lock a user or client out, or let them in again, and return how many sessions ended.
+
+    Only ``locked`` ends sessions. Raises NobodyAdministers.
+    """
     with _somebody_administers(cx):
         editing.set_locked(cx, user, locked, now)
         return sessions.end_of(cx, user, now) if locked else SessionCount()
 
 
 def sign_out(cx: Connection, user: Entry, now: Instant) -> SessionCount:
-    """End every session of a user or client; they may sign in again."""
-    access.one_at_a_time(cx)
+    """End every session of a user or client, and return how many ended. They may sign in again."""
+    access.lock_rights(cx)
     return sessions.end_of(cx, user, now)
 
 
 def remove(cx: Connection, entry: Entry, now: Instant) -> Dependents:
     """Delete a user or client with their sessions, a group, an empty unit or an empty partition.
 
-    Gives what depended on it. Raises BadName for built-in or filled ones, NobodyAdministers.
+    Returns what depended on the entry. Raises BadName for a built-in entry and for a unit or partition that is not
+    empty, and NobodyAdministers.
     """
     with _somebody_administers(cx):
-        removed = Dependents(
+        dependents = Dependents(
             sessions.end_of(cx, entry, now) if entry.kind == "user" else SessionCount(),
             memberships.groups_of(cx, entry.id) if entry.kind in ("user", "group") else [],
             memberships.members(cx, entry) if entry.kind == "group" else [],
-            resources.admitting(cx, entry),
+            resources.with_role_member(cx, entry),
         )
         editing.delete(cx, entry)
-        return removed
+        return dependents
 
 
 def remove_member(cx: Connection, group: Entry, member: Entry) -> None:
-    """Take a member out of a group; one that is not there stays out. Raises NobodyAdministers."""
+    """Remove a member from a group, if it is a member. Raises NobodyAdministers."""
     with _somebody_administers(cx):
         memberships.remove_member(cx, group, member)
 
 
 def remove_from_role(cx: Connection, resource: Resource, entry: Entry) -> None:
-    """Take an entry out of a resource's access role; one that is not there stays out. Raises NobodyAdministers."""
+    """Remove an entry from a resource's access role, if it is a member. Raises NobodyAdministers."""
     with _somebody_administers(cx):
         resources.remove_from_role(cx, resource, entry)
 
 
 def remove_resource(cx: Connection, resource: Resource, now: Instant) -> SessionCount:
-    """Delete a resource with its access role, and end its grants. Raises BadName for the built-in one."""
-    access.one_at_a_time(cx)
-    ended = SessionCount(tokens.end(cx, "resource", resource.id, now))
+    """Delete a resource with its access role, end its grants, and return how many ended.
+
+    Raises BadName for the administration's resource.
+    """
+    access.lock_rights(cx)
+    count = SessionCount(tokens.end(cx, "resource", resource.id, now))
     resources.delete(cx, resource)
-    return ended
+    return count
 
 
 @contextmanager
 def _somebody_administers(cx: Connection) -> Iterator[None]:
-    """Let a change be made in which the last user who can sign in to the administration stays one.
+    """Raise NobodyAdministers if after the block nobody can sign in to the administration any more.
 
-    Two such changes at one time follow each other, so each sees what the other left. Raises NobodyAdministers.
+    It locks all rights. So of two changes at one time, the later one sees what the earlier one has changed.
     """
-    access.one_at_a_time(cx)
-    before = _administered(cx)
+    access.lock_rights(cx)
+    could_administer = _can_administer(cx)
     yield
-    if before and not _administered(cx):
+    if could_administer and not _can_administer(cx):
         raise NobodyAdministers(
-            "Nobody could sign in to the administration any more, so nothing was changed: let another in first."
+            "Nobody could sign in to the administration any more. Nothing was changed: first add an administrator."
         )
+
+
+def _so_many(count: int) -> str:
+    many = f"{count} or more" if count == _COUNTED else str(count)
+    return f"{many} grants"
 
 
 def _place_in(cx: Connection, names: DirectoryNames, partition: str, parent: Entry | None) -> Entry:
     if parent is None:
         return entries.find_partition(cx, names, partition)
-    shown = entries.shown_partition(names, parent)
-    if fold_name(shown) != fold_name(partition):
-        raise WrongPartition(f"That location lies in the partition {shown!r}, not in {partition!r}.")
+    parents_partition = entries.shown_partition(names, parent)
+    if fold_name(parents_partition) != fold_name(partition):
+        raise WrongPartition(f"That location lies in the partition {parents_partition!r}, not in {partition!r}.")
     return parent
 
 
-def _administered(cx: Connection) -> bool:
+def _can_administer(cx: Connection) -> bool:
     resource = resources.administration(cx)
     if resources.acting_in_role(cx, resource):
         return True
     containers = resources.role_containers(cx, resource)
-    if memberships.acting_in(cx, [one.id for one in containers if one.kind == "group"]):
+    if memberships.acting_in(cx, [container.id for container in containers if container.kind == "group"]):
         return True
-    return any(_acts_in(cx, one) for one in containers if one.kind != "group")
+    return any(_acts_in(cx, container) for container in containers if container.kind != "group")
 
 
 def _acts_in(cx: Connection, container: Entry) -> bool:
-    """Say whether a user who can sign in lies in a unit or a partition, however deep: a question for each unit."""
-    waiting = [container]
-    while waiting:
-        one = waiting.pop()
-        if cx.execute(sa.select(entries.acting(sa.literal(one.id), "parent_id"))).scalar_one():
+    """Return whether a user who can sign in lies in a unit or a partition, however deep. It runs two queries a unit."""
+    queue = [container]
+    while queue:
+        unit = queue.pop()
+        if cx.execute(sa.select(entries.acting(sa.literal(unit.id), "parent_id"))).scalar_one():
             return True
-        waiting += entries.units_in(cx, one)
+        queue += entries.units_in(cx, unit)
     return False

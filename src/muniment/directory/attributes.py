@@ -1,7 +1,7 @@
-"""Which directory attributes a user carries, as the wire shows them (given 2.7 `values`).
+"""Which directory attributes does a user have (given 2.7 `values`)?
 
-Some are computed from the user's entry; administrators may set all others. They are stored under our names;
-DirectoryNames says what they are called on the wire.
+Some are computed from the user's entry, and administrators may set all others. They are stored under our names.
+DirectoryNames gives their names on the wire.
 """
 
 import re
@@ -39,9 +39,9 @@ class Attribute(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """The facts of a user's entry, written for the wire, from which attributes are computed.
+    """The facts of a user's entry from which attributes are computed, spelled as on the wire.
 
-    ``groups`` are the locations of all their groups, ``group_uuids`` those groups' identities in the same order.
+    ``groups`` are the locations of all groups of the user, and ``group_uuids`` their identities in the same order.
     """
 
     name: str
@@ -60,18 +60,18 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def of_user(cx: Connection, names: DirectoryNames, entry_id: int, facts: Facts) -> list[Attribute]:
-    """List a user's attributes with their names on the wire, in one statement."""
+    """Return a user's attributes with their names on the wire. It takes one statement."""
     every = {**_defaults(facts), **stored_values(cx, entry_id), **_computed(facts)}
     return [Attribute(names.attributes.get(name, name), values) for name, values in every.items()]
 
 
 def stored_values(cx: Connection, entry_id: int) -> dict[str, list[str | int]]:
-    """Return the attributes that were set for a user, under our names."""
+    """Return the attributes that administrators set for a user, under our names."""
     return {row.name: msgspec.json.decode(row.content) for row in cx.execute(_OF_ENTRY, {"entry": entry_id})}
 
 
 def put(cx: Connection, names: DirectoryNames, entry_id: int, name: str, values: Sequence[str | int]) -> None:
-    """Set a user's attribute by its name on the wire; no values unset it. Raises BadAttribute."""
+    """Set a user's attribute by its name on the wire. Empty ``values`` remove the attribute. Raises BadAttribute."""
     name = _own_name(names, name)
     if not _NAME.fullmatch(name):
         raise BadAttribute("An attribute's name is a letter and at most 63 letters, digits, '.', '-', '_' or ';'.")
@@ -129,7 +129,7 @@ _OF_ENTRY = (
     .where(_attributes.c.entry_id == sa.bindparam("entry", type_=sa.BigInteger))
     .order_by(_attributes.c.name)
 )
-# One statement: when two set the same attribute at one moment, neither fails.
+# This is one statement. So two callers can set the same attribute at one moment, and neither fails.
 _PUT = sa.text(
     "INSERT INTO user_attributes (entry_id, name, content) VALUES (:entry_id, :name, :content) "
     "ON CONFLICT (entry_id, name) DO UPDATE SET content = excluded.content"

@@ -1,4 +1,4 @@
-"""The directory as one process holds it: what every surface of it is handed."""
+"""What do all endpoints of the directory need in one process?"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,8 +12,11 @@ from muniment.web.transactions import Transactions
 
 @dataclass(frozen=True)
 class Directory:
-    """What takes decisions to the database, the options, the gate before every password check, the clock, and what is
-    remembered of users' access."""
+    """The context of every endpoint of the directory.
+
+    It holds the database's transactions, the options, the gate for password checks, the clock, and the memory of access
+    answers.
+    """
 
     transactions: Transactions
     options: DirectoryOptions
@@ -23,5 +26,5 @@ class Directory:
 
     @property
     def pause(self) -> str:
-        """Say how long a pause of sign-in lasts."""
+        """How long a pause of sign-in lasts, as text for a security event."""
         return f"for {self.options.lockout_seconds} seconds"

@@ -1,4 +1,4 @@
-"""Who bears this name now? The answer is their identity, the `entryUUID` of given 2.7, which is never used again."""
+"""Who bears this name now? The answer is an identity, the `entryUUID` of given 2.7, which no later entry gets."""
 
 from collections.abc import Collection
 
@@ -9,13 +9,14 @@ from muniment.directory.entries.table import partition_key
 from muniment.directory.options import DirectoryNames
 from muniment.naming import fold_name
 
-_AT_A_TIME = 500
+_PAGE_SIZE = 500
 
 
 def of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> dict[str, str]:
-    """Return the identities of the users and groups that bear these ids now: a statement for 500 ids of a partition.
+    """Return the identities of the users and groups that bear these ids now, by id. Unknown ids are left out.
 
-    The ids are ``name@partition`` as the wire spells them, in any case; each answer has the id as the caller wrote it.
+    An id is ``name@partition`` on the wire, in any case. The keys of the answer are the ids as the caller wrote them.
+    One statement finds 500 ids of a partition.
     """
     ids_by_partition: dict[str, dict[str, str]] = {}
     for entry_id in ids:
@@ -24,9 +25,9 @@ def of(cx: Connection, names: DirectoryNames, ids: Collection[str]) -> dict[str,
             ids_by_partition.setdefault(partition_key(names, partition), {})[fold_name(name)] = entry_id
     identities: dict[str, str] = {}
     for partition, by_name in ids_by_partition.items():
-        every = sorted(by_name)
-        for begin in range(0, len(every), _AT_A_TIME):
-            parameters = {"partition": partition, "names": every[begin : begin + _AT_A_TIME]}
+        folded_names = sorted(by_name)
+        for start in range(0, len(folded_names), _PAGE_SIZE):
+            parameters = {"partition": partition, "names": folded_names[start : start + _PAGE_SIZE]}
             identities |= {
                 by_name[fold_name(entry.name)]: entry.uuid for entry in entries.read(cx, entries.BEARING, parameters)
             }

@@ -1,6 +1,7 @@
 """Who is in which groups, however deep (given 2.7, 5.2)?
 
-Groups can contain groups, even in loops. The location of a group gives its members nothing, only membership does.
+Groups can contain groups, even in loops. Only membership gives rights: the location of a group means nothing for its
+members.
 """
 
 from collections.abc import Collection
@@ -22,7 +23,7 @@ _memberships = sa.Table(
 
 
 def add_member(cx: Connection, group: Entry, member: Entry) -> None:
-    """Add a user or a group to a group; a member stays one. Raises BadName for other kinds of entry."""
+    """Add a user or a group to a group, unless it is a member already. Raises BadName for other kinds of entry."""
     if group.kind != "group" or member.kind not in ("user", "group"):
         raise BadName("Users and groups can be members of groups, nothing else.")
     cx.execute(
@@ -31,49 +32,76 @@ def add_member(cx: Connection, group: Entry, member: Entry) -> None:
     )
 
 
+def closes_loop(cx: Connection, group: Entry, member: Entry) -> bool:
+    """Say whether the groups would contain each other, or one itself, with this member. A loop gives both all members.
+
+    Ask before the member is added, or afterwards.
+    """
+    return member.id == group.id or member.id in {above.id for above in groups_of(cx, group.id)}
+
+
 def remove_member(cx: Connection, group: Entry, member: Entry) -> None:
-    """Remove a member from a group, if it is one."""
+    """Remove a user or a group from a group, if it is a member."""
     pair = sa.and_(_memberships.c.group_id == group.id, _memberships.c.member_id == member.id)
     cx.execute(_memberships.delete().where(pair))
 
 
 def members(cx: Connection, group: Entry) -> list[Entry]:
-    """List a group's direct members, by kind and name."""
+    """Return a group's direct members, by kind and name."""
     return entries.read(cx, _MEMBERS, {"group": group.id})
 
 
 def acting_in(cx: Connection, group_ids: Collection[int]) -> bool:
-    """Say whether a user who may act and has a password is in one of these groups, however deep.
+    """Return whether a user who may act and has a password is in one of these groups, however deep.
 
-    It stops at the first such user. Without one, it runs a query for each group once, and reads no rows of users.
+    It stops at the first such user. If there is none, it runs two queries for each group, which read no users.
     """
-    waiting, known_ids = list(group_ids), set(group_ids)
-    while waiting:
-        in_group = _memberships.c.group_id == waiting.pop()
+    queue, known_ids = list(group_ids), set(group_ids)
+    while queue:
+        in_group = _memberships.c.group_id == queue.pop()
         if cx.execute(_ANY_MEMBER.where(in_group, entries.acting(_memberships.c.member_id))).first():
             return True
-        # An entry that has members is a group.
-        inner = sa.exists().where(_inner.c.group_id == _memberships.c.member_id)
-        within = set(cx.scalars(sa.select(_memberships.c.member_id).where(in_group, inner))) - known_ids
-        known_ids |= within
-        waiting += within
+        # Only groups have members.
+        has_members = sa.exists().where(_inner.c.group_id == _memberships.c.member_id)
+        inner_groups = set(cx.scalars(sa.select(_memberships.c.member_id).where(in_group, has_members))) - known_ids
+        known_ids |= inner_groups
+        queue += inner_groups
     return False
 
 
 def groups_of(cx: Connection, entry_id: int) -> list[Entry]:
-    """List the groups of an entry, direct and through other groups, by name, in one statement."""
+    """Return the groups of an entry by name, direct and through other groups. It takes one statement."""
     return entries.read(cx, _GROUPS_OF, {"entry": entry_id})
 
 
 def containers(entry: sa.BindParameter[int]) -> sa.CompoundSelect[tuple[int]]:
-    """Make a subquery for a user, all their groups however deep, the units around them and their partition."""
+    """Return a subquery for the ids of a user and of all around them: groups however deep, units, the partition."""
     groups = _upwards(entry)
     return sa.union_all(sa.select(groups.c.id), entries.units_above(entry))
 
 
+def with_groups_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int]]:
+    """Make a subquery for the entries of another module's query, and all groups that are in them, however deep."""
+    inside = sa.select(sa.cast(containers.subquery().c[0], sa.BigInteger).label("id")).cte(
+        "groups_inside", recursive=True
+    )
+    # UNION, not UNION ALL, so that a loop ends.
+    inside = inside.union(
+        sa.select(_memberships.c.member_id).where(
+            _memberships.c.group_id == inside.c.id, entries.is_group(_memberships.c.member_id)
+        )
+    )
+    return sa.select(inside.c.id)
+
+
+def is_member(entry_id: sa.ColumnElement[int], groups: sa.Select[tuple[int]]) -> sa.Exists:
+    """Make the condition that an entry is a direct member of one of these groups."""
+    return sa.exists().where(_memberships.c.member_id == entry_id, _memberships.c.group_id.in_(groups))
+
+
 def _upwards(entry: sa.BindParameter[int]) -> sa.CTE:
     groups = sa.select(sa.cast(entry, sa.BigInteger).label("id")).cte("groups", recursive=True)
-    # UNION, not UNION ALL: a group that was met before adds nothing, so a loop ends.
+    # UNION (not UNION ALL) adds no group twice, so a loop ends.
     return groups.union(sa.select(_memberships.c.group_id).where(_memberships.c.member_id == groups.c.id))
 
 

@@ -1,7 +1,7 @@
 """Write and read names, user ids, locations (distinguished names) and scopes.
 
 Source: given 2.2, 2.7, 4.1 (scope), 5.3; RFC 4514 for locations. Built-in entries and resources are stored under
-neutral names; DirectoryNames says what they are called.
+neutral names. DirectoryNames gives their names on the wire.
 """
 
 import unicodedata
@@ -17,7 +17,7 @@ _SCOPE = "resource:"
 
 
 def check(name: str, *, partition: bool = False) -> str:
-    """Normalise a new name to NFC. Raises BadName, which says what a name may not be."""
+    """Return a new entry's name in NFC. Raises BadName, which says why the name is not allowed."""
     name = unicodedata.normalize("NFC", name)
     if not name:
         raise BadName("A name may not be empty.")
@@ -33,7 +33,7 @@ def check(name: str, *, partition: bool = False) -> str:
 
 
 def check_resource(name: str) -> str:
-    """Normalise a new resource's name. Raises BadName, also for ``+``, which means a space in scopes (given 2.2)."""
+    """Return a new resource's name in NFC. Raises BadName, also for ``+``: in scopes it means a space (given 2.2)."""
     name = check(name)
     if "+" in name:
         raise BadName("A resource's name may not hold '+': in a scope it stands for a space.")
@@ -41,12 +41,15 @@ def check_resource(name: str) -> str:
 
 
 def user_id(name: str, partition: str) -> str:
-    """Write a user id, ``<name>@<partition>`` (given 2.7)."""
+    """Return a user id, ``<name>@<partition>`` (given 2.7)."""
     return f"{name}@{partition}"
 
 
 def split_user_id(text: str) -> tuple[str, str]:
-    """Split a user id at its last ``@``: a user's name may contain ``@``, a partition's may not. Raises BadName."""
+    """Return the name and the partition of a user id. Raises BadName.
+
+    The last ``@`` separates them: a user's name may contain ``@``, a partition's name may not.
+    """
     name, at, partition = text.rpartition("@")
     if not (at and name and partition):
         raise BadName("A user id has the form <name>@<partition>.")
@@ -56,10 +59,10 @@ def split_user_id(text: str) -> tuple[str, str]:
 def location(
     names: DirectoryNames, partition: str, units: Sequence[str] = (), *, name: str | None = None, root: bool = True
 ) -> str:
-    """Write a location: ``cn=<name>,ou=<unit>,...,ou=Root,ou=<partition>,<suffix>`` (given 2.7).
+    """Return a location: ``cn=<name>,ou=<unit>,...,ou=Root,ou=<partition>,<suffix>`` (given 2.7).
 
-    ``units`` lie below the root unit, innermost first. Without ``name`` it is the location of the innermost unit; with
-    ``root=False``, of the partition.
+    ``units`` are the names of the units below the root unit, the innermost first. Without ``name`` it is the location
+    of the innermost unit. With ``root=False`` it is the location of the partition.
     """
     parts = [f"cn={escape(name)}"] if name is not None else []
     parts += [f"ou={escape(unit)}" for unit in units]
@@ -70,9 +73,10 @@ def location(
 
 
 def split_location(names: DirectoryNames, text: str) -> tuple[str | None, list[str] | None, str]:
-    """Read what ``location`` wrote: name or None, units innermost first (None: the partition itself), partition.
+    """Split a location into name, units and partition. It reads all that ``location`` writes. Raises BadName.
 
-    Raises BadName.
+    The name is None for a unit or a partition. The units are those below the root unit, the innermost first. They are
+    None for a partition.
     """
     try:
         parts = read_dn(text)
@@ -96,12 +100,12 @@ def split_location(names: DirectoryNames, text: str) -> tuple[str | None, list[s
 
 
 def scope(resource: str) -> str:
-    """Write the scope of a resource: ``resource:`` and its name, each space as ``+`` (given 4.1)."""
+    """Return the scope of a resource: ``resource:`` and its name, with ``+`` for each space (given 4.1)."""
     return _SCOPE + resource.replace(" ", "+")
 
 
 def resource_name(text: str) -> str:
-    """Read a scope: the resource's name; ``+`` and a space both stand for a space. Raises InvalidScope."""
+    """Return the name of a scope's resource. ``+`` and a space both mean a space. Raises InvalidScope."""
     if not text.startswith(_SCOPE) or len(text) == len(_SCOPE):
         raise InvalidScope("The scope has the form resource:<resource+name>.")
     return unicodedata.normalize("NFC", make_storable(text[len(_SCOPE) :].replace("+", " ")))

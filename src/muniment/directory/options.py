@@ -1,4 +1,4 @@
-"""The settings of the directory: its names on the wire, its lifetimes, its limits."""
+"""The settings of the directory: its names on the wire, lifetimes and limits."""
 
 from typing import Annotated
 
@@ -40,8 +40,9 @@ class DirectoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ticket_cookie: Annotated[
         str,
         Doc(
-            description="Exact name of the cookie that holds a sign-in. The cookies of the form and of a known "
-            "browser add `_form` and `_browser`. Empty = `muniment_ticket`, over TLS `__Host-muniment_ticket`."
+            description="Exact name of the cookie that holds a sign-in, and of the header that may carry it to a "
+            "repository. The cookies of the form and of a known browser add `_form` and `_browser`. Empty = the cookie "
+            "`muniment_ticket`, over TLS `__Host-muniment_ticket`, and the header `Muniment-Ticket`."
         ),
     ] = ""
 
@@ -58,7 +59,7 @@ class DirectoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     live_tokens: Annotated[
         int,
         Doc(
-            description="Live access tokens that one grant may have; a refresh beyond them answers 503 until the "
+            description="Live access tokens that one grant may have; with that many, a refresh answers 503 until the "
             "oldest of them expires.",
             ge=1,
             le=1_000_000,

@@ -1,14 +1,18 @@
-"""Why the directory says no; each endpoint's table gives these a status and a code."""
+"""Why does the directory refuse a request? Each address's table gives these refusals a status and a code."""
 
 from muniment.web.refusals import Refusal
 
 
 class BadName(Refusal):
-    """A name holds what names may not hold."""
+    """The name is not allowed, or this entry does not allow the change."""
 
 
 class NameTaken(Refusal):
-    """Another one of that kind has the name already."""
+    """Another entry or resource has the name already."""
+
+
+class NameInUse(Refusal):
+    """Others know the entry or resource by this name, so it stays."""
 
 
 class UnknownPartition(Refusal):
@@ -24,15 +28,15 @@ class WrongPartition(Refusal):
 
 
 class UnknownResource(Refusal):
-    """There is no resource with this identifier, or it is no identifier at all."""
+    """No resource has this identifier or name, or the text is no identifier."""
 
 
 class AlreadyActivated(Refusal):
-    """The resource was activated before; that happens once."""
+    """The resource was activated before. A resource is activated once."""
 
 
 class NotSignedIn(Refusal):
-    """Nobody is signed in, or the credentials shown are not, or no longer, valid."""
+    """Nobody is signed in, or the credentials are not valid, or they are no longer valid."""
 
 
 class NotAdministrator(Refusal):
@@ -40,17 +44,17 @@ class NotAdministrator(Refusal):
 
 
 class InvalidClient(Refusal):
-    """The client is unknown, or did not authenticate as it must (RFC 6749 5.2)."""
+    """The client is unknown or disabled, or it did not authenticate (RFC 6749 5.2)."""
 
 
 class InvalidGrant(Refusal):
-    """The user's credentials or the refresh token do not hold (RFC 6749 5.2)."""
+    """The user's credentials or the refresh token are not valid (RFC 6749 5.2)."""
 
 
 class SignInRefused(InvalidGrant):
-    """The user may not sign in with this password; the attempt is counted.
+    """The user may not sign in with this password. The attempt is counted.
 
-    ``pauses`` says that this wrong password began a pause; its sender is answered like any other.
+    ``pauses`` is true if this wrong password began a pause. The answer does not show that.
     """
 
     keeps_writes = True
@@ -92,8 +96,12 @@ class BadAttribute(Refusal):
     """The attribute does not exist or does not take this value."""
 
 
+class UnknownAttribute(BadAttribute):
+    """No part of this release reads a system attribute of this name. Whoever confirms it may set it all the same."""
+
+
 class Forged(Refusal):
-    """The form does not come from a page of ours (CSRF)."""
+    """The form does not come from one of our pages (CSRF)."""
 
 
 class UnknownSession(Refusal):

@@ -1,7 +1,7 @@
-"""Which protected APIs are there, are they activated, and who is in their access role (given 2.2, 3, 4.5, 5.2).
+"""Which protected APIs are there, are they activated, and who is in their access role (given 2.2, 3, 4.5, 5.2)?
 
-The access role is made with the resource. Its members are users, groups, units and partitions. A user in one of them,
-however deep, is in the role.
+Each resource has one access role. Its members are users, groups, units and partitions. A user is in the role if they
+are a member, or are in a member, however deep.
 """
 
 import base64
@@ -59,7 +59,10 @@ _role_members = sa.Table(
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A protected API. ``name`` is as stored: use ``shown_name``. ``activated`` is None before its activation."""
+    """A protected API. ``name`` is the stored name; ``shown_name`` returns the name on the wire.
+
+    ``activated`` is the instant of its activation, or None before it.
+    """
 
     id: str
     name: str
@@ -70,20 +73,20 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 def shown_name(names: DirectoryNames, resource: Resource) -> str:
-    """Return a resource's name as the wire shows it."""
+    """Return a resource's name on the wire."""
     return names.administration_resource if resource.built_in == ADMINISTRATION else resource.name
 
 
 def scope(names: DirectoryNames, resource: Resource) -> str:
-    """Write a resource's scope (given 4.1)."""
+    """Return a resource's scope (given 4.1)."""
     return spelling.scope(shown_name(names, resource))
 
 
 def initialise(cx: Connection, now: Instant) -> Resource:
-    """Make and activate the resource of the administration, with the administrators in its role, unless it exists."""
-    existing = _first(cx, _COLUMNS.where(_resources.c.built_in == ADMINISTRATION))
-    if existing is not None:
-        return existing
+    """Return the administration's resource. If it is missing, make and activate it, and add the administrators."""
+    resource = _first(cx, _COLUMNS.where(_resources.c.built_in == ADMINISTRATION))
+    if resource is not None:
+        return resource
     resource = _insert(cx, _STORED_ADMINISTRATION, "The administration of this directory.", now, ADMINISTRATION)
     activate(cx, resource.id, now)
     add_to_role(cx, resource, entries.administrators(cx))
@@ -101,7 +104,8 @@ def add(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, descr
 def activate(cx: Connection, resource_id: str, now: Instant) -> str:
     """Activate a resource and return its new secret (given 3, 4.5). Only the secret's digest is stored.
 
-    A resource is activated once; of several calls at one time one succeeds. Raises UnknownResource, AlreadyActivated.
+    A resource is activated once. Of several calls at one time, only one succeeds. Raises UnknownResource,
+    AlreadyActivated.
     """
     # 16 random bytes as 24 characters: clients in the field expect a secret key of this form.
     secret = base64.b64encode(secrets.token_bytes(16)).decode()
@@ -124,13 +128,16 @@ def by_id(cx: Connection, resource_id: str) -> Resource:
     return Resource(*row)
 
 
-def same(text: str, resource_id: str) -> bool:
-    """Say whether a text, in any spelling of a UUID, is this identifier."""
+def is_same_id(text: str, resource_id: str) -> bool:
+    """Return whether a text is this identifier in any spelling of the UUID. Raises UnknownResource for no UUID."""
     return text == resource_id or _uuid(text) == resource_id
 
 
 def find(cx: Connection, names: DirectoryNames, name: str) -> Resource:
-    """Find a resource by its name, spelled exactly (RFC 6749 3.3: case matters in scopes). Raises UnknownResource."""
+    """Find a resource by its exact name on the wire, because case matters in scopes (RFC 6749 3.3).
+
+    Raises UnknownResource.
+    """
     administration = name == names.administration_resource
     resource = _first(cx, _BY_NAME, {"name": _STORED_ADMINISTRATION if administration else fold_name(name)})
     if resource is None or shown_name(names, resource) != name:
@@ -147,12 +154,12 @@ def administration(cx: Connection) -> Resource:
 
 
 def every(cx: Connection) -> list[Resource]:
-    """List the resources, oldest first."""
+    """Return all resources, the oldest first."""
     return [Resource(*row) for row in cx.execute(_COLUMNS.order_by(_resources.c.created, _resources.c.name_key))]
 
 
-def admitting(cx: Connection, entry: Entry) -> list[Resource]:
-    """List the resources whose access role has an entry as a direct member."""
+def with_role_member(cx: Connection, entry: Entry) -> list[Resource]:
+    """Return the resources whose access role has this entry as a direct member."""
     ids = sa.select(_roles.c.resource_id).join(_role_members).where(_role_members.c.entry_id == entry.id)
     return [Resource(*row) for row in cx.execute(_COLUMNS.where(_resources.c.id.in_(ids)))]
 
@@ -163,14 +170,38 @@ def names_of(cx: Connection, names: DirectoryNames) -> dict[str, str]:
 
 
 def delete(cx: Connection, resource: Resource) -> None:
-    """Delete a resource with its access role; its tokens are no longer valid. Raises BadName for the built-in one."""
+    """Delete a resource with its access role. After that its tokens are not valid.
+
+    Raises BadName for the administration's resource.
+    """
     if resource.built_in is not None:
         raise BadName("The administration's resource cannot be deleted.")
     cx.execute(_resources.delete().where(_resources.c.id == resource.id))
 
 
+def rename(cx: Connection, names: DirectoryNames, resource: Resource, name: str) -> None:
+    """Give a resource another name; its identifier stays. Raises BadName, also for the built-in one, and NameTaken."""
+    if resource.built_in is not None:
+        raise BadName("The administration's resource keeps its name: the settings say how it is shown.")
+    name = spelling.check_resource(name)
+    taken = NameTaken(f"There is a resource {name!r} already.")
+    if fold_name(name) == fold_name(names.administration_resource):
+        raise taken
+    update = _resources.update().where(_resources.c.id == resource.id).values(name=name, name_key=fold_name(name))
+    try:
+        with cx.begin_nested():
+            cx.execute(update)
+    except IntegrityError as error:
+        raise taken from error
+
+
+def set_description(cx: Connection, resource: Resource, description: str) -> None:
+    """Describe a resource in free text."""
+    cx.execute(_resources.update().where(_resources.c.id == resource.id).values(description=description))
+
+
 def add_to_role(cx: Connection, resource: Resource, entry: Entry) -> None:
-    """Put a user, group, unit or partition into the access role (given 5.2), if it is not in it."""
+    """Add a user, group, unit or partition to the access role (given 5.2), unless it is a member already."""
     cx.execute(
         sa.text(
             "INSERT INTO access_role_members (role_id, entry_id) "
@@ -181,36 +212,45 @@ def add_to_role(cx: Connection, resource: Resource, entry: Entry) -> None:
 
 
 def remove_from_role(cx: Connection, resource: Resource, entry: Entry) -> None:
-    """Take an entry out of the access role, if it is in it."""
+    """Remove an entry from the access role, if it is a member."""
     role = sa.select(_roles.c.id).where(_roles.c.resource_id == resource.id).scalar_subquery()
     cx.execute(_role_members.delete().where(_role_members.c.role_id == role, _role_members.c.entry_id == entry.id))
 
 
 def role_members(cx: Connection, resource: Resource) -> list[Entry]:
-    """List the direct members of the access role, by kind and name."""
+    """Return the direct members of the access role, by kind and name."""
     return entries.read(cx, _MEMBERS, {"resource": resource.id})
 
 
 def role_containers(cx: Connection, resource: Resource) -> list[Entry]:
-    """List the groups, units and partitions among the direct members of the access role."""
+    """Return the groups, units and partitions among the direct members of the access role."""
     return entries.read(cx, _CONTAINERS, {"resource": resource.id})
 
 
+def in_role(resource_id: str) -> sa.Select[tuple[int]]:
+    """Make a subquery for the numbers of the direct members of the access role."""
+    return (
+        sa.select(_role_members.c.entry_id)
+        .join(_roles)
+        .where(_roles.c.resource_id == sa.literal(_uuid(resource_id), sa.String))
+    )
+
+
 def acting_in_role(cx: Connection, resource: Resource) -> bool:
-    """Say whether a direct member is a user who may act and has a password."""
+    """Return whether a direct member of the access role is a user who may act and has a password."""
     return cx.execute(_ACTING, {"resource": resource.id}).first() is not None
 
 
 def admits(cx: Connection, resource_id: str, user_id: int) -> bool:
-    """Say whether a user is in the access role, directly or through a container however deep (given 5.2).
+    """Return whether a user is in the access role: as a member, or in a member, however deep (given 5.2).
 
-    It takes one statement, whatever the answer.
+    It takes one statement in either case.
     """
     return cx.execute(_ADMITS, {"resource": resource_id, "entry": user_id}).first() is not None
 
 
 def require_access(cx: Connection, user_id: int, resource_id: str) -> Entry:
-    """Return the user, if they are live and in the access role (given 5.2). Raises AccessEnded."""
+    """Return the user, who must be live and in the access role (given 5.2). Raises AccessEnded."""
     user = entries.by_id(cx, user_id)
     if user is None or not user.live or not admits(cx, resource_id, user.id):
         raise AccessEnded("The user has no access to the resource.")

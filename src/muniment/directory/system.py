@@ -1,10 +1,13 @@
-"""The system attributes, the requirement of TLS, and the keys with which this directory signs its own values.
+"""Keep the system attributes, and the keys with which this directory signs its own values.
 
-Source: given 5.4. TLS is required unless the system attribute ``directory.auth.EnforceSSL`` is ``false``.
+TLS is required unless the system attribute ``directory.auth.EnforceSSL`` is ``false`` (given 5.4). ``KNOWN`` lists the
+attributes that this release reads, with the values that each may have. An attribute of any other name is free: nothing
+reads it, so whoever sets it confirms that they mean it.
 """
 
 import secrets
 import weakref
+from collections.abc import Mapping
 
 import msgspec
 import sqlalchemy as sa
@@ -12,7 +15,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from muniment.clock import Instant
 from muniment.db import PreparedStatement, directory_tables
-from muniment.directory.refusals import BadAttribute
+from muniment.directory.refusals import BadAttribute, UnknownAttribute
 from muniment.naming import fold_name
 
 ENFORCE_SSL = "directory.auth.EnforceSSL"
@@ -47,50 +50,95 @@ class SystemAttribute(msgspec.Struct, frozen=True):
     modified: Instant
 
 
+class KnownAttribute(msgspec.Struct, frozen=True):
+    """A system attribute that this release reads: its name, its values, what it decides, what a value is warned of."""
+
+    name: str
+    values: tuple[str, ...]
+    meaning: str
+    warnings: Mapping[str, str]
+
+
+KNOWN = (
+    KnownAttribute(
+        ENFORCE_SSL,
+        ("true", "false"),
+        "Whether the directory, and every request with credentials, requires TLS; without it they do (given 5.4).",
+        {
+            "false": "From the next request on, passwords and tokens may travel unencrypted over plain HTTP, where "
+            "'web.http_port' opens it. Use this for development only."
+        },
+    ),
+)
+"""The system attributes that this release reads."""
+
+
+def known(name: str) -> KnownAttribute | None:
+    """Return the attribute of this name, in any case, if this release reads it."""
+    return next((one for one in KNOWN if fold_name(one.name) == fold_name(name.strip())), None)
+
+
+def warning(name: str, value: str) -> str:
+    """Return what somebody should know who sets this attribute to this value; mostly nothing."""
+    one = known(name)
+    return "" if one is None else one.warnings.get(value.strip().casefold(), "")
+
+
 def get(cx: Connection, name: str) -> str | None:
-    """Read one attribute's value; the name may be in any case."""
+    """Return an attribute's value, or None if it is not set. The name may be in any case."""
     return cx.execute(sa.select(_attributes.c.value).where(_attributes.c.name_key == fold_name(name))).scalar()
 
 
 def every(cx: Connection) -> list[SystemAttribute]:
-    """List the attributes by name."""
+    """Return the attributes that are set, by name."""
     columns = (_attributes.c.name, _attributes.c.value, _attributes.c.modified)
     return [SystemAttribute(*row) for row in cx.execute(sa.select(*columns).order_by(_attributes.c.name_key))]
 
 
-def put(cx: Connection, name: str, value: str, now: Instant) -> None:
-    """Set an attribute, new or not. Raises BadAttribute."""
+def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
+    """Set an attribute, new or not. ``free`` confirms a name that no part of this release reads.
+
+    Raises BadAttribute, also for a value that a known attribute does not have, and UnknownAttribute without ``free``.
+    """
     name, value = name.strip(), value.strip()
+    one = known(name)
+    if one is not None:
+        name, value = one.name, value.casefold()
+        if value not in one.values:
+            raise BadAttribute(f"{one.name} is {' or '.join(one.values)}, not {value[:40]!r}.")
     if not name or len(name) > _MAX_NAME or not name.isprintable():
         raise BadAttribute(f"A system attribute's name has 1 to {_MAX_NAME} printable characters.")
     if len(value) > _MAX_VALUE or "\x00" in value or not value.isprintable():
         raise BadAttribute(f"A system attribute's value has at most {_MAX_VALUE} printable characters.")
-    # One statement: when two set the same attribute at one moment, neither fails.
+    if one is None and not free:
+        names = ", ".join(known_one.name for known_one in KNOWN)
+        raise UnknownAttribute(f"No part of this release reads a system attribute {name!r}. It reads: {names}.")
+    # This is one statement. So two callers can set the same attribute at one moment, and neither fails.
     cx.execute(_PUT, {"name_key": fold_name(name), "name": name, "value": value, "modified": now})
 
 
-def add(cx: Connection, name: str, value: str, now: Instant) -> None:
-    """Set an attribute that is not set yet. Raises BadAttribute."""
+def add(cx: Connection, name: str, value: str, now: Instant, *, free: bool = False) -> None:
+    """Set an attribute that is not set yet, as ``put`` does. Raises BadAttribute, UnknownAttribute."""
     if get(cx, name.strip()) is not None:
         raise BadAttribute(f"{name.strip()} is set already: change it in the list.")
-    put(cx, name, value, now)
+    put(cx, name, value, now, free=free)
 
 
-def remove(cx: Connection, name: str) -> None:
-    """Unset an attribute, if it is set."""
-    cx.execute(_attributes.delete().where(_attributes.c.name_key == fold_name(name)))
+def remove(cx: Connection, name: str) -> bool:
+    """Remove an attribute, and say whether it was set."""
+    return bool(cx.execute(_attributes.delete().where(_attributes.c.name_key == fold_name(name.strip()))).rowcount)
 
 
 def enforce_ssl(cx: Connection) -> bool:
-    """Say whether TLS is required (given 5.4): yes, unless the attribute is ``false``, in any case."""
+    """Return whether TLS is required (given 5.4): yes, unless the attribute is ``false``, in any case."""
     return (get(cx, ENFORCE_SSL) or "").strip().casefold() != "false"
 
 
 def key(cx: Connection, purpose: str) -> bytes:
-    """Return the 32-byte key of a purpose; make it at random if there is none (then ``cx`` must be able to write).
+    """Return the 32-byte key of a purpose. A missing key is made at random; for that, ``cx`` must be able to write.
 
-    A key never changes, so a key read from a snapshot is remembered as long as the engine lives. A key read in a write
-    transaction is not, because the transaction may have made it and may still be rolled back.
+    A key never changes. So a key that was read from a snapshot is remembered as long as the engine lives. A key that
+    was read in a write transaction is not remembered: the transaction may have made it and may be rolled back.
     """
     remembered = _read_keys.setdefault(cx.engine, {})
     if purpose in remembered:

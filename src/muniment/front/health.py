@@ -24,7 +24,7 @@ async def live(_request: Request, _halves: Halves) -> Response:
 
 
 async def ready(_request: Request, halves: Halves) -> Response:
-    """Say for each part whether this process can do its work; 503 if a part cannot."""
+    """Say for each part whether this process can do its work; 503 if a part cannot, or no repository has an index."""
     parts: dict[str, object] = {}
     faults: list[str] = []
     for name, half in (("directory", halves.directory), ("repository", halves.repository)):
@@ -34,11 +34,10 @@ async def ready(_request: Request, halves: Halves) -> Response:
         parts[name] = fault or "ready"
         faults += [fault] if fault else []
     if halves.repository is not None and not faults:
-        try:
-            index_states = await halves.repository.transactions.read(indexes, halves, halves.clock())
-        except IndexUnavailable as refusal:
-            index_states, faults = {"fault": refusal.sentence}, [refusal.sentence]
-        parts["indexes"] = index_states
+        parts["indexes"] = states = await halves.repository.transactions.read(indexes, halves, halves.clock())
+        # One repository without an index, such as a new one, does not keep the others from their callers.
+        if states and all("fault" in state for state in states.values()):
+            faults.append("no index can be read")
     days = certificates.days_left(halves.installation.certificate, halves.clock())
     if days is not None:
         parts["certificate"] = {"days_left": days, "late": days < certificates.RENEW_DAYS}
@@ -56,20 +55,19 @@ async def _fault_of(transactions: Transactions) -> str:
     return ""
 
 
-def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, object]:
-    """Return for each repository by how many seconds its index is behind, and whether that is late."""
-    states: dict[str, object] = {}
-    for repository in repositories.every(cx):
+def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, dict[str, object]]:
+    """Return for each repository by how many seconds its index is behind, whether that is late, and its fault if any."""
+    return {repository.name: _index_state(cx, halves, repository, at) for repository in repositories.every(cx)}
+
+
+def _index_state(cx: Connection, halves: Halves, repository: repositories.Repository, at: Instant) -> dict[str, object]:
+    try:
         position = halves.index(repository).snapshot().position
-        try:
-            waiting = changes.after(cx, repository.id, position, 1)
-        except changes.LinesGone:
-            # The index agent rebuilds this index: nobody can say how far it is behind.
-            states[repository.name] = {"seconds_behind": None, "late": True}
-            continue
-        behind = max(0, at - waiting[0].noted) if waiting else 0
-        states[repository.name] = {
-            "seconds_behind": round(behind / SECOND, 1),
-            "late": behind > _LATE,
-        }
-    return states
+        waiting = changes.after(cx, repository.id, position, 1)
+    except IndexUnavailable as refusal:
+        return {"seconds_behind": None, "late": True, "fault": refusal.sentence}
+    except changes.LinesGone:
+        # The index agent rebuilds this index: nobody can say how far it is behind.
+        return {"seconds_behind": None, "late": True}
+    behind = max(0, at - waiting[0].noted) if waiting else 0
+    return {"seconds_behind": round(behind / SECOND, 1), "late": behind > _LATE}

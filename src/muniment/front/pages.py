@@ -1,23 +1,45 @@
 """The front page, the documentation, and the answer for unknown addresses."""
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-import jinja2
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from muniment.front import documentation
 from muniment.front.halves import Halves
 from muniment.repository import repositories
+from muniment.repository.cursors import Stretch
+from muniment.web import accept, pages
 from muniment.web.refusals import UnknownAddress
 from muniment.web.responses import Endpoint, ErrorCode, Shape, json_response
 
-_DOCUMENT = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*\.md")
-_HERE = Path(__file__).parent
-_ASSETS = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
+_SHOWN_REPOSITORIES = 20
+_MARKDOWN = "text/markdown"
+_CHANGES_WITH_ACCEPT = {"Vary": "Accept"}
+_TEMPLATES = pages.templates("muniment.front")
+
+_SHELVES: Mapping[str, Mapping[str, str]] = {
+    "Run a server": {
+        "first-day": "From an empty folder to users, rights and documents, command by command.",
+        "operations": "systemd, TLS, a proxy, logs, backup and restore, and what to do when something is wrong.",
+        "postgresql": "PostgreSQL as the database: role, password, TLS, backup.",
+        "settings": "Every setting with its default.",
+    },
+    "Build on it": {
+        "interface": "Every address, what it takes and what it answers, clause by clause.",
+        "filters": "How every list is filtered, sorted and shown.",
+        "aql": "The two query languages, with examples; what a search finds, and in which order.",
+    },
+    "How it is made": {
+        "benchmarks": "Speed and memory beside other servers, and how they were measured.",
+        "campaign": "The long tests, and known failures of other systems with the tests against them.",
+        "vocabulary": "The words that the product uses, each with one meaning.",
+    },
+}
+"""The pages of the documentation by what somebody wants to do; each says what it is about."""
 
 
 def unknown_addresses(halves: Halves, shape: Shape) -> Route:
@@ -30,70 +52,94 @@ def unknown_addresses(halves: Halves, shape: Shape) -> Route:
 
 def plain(request: Request, code: ErrorCode, sentence: str) -> Response:
     """Write an error for an address of neither half: a page for a browser, else JSON."""
-    if "text/html" in request.headers.get("accept", ""):
-        return _render(request, "problem.html", {"sentence": sentence}, code.status)
+    if accept.prefers_page(request):
+        base = request.scope.get("muniment.base", "")
+        ways = [("Go to the front page", f"{base}/"), ("Read the documentation", f"{base}/docs")]
+        return pages.problem(request, code, sentence, ways)
     return json_response({"status": code.status, "code": code.code, "message": sentence}, code.status)
 
 
 async def front_page(request: Request, halves: Halves) -> Response:
-    """Show a page that links everything there is."""
+    """Say what this server is, and where users, administrators and developers go next."""
     settings = halves.installation.settings
-    stored = await halves.repository.transactions.read(repositories.every) if halves.repository else []
+    shown: list[str] = []
+    if halves.repository is not None:
+        stretch = Stretch(None, 0, _SHOWN_REPOSITORIES + 1)
+        listed = await halves.repository.transactions.read(repositories.page, stretch)
+        shown = [repository.name for repository, _ in listed]
     values = {
         "directory": settings.directory.names if halves.directory else None,
         "repository": settings.repository.names if halves.repository else None,
-        "repositories": [repository.name for repository in stored],
-        "documents": _documents(),
+        "repositories": shown[:_SHOWN_REPOSITORIES],
+        "more_repositories": len(shown) > _SHOWN_REPOSITORIES,
+        "documented": bool(documentation.names()),
     }
-    return _render(request, "index.html", values)
-
-
-def _render(request: Request, template: str, values: Mapping[str, object], status: int = 200) -> Response:
-    base = request.scope["muniment.base"]
-    # A page over plain HTTP loads its style from its own address, not from the https address.
-    text = _templates().get_template(template).render(base=base, at=urlsplit(base).path.rstrip("/"), **values)
-    return HTMLResponse(text, status)
+    return _draw(request, halves, "front.html", values)
 
 
 async def asset(request: Request, _halves: Halves) -> Response:
     """Give out a file that the pages use."""
-    name = request.scope["path"].rpartition("/")[2]
-    return Response((_HERE / name).read_bytes(), media_type=_ASSETS[name])
+    return pages.file(request.scope["path"].rpartition("/")[2])
 
 
-async def document(request: Request, _halves: Halves) -> Response:
-    """Show a page of the documentation, as it is written."""
-    page = request.path_params["page"]
-    folder = _documents_folder()
-    if folder is None or not _DOCUMENT.fullmatch(page) or not (folder / page).is_file():
-        raise UnknownAddress("There is no such page; / links those there are.")
-    return PlainTextResponse((folder / page).read_text("utf-8"))
-
-
-def _templates() -> jinja2.Environment:
-    return jinja2.Environment(loader=jinja2.FileSystemLoader(_HERE), autoescape=True, trim_blocks=True)
-
-
-def _documents_folder() -> Path | None:
-    for folder in (_HERE.parent / "docs", _HERE.parents[2] / "docs"):
-        if (folder / "settings.md").is_file():
-            return folder
-    return None
-
-
-def _documents() -> dict[str, str]:
-    """Return the heading of every page of the documentation; the decisions come last."""
-    folder = _documents_folder()
-    if folder is None:
-        return {}
-    pages = {
-        str(page.relative_to(folder)): page for page in sorted(folder.rglob("*.md"), key=lambda p: (len(p.parts), p))
+async def contents(request: Request, halves: Halves) -> Response:
+    """List the pages of the documentation."""
+    there = documentation.names()
+    shelves = {
+        heading: [(name, documentation.title(name), about) for name, about in shelf.items() if name in there]
+        for heading, shelf in _SHELVES.items()
     }
-    return {
-        name: page.read_text("utf-8").partition("\n")[0].lstrip("# ")
-        for name, page in pages.items()
-        if _DOCUMENT.fullmatch(name)
-    }
+    records = sum(name.startswith(documentation.DECISIONS) for name in there)
+    return _draw(request, halves, "contents.html", {"shelves": shelves, "records": records})
+
+
+async def document(request: Request, halves: Halves) -> Response:
+    """Show a page of the documentation.
+
+    It is a page as HTML, or Markdown for who prefers that. An address that ends in ``.md`` is Markdown, except for a
+    caller who prefers a page, as a browser does.
+    """
+    path = request.path_params["page"].rstrip("/")
+    if path == "":
+        return await contents(request, halves)
+    if path == documentation.DECISIONS.rstrip("/"):
+        return _decisions(request, halves)
+    name = path.removesuffix(".md")
+    written = ("text/plain", _MARKDOWN)
+    offered = (*written, "text/html") if path.endswith(".md") else ("text/html", *written)
+    chosen = accept.preferred(request, offered) or offered[0]
+    text = documentation.source(name)
+    rendered = documentation.page(name)
+    if text is None or rendered is None:
+        raise UnknownAddress("There is no such page; /docs links those there are.")
+    if chosen != "text/html":
+        return PlainTextResponse(text, headers=_CHANGES_WITH_ACCEPT, media_type=chosen)
+    values = {"name": name, "page": rendered, "is_record": name.startswith(documentation.DECISIONS)}
+    return _draw(request, halves, "document.html", values, _CHANGES_WITH_ACCEPT)
+
+
+def _decisions(request: Request, halves: Halves) -> Response:
+    there = [name for name in documentation.names() if name.startswith(documentation.DECISIONS)]
+    if not there:
+        raise UnknownAddress("There is no such page; /docs links those there are.")
+    records = [(name, *documentation.title(name).split(" ", 1)) for name in there]
+    return _draw(request, halves, "decisions.html", {"records": records})
+
+
+def _draw(
+    request: Request,
+    halves: Halves,
+    template: str,
+    values: Mapping[str, Any],
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    base = request.scope["muniment.base"]
+    prefix = halves.installation.settings.directory.names.prefix
+    sign_in = f"{base}/{prefix}/login" if halves.directory else ""
+    # A page over plain HTTP loads its style from its own address, not from the https address.
+    files = urlsplit(base).path.rstrip("/")
+    values = {"base": base, "sign_in": sign_in, "path": request.scope["path"], **values}
+    return pages.draw(request, _TEMPLATES.get_template(template), values, files=files, headers=headers)
 
 
 async def _unknown(_request: Request, _halves: Halves) -> Response:

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from muniment.directory.endpoints import routes as directory_routes
 from muniment.front import health, pages
 from muniment.front.halves import Halves
+from muniment.repository.callers.credentials import TOKEN_PARAMETER
 from muniment.repository.endpoints import routes as repository_routes
 from muniment.web import openapi
 from muniment.web.addresses import (
@@ -26,8 +27,10 @@ from muniment.web.addresses import (
     Operation,
     Parameter,
 )
+from muniment.web.openapi import CallerCredentials
 
 _PAGE = {"text/html": TEXT}
+_DOCUMENT = {**_PAGE, "text/markdown": TEXT, "text/plain": TEXT}
 _STATUS = {"application/json": {"type": "object", "description": "What is well, part by part."}}
 
 
@@ -44,9 +47,22 @@ async def describe(request: Request, halves: Halves) -> Response:
     base = request.scope["muniment.base"]
     if base not in halves.descriptions:
         cookie = halves.installation.settings.directory.names.ticket_cookie or "__Host-muniment_ticket"
-        description = openapi.document(tables(halves), base, metadata.version("muniment"), cookie)
+        callers = _caller_credentials(halves)
+        description = openapi.document(tables(halves), base, metadata.version("muniment"), cookie, callers)
         halves.descriptions[base] = msgspec.json.encode(description)
     return Response(halves.descriptions[base], headers={"Cache-Control": "max-age=300"}, media_type="application/json")
+
+
+def _caller_credentials(halves: Halves) -> CallerCredentials:
+    if halves.repository is None:
+        return CallerCredentials()
+    callers, options = halves.repository.callers, halves.repository.options
+    return CallerCredentials(
+        basic=callers.pairs is not None,
+        ticket="" if callers.tickets is None else callers.tickets.names.header,
+        csrf=f"{options.names.csrf_prefix}-Token",
+        address_token=TOKEN_PARAMETER if options.token_in_address else "",
+    )
 
 
 def table() -> AddressTable[Halves]:
@@ -69,18 +85,18 @@ def table() -> AddressTable[Halves]:
                     )
                 },
             ),
-            Address("/", {"GET": _read(pages.front_page, "Link everything there is.", _PAGE)}),
+            Address("/", {"GET": _read(pages.front_page, "Say what this server is, and where to go next.", _PAGE)}),
             Address("/openapi.json", {"GET": _read(describe, "", {"application/json": {"type": "object"}})}),
             Address("/style.css", {"GET": _read(pages.asset, "Fetch the stylesheet.", {"text/css": BINARY})}),
             Address("/icon.svg", {"GET": _read(pages.asset, "Fetch the icon.", {"image/svg+xml": BINARY})}),
+            Address("/docs", {"GET": _read(pages.contents, "List the pages of the documentation.", _PAGE)}),
             Address(
-                "/docs/{page:path}",
-                {"GET": _read(pages.document, "Show a page of the documentation.", {"text/plain": TEXT})},
+                "/docs/{page:path}", {"GET": _read(pages.document, "Show a page of the documentation.", _DOCUMENT)}
             ),
         ),
         ErrorShape("front-door", pages.plain, {"application/json": PlainError, **_PAGE}, lambda said: said.code),
         CredentialKind.NONE,
-        (Parameter("page", "File name of a page of the documentation.", place="path"),),
+        (Parameter("page", "Name of a page of the documentation, or of its file, which ends in .md.", place="path"),),
     )
 
 

@@ -1,1 +1,1 @@
-"""What is held, and how it is found: typed objects with content, their change log, their index, their searches."""
+"""The repository half: it holds typed objects with content, and finds them by full-text search."""

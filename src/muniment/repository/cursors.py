@@ -1,7 +1,7 @@
-"""Where in a list does the next page begin? Only we can read a cursor, and it is valid for one caller and one list.
+"""Where in a list does the next page begin? A cursor says so. It is sealed, and valid for one caller and one list.
 
-It holds the last member of the page before. So the database goes on from there, however deep the page is, and members
-that come or go meanwhile move no other member across the edge of the page.
+A cursor holds the place of the last member of the page before. The database goes on from there, so a deep page costs
+no more than the first, and no member is skipped or repeated when others come or go.
 """
 
 from collections.abc import Sequence
@@ -14,22 +14,27 @@ from muniment.repository import keys
 from muniment.repository.keys import BadSeal
 from muniment.web.refusals import Malformed
 
-Place = tuple[str | int, ...]
-"""The values of one member by which its list is ordered."""
+Place = tuple[str | int | float | None, ...]
+"""The place of a member in its list: the values by which the list is ordered."""
 
 _PURPOSE = "cursor"
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """One list as one caller sees it. A cursor is bound to it. ``caller`` is empty if nobody needs to sign in."""
+    """One list as one caller sees it; a cursor is bound to it.
+
+    ``caller`` is the caller's key, or empty for a list that needs no sign-in. ``selection`` is the filter and the sort
+    as their caller wrote them.
+    """
 
     repository_id: int
     caller: str
     name: str
+    selection: str = ""
 
 
 class Part(msgspec.Struct, frozen=True):
-    """The requested part of a list: page ``number`` of ``size`` members, found by the cursor if there is one."""
+    """The page of a list that the caller wants: its number from 1 on, its size in members, and its cursor if any."""
 
     number: int
     size: int
@@ -37,7 +42,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """The part of a list to read from the database: ``limit`` members after a place or after ``offset`` members."""
+    """The members to read from the database: at most ``limit``, after a place, or else after ``offset`` members."""
 
     after: Place | None
     offset: int
@@ -45,18 +50,21 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def stretch(cx: Connection, listing: Listing, part: Part) -> Stretch:
-    """Return the part to read from the database: the page and one member more. Raises Malformed for a wrong cursor."""
+    """Return what to read from the database: the page and one member more.
+
+    Raises Malformed for a cursor that does not belong to this page.
+    """
     if part.cursor is None:
         return Stretch(None, (part.number - 1) * part.size, part.size + 1)
     try:
         plain = keys.seal(cx).open(part.cursor, *_binding(listing, part.number))
     except BadSeal as error:
-        raise Malformed("The cursor is none of this page: follow 'next', or leave the cursor out.") from error
+        raise Malformed("The cursor does not belong to this page: follow 'next', or leave the cursor out.") from error
     return Stretch(tuple(msgspec.msgpack.decode(plain, type=list[Any])), 0, part.size + 1)
 
 
 def next_cursor(cx: Connection, listing: Listing, part: Part, places: Sequence[Place]) -> str | None:
-    """Make the cursor of the next page from the places of the members read; None when nothing follows."""
+    """Return the cursor of the next page, or None when no page follows. ``places`` are those of the members read."""
     if len(places) <= part.size:
         return None
     plain = msgspec.msgpack.encode(places[part.size - 1])
@@ -64,4 +72,4 @@ def next_cursor(cx: Connection, listing: Listing, part: Part, places: Sequence[P
 
 
 def _binding(listing: Listing, number: int) -> tuple[str, ...]:
-    return (_PURPOSE, str(listing.repository_id), listing.caller, listing.name, str(number))
+    return (_PURPOSE, str(listing.repository_id), listing.caller, listing.name, listing.selection, str(number))

@@ -1,7 +1,8 @@
-"""The repository's secret keys, and what they make: scrambled numbers and sealed texts.
+"""The repository's secret keys, and the scrambled numbers and sealed texts that are made with them.
 
-A *scrambled* number stands for a counter: nobody who sees two of them can tell which came first, or how many lie
-between them. A *sealed* text goes out to a caller and comes back: they can neither read it, change it nor compare two.
+A *scrambled* number stands for a counter. Nobody who sees two of them can tell which came first, or how many lie
+between them. A *sealed* text goes out to a caller and comes back. The caller can neither read nor change it, and cannot
+compare two of them.
 """
 
 import base64
@@ -19,7 +20,7 @@ from sqlalchemy.engine import Connection, Engine
 from muniment.db import PreparedStatement, repository_tables
 
 OBJECTS, ACLS, SEALS = "objects", "acls", "seals"
-"""The purposes of keys. Only migrations make keys, never a decision, so that a key once read stays valid."""
+"""The purposes of keys. Only migrations make keys, so a key that was read once stays valid."""
 
 _keys = sa.Table(
     "repository_keys",
@@ -29,38 +30,39 @@ _keys = sa.Table(
 )
 
 BITS = 56
-"""The bits of a scrambled number: 14 hexadecimal digits."""
+"""The size of a scrambled number in bits: 14 hexadecimal digits."""
 
 FORMER = 1 << 48
-"""Ids that were made before scrambling have numbers below this; scrambled ids never do.
+"""The ids of earlier releases have numbers below this; scrambled ids never have.
 
 The older ids were the repository's number in 6 digits, then the counter in 8. Repositories are numbered from 1 on, and
-no installation has 65,536 of them: so the first two of the 14 digits were always 00.
+no installation has 65,536 of them, so the first two of the 14 digits were always 00.
 """
 
 _ROUNDS = 10
 _NONCE_BYTES = 12
-_LONGEST_SEALED = 4000
+_LONGEST_SEALED = 8000
 
 _KEY = PreparedStatement(sa.select(_keys.c.key).where(_keys.c.purpose == sa.bindparam("purpose")))
 _read_keys: weakref.WeakKeyDictionary[Engine, dict[str, bytes]] = weakref.WeakKeyDictionary()
 
 
 class BadSeal(Exception):
-    """The text was not sealed by us, or was sealed for another purpose."""
+    """The text was not sealed with our key, or not with this binding."""
 
 
 class Permutation:
-    """A keyed bijection of the whole numbers of so many bits (an even count, at most 64) onto themselves.
+    """A keyed bijection of the whole numbers of ``bits`` bits (an even count, at most 64) onto themselves.
 
-    A balanced Feistel network whose rounds are keyed BLAKE2b: a bijection whatever the rounds compute, and with ten of
-    them (as NIST SP 800-38G takes for FF1) not to be told from a random one by whoever has no key.
+    It is a balanced Feistel network with keyed BLAKE2b as its round function. Such a network is a bijection whatever
+    the round function is. With ten rounds, as in FF1 (NIST SP 800-38G), nobody without the key can tell it from a
+    random bijection.
     """
 
     def __init__(self, key: bytes, bits: int) -> None:
         self._half = bits // 2
         self._mask = (1 << self._half) - 1
-        # Each round hashes the key once: copying the state is cheaper.
+        # The key is hashed once for each round: copying the state is cheaper than hashing the key again.
         self._rounds = [hashlib.blake2b(bytes([number]), digest_size=4, key=key) for number in range(_ROUNDS)]
 
     def __call__(self, number: int) -> int:
@@ -74,17 +76,18 @@ class Permutation:
 
 
 class Seal:
-    """Seals texts for callers, and opens what they send back.
+    """Seals texts for callers, and opens the sealed texts that they send back.
 
-    AES-SIV with a fresh nonce (RFC 5297 section 3): even if two nonces were equal, only equal texts would show. A
-    sealed text is *bound* to texts that it does not contain and that must be the same when it is opened.
+    It uses AES-SIV with a fresh nonce (RFC 5297 section 3): even if two nonces were equal, an observer could only see
+    whether two texts are equal. A sealed text is *bound* to other texts. They are not part of it, and must be the same
+    when it is opened.
     """
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESSIV(hashlib.blake2b(b"seal", digest_size=64, key=key).digest())
 
     def seal(self, plain: bytes, *binding: str) -> str:
-        """Write these bytes as a text of letters, digits, ``-`` and ``_``, each time a different one."""
+        """Return these bytes sealed, as a text of letters, digits, ``-`` and ``_``; each call returns another text."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         return (
             base64.urlsafe_b64encode(nonce + self._cipher.encrypt(plain, _components(binding, nonce)))
@@ -93,7 +96,7 @@ class Seal:
         )
 
     def open(self, sealed: str, *binding: str) -> bytes:
-        """Read what ``seal`` wrote with the same binding. Raises BadSeal."""
+        """Return the bytes that ``seal`` sealed with the same binding. Raises BadSeal."""
         if not sealed.isascii() or len(sealed) > _LONGEST_SEALED:
             raise BadSeal
         try:
@@ -105,15 +108,15 @@ class Seal:
 
 
 def scramble(cx: Connection, purpose: str, counter: int) -> str:
-    """Write the 14 hexadecimal digits that stand for a counter, from 0 on; they never begin with 00.
+    """Return the 14 hexadecimal digits that stand for a counter (from 0 on); they never begin with 00.
 
-    The permutation is repeated until the number is no former one. So it stays a bijection of all other numbers.
+    The permutation is repeated until the number is not one of an earlier release, so no two counters share digits.
     """
     return outside_the_former(_permutation(key(cx, purpose)), counter)
 
 
 def outside_the_former(permutation: Permutation, counter: int) -> str:
-    """Write the number that stands for a counter, as ``scramble`` does, by any permutation."""
+    """Return the digits that stand for a counter, as ``scramble`` does, by any permutation of ``BITS`` bits."""
     number = permutation(FORMER + counter)
     while number < FORMER:
         number = permutation(number)
@@ -121,12 +124,15 @@ def outside_the_former(permutation: Permutation, counter: int) -> str:
 
 
 def seal(cx: Connection) -> Seal:
-    """Return the seal of this repository half. Any process can open what another has sealed."""
+    """Return the seal of this repository half. Any process can open what another process has sealed."""
     return _seal(key(cx, SEALS))
 
 
 def key(cx: Connection, purpose: str) -> bytes:
-    """Return the 32-byte key of a purpose. It never changes, and is remembered as long as the engine lives."""
+    """Return the 32-byte key of a purpose. It never changes, so it is remembered as long as the engine lives.
+
+    Raises LookupError if a migration is missing.
+    """
     remembered = _read_keys.setdefault(cx.engine, {})
     if purpose not in remembered:
         row = _KEY.first(cx, purpose=purpose)
@@ -147,5 +153,5 @@ def _seal(secret: bytes) -> Seal:
 
 
 def _components(binding: tuple[str, ...], nonce: bytes) -> list[bytes]:
-    # Each is a component of its own, so that no two lists are read as one; a component may not be empty.
+    # Each text is a component of its own, so that two different lists never look the same. No component may be empty.
     return [b"=" + part.encode() for part in binding] + [nonce]

@@ -1,8 +1,8 @@
-"""Which process may do the work that only one may do? A lease in the database, for processes of any machine.
+"""Which process may do the work that only one process may do? The holder of a lease in the database, on any machine.
 
-A lease ends when its holder gives it back, or when its time is over and it was not renewed: a killed holder's lease
-runs out. The same holder takes its own lease at once. A name of a holder therefore means a place where only one process
-can be at work, as a file lock makes sure.
+A lease ends when its holder gives it back, or when its time is over. So the lease of a killed process runs out. A
+process can always take a lease that is held under its own name. Therefore only one process may have a name at one time:
+a file lock on its machine makes sure of that.
 """
 
 import msgspec
@@ -24,31 +24,34 @@ leases = sa.Table(
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """The right to do one piece of work: its purpose, and what it is done to."""
+    """The right to do one piece of work: its purpose, and the subject of the work."""
 
     purpose: str
     subject: str
 
 
 def take(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:
-    """Take a lease for so many seconds, unless another holder has it; the holder of it takes it anew."""
+    """Take a lease for so many seconds, and return True; False if another holder has it."""
     row = {"purpose": lease.purpose, "subject": lease.subject, "holder": holder, "until": now + seconds * SECOND}
     return cx.execute(_TAKE[cx.dialect.name], row | {"now": now}).first() is not None
 
 
 def renew(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:
-    """Make one's own lease last so many seconds from now, also one whose time was over; False when it was lost."""
-    own = leases.update().where(_is(lease), leases.c.holder == holder)
-    return cx.execute(own.values(until=now + seconds * SECOND)).rowcount == 1
+    """Extend the holder's lease to so many seconds from now, and return True; False if another holder has taken it.
+
+    A lease whose time is over can be extended, as long as nobody else has taken it.
+    """
+    update = leases.update().where(_is(lease), leases.c.holder == holder)
+    return cx.execute(update.values(until=now + seconds * SECOND)).rowcount == 1
 
 
 def release(cx: Connection, lease: Lease, holder: str) -> None:
-    """Give a lease back; one that was lost stays with its holder."""
+    """Give a lease back. If another holder has taken it, nothing happens."""
     cx.execute(leases.delete().where(_is(lease), leases.c.holder == holder))
 
 
 def forget(cx: Connection) -> None:
-    """Forget every lease, as after a restore: their holders work on another installation."""
+    """Delete every lease, as after a restore: the holders in a backup work on another installation."""
     cx.execute(leases.delete())
 
 

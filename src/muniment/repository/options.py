@@ -1,10 +1,14 @@
 """The settings of the repository: its names on the wire, its administrators, its limits."""
 
+import re
 from typing import Annotated
 
 import msgspec
 
 Doc = msgspec.Meta
+
+TOKENINFO_ADDRESS = re.compile(r"(.+)/(?:v1|rest)/authentication/(?:oauth/)?tokeninfo")
+"""A tokeninfo address, from whose beginning the directory's other addresses follow."""
 
 
 class RepositoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -20,6 +24,10 @@ class RepositoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     linkrel_base: Annotated[
         str, Doc(description="Beginning of the repository's own link relations, before `/search` (given 2.10).")
     ] = "urn:muniment:linkrel"
+    own_linkrel_base: Annotated[
+        str,
+        Doc(description="Beginning of those link relations that only Muniment has, before `/index-status`."),
+    ] = "urn:muniment:linkrel"
     media_type: Annotated[str, Doc(description="Vendor media type; `+json` and `+xml` are appended to it.")] = (
         "application/vnd.muniment"
     )
@@ -30,6 +38,33 @@ class RepositoryNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     system_property_prefix: Annotated[
         str, Doc(description="Prefix of the properties that only the repository writes.")
     ] = "r_"
+    product: Annotated[str, Doc(description="Name of the product, as `product-info` tells it.")] = "Muniment"
+    major: Annotated[
+        str,
+        Doc(
+            description="Release of the field's interface that clients compare: `major` of `product-info`, a decimal.",
+            pattern=r"^[0-9]{1,3}\.[0-9]{1,3}$",
+        ),
+    ] = "16.4"
+    formats: Annotated[
+        dict[str, str],
+        Doc(description="Further names of content formats, or other meanings of known ones: name = media type."),
+    ] = {}
+    realm: Annotated[str, Doc(description="Realm that a 401 names to callers (`WWW-Authenticate`).")] = "repository"
+    unauth_scheme_header: Annotated[
+        str,
+        Doc(
+            description="Request header that names another scheme for a 401 to offer in the place of `Basic`, so that "
+            "no browser opens its dialogue."
+        ),
+    ] = "Muniment-Unauth-Scheme"
+    csrf_prefix: Annotated[
+        str,
+        Doc(
+            description="What the headers about the CSRF token begin with; `-Token`, `-Header-Name` and `-Query-Name` "
+            "follow."
+        ),
+    ] = "Muniment-CSRF"
 
 
 class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,6 +81,46 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     tokeninfo_ca_file: Annotated[
         str, Doc(description="CA certificates (PEM) to verify that directory with; empty = the system's.")
     ] = ""
+    basic_client: Annotated[
+        str,
+        Doc(
+            description="OAuth client by whose password grant callers are signed in who use HTTP Basic, such as "
+            "`muniment-basic`; empty = no HTTP Basic."
+        ),
+    ] = ""
+    basic_secret: Annotated[str, Doc(description="Secret of that client; empty for a client without one.")] = ""
+    basic_seconds: Annotated[
+        int,
+        Doc(
+            description="How long a process remembers after its last use that a name and password were right, in "
+            "seconds. The directory is asked at each request all the same.",
+            ge=1,
+            le=3600,
+        ),
+    ] = 60
+    basic_pairs: Annotated[
+        int,
+        Doc(
+            description="Most names and passwords that one process remembers, each with a grant; a new one replaces "
+            "the least recently used.",
+            ge=1,
+            le=100_000,
+        ),
+    ] = 1000
+    default_partition: Annotated[
+        str,
+        Doc(
+            description="Partition of the user where HTTP Basic sends a name without `@`; empty = such a name is "
+            "nobody's."
+        ),
+    ] = ""
+    token_in_address: Annotated[
+        bool,
+        Doc(
+            description="Whether the parameter `access_token` of an address may carry a token. Addresses get into logs "
+            "and histories."
+        ),
+    ] = False
     language: Annotated[
         str,
         Doc(description="Language whose stemming the index uses, as an English name such as `English` or `German`."),
@@ -113,6 +188,23 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             le=1_073_741_824,
         ),
     ] = 2_097_152
+    strict_parameters: Annotated[
+        bool,
+        Doc(description="Whether a query parameter that an address does not know is refused (400), not ignored."),
+    ] = False
+    cors_origins: Annotated[
+        tuple[str, ...],
+        Doc(
+            description="Origins (`https://app.example.org`) whose pages may read the repository's answers; `*` = "
+            "every origin, not together with `cors_credentials`; empty = none."
+        ),
+    ] = ()
+    cors_credentials: Annotated[
+        bool, Doc(description="Whether pages of those origins may send cookies and HTTP credentials of the browser.")
+    ] = False
+    cors_seconds: Annotated[
+        int, Doc(description="How long a browser may keep the answer to a preflight, in seconds.", ge=0, le=86_400)
+    ] = 600
     max_downloads: Annotated[
         int, Doc(description="Downloads that one caller may have in progress in one process.", ge=1, le=10_000)
     ] = 16
@@ -132,6 +224,14 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             ge=0,
         ),
     ] = 107_374_182_400
+    max_deleted_objects: Annotated[
+        int,
+        Doc(
+            description="Most objects that go with a folder when it is deleted with everything in it.",
+            ge=1,
+            le=1_000_000,
+        ),
+    ] = 10_000
     max_content_bytes: Annotated[int, Doc(description="Largest content of one object, in bytes.", ge=1)] = 16 * 1024**3
     stream_check_bytes: Annotated[
         int,

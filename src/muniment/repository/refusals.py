@@ -1,10 +1,10 @@
-"""Why the repository says no; each endpoint's table gives these a status and a code."""
+"""Why does the repository refuse? The table of each endpoint gives each refusal a status and a code."""
 
 from muniment.web.refusals import Refusal
 
 
 class NotSignedIn(Refusal):
-    """No bearer token came with the request, or the directory does not vouch for it."""
+    """The request has no credentials, or none that the directory confirms."""
 
 
 class DirectoryUnavailable(Refusal):
@@ -12,15 +12,19 @@ class DirectoryUnavailable(Refusal):
 
 
 class NotPermitted(Refusal):
-    """The caller may see the object but not do this with it."""
+    """The caller may see the object, but may not do this with it."""
 
 
 class UnknownRepository(Refusal):
     """There is no such repository."""
 
 
+class UnknownPerson(Refusal):
+    """No such user or group may come to the repository."""
+
+
 class UnknownObject(Refusal):
-    """There is no such object, or none that the caller may see: the two are told apart by nothing."""
+    """There is no such object, or the caller may not see it. The answer is the same in both cases."""
 
 
 class UnknownType(Refusal):
@@ -36,7 +40,7 @@ class WrongValue(Refusal):
 
 
 class NotWritable(Refusal):
-    """The property is the repository's to write, not the caller's."""
+    """Only the repository may write the property, not the caller."""
 
 
 class UnknownAcl(Refusal):
@@ -44,23 +48,23 @@ class UnknownAcl(Refusal):
 
 
 class UnknownAccessor(Refusal):
-    """An ACL entry names nobody that could be a user or a group."""
+    """An ACL entry names something that cannot be a user or a group."""
 
 
 class NameTaken(Refusal):
-    """Another one of that kind has the name already."""
+    """Another thing of the same kind has the name already."""
 
 
 class InUse(Refusal):
-    """It cannot be deleted: something still refers to it."""
+    """It cannot be deleted or taken, because something still refers to it or another process holds it."""
 
 
 class QuotaExceeded(Refusal):
-    """The caller has as much of this as one caller may have."""
+    """The owner has as much of this as one user may have."""
 
 
 class VersionConflict(Refusal):
-    """The object has changed since the version the caller named."""
+    """The object has changed since the revision that the caller named."""
 
 
 class NoContent(Refusal):
@@ -68,15 +72,23 @@ class NoContent(Refusal):
 
 
 class ContentDamaged(Refusal):
-    """The stored bytes are not those that were kept; they are not served."""
+    """The stored bytes have changed since they were stored, so they are not sent."""
 
 
 class BadQuery(Refusal):
-    """The query cannot be read; the sentence says what is wrong, and for XML the line and column."""
+    """The query cannot be read. The sentence says what is wrong, and for XML also the line and column."""
+
+
+class BadFilter(Refusal):
+    """The filter of a list cannot be read; the sentence names the place."""
+
+
+class BadSort(Refusal):
+    """A list cannot be sorted like this; the sentence names the place."""
 
 
 class NotOfferedYet(Refusal):
-    """The interface knows this, this release does not."""
+    """The interface has this feature, but this release does not offer it."""
 
 
 class UnknownLink(Refusal):
@@ -84,7 +96,7 @@ class UnknownLink(Refusal):
 
 
 class IndexBehind(Refusal):
-    """The index has not reached the position that was asked for in the time allowed."""
+    """The index has not reached the position in the time allowed, or has missed too many changes for a search."""
 
 
 class IndexUnavailable(Refusal):
@@ -96,7 +108,7 @@ class BadTypesFile(Refusal):
 
 
 class RangeNotSatisfiable(Refusal):
-    """The range asked for lies past the end of the content, which has ``size`` bytes."""
+    """The requested range lies past the end of the content, which has ``size`` bytes."""
 
     def __init__(self, sentence: str, size: int) -> None:
         super().__init__(sentence)

@@ -1,7 +1,7 @@
-"""Remove a repository with all that it holds, and remove an ACL that no object carries.
+"""How is a repository removed with everything in it? And an ACL, a type or a property that no object uses?
 
 First the repository is closed. Then its objects are removed, some at a time, and at last everything else. A removal
-that was killed leaves a repository that nobody can enter; run it again.
+that is killed leaves a repository that nobody can enter; the next run finishes it.
 """
 
 from typing import NamedTuple
@@ -11,11 +11,11 @@ from sqlalchemy.engine import Connection
 
 from muniment.db import repository_tables
 from muniment.repository import repositories
-from muniment.repository.objects import objects, usage
+from muniment.repository.objects import object_types, objects, usage
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.acls import Acl
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import InUse
+from muniment.repository.refusals import InUse, UnknownProperty, WrongValue
 from muniment.repository.repositories import Repository
 
 _KINDS = {"objects": "objects", "acls": "ACLs", "object_types": "types", "links": "kept searches", "changes": "changes"}
@@ -31,15 +31,15 @@ class RowCount(NamedTuple):
 
 
 def count_rows(cx: Connection, repository: Repository) -> list[RowCount]:
-    """Count what a repository holds, kind by kind; kinds without rows are left out."""
+    """Count the rows of a repository by kind; kinds without rows are left out."""
     counts = [(kind, _count(cx, repository_tables.tables[table], repository)) for table, kind in _KINDS.items()]
     return [RowCount(kind, count) for kind, count in counts if count]
 
 
 def close(cx: Connection, repository: Repository, *, with_everything: bool) -> list[RowCount]:
-    """Begin the removal: from now on nobody can enter. Returns what will be removed.
+    """Begin the removal: from now on nobody can enter. Returns the counts of the rows that will be removed.
 
-    Without ``with_everything``, raises InUse if the repository holds objects; it names all that the repository holds.
+    Without ``with_everything``, raises InUse if the repository holds objects; the sentence names what it holds.
     """
     counts = count_rows(cx, repository)
     if not with_everything and any(count.kind == _KINDS["objects"] for count in counts):
@@ -52,7 +52,7 @@ def close(cx: Connection, repository: Repository, *, with_everything: bool) -> l
 
 
 def finish(cx: Connection, repository: Repository) -> None:
-    """Remove everything else after the objects, and the repository itself."""
+    """Remove the repository and everything in it that is left after its objects are gone."""
     for table in reversed(repository_tables.sorted_tables):
         if "repository_id" in table.c:
             cx.execute(table.delete().where(table.c.repository_id == repository.id))
@@ -66,27 +66,28 @@ def finish(cx: Connection, repository: Repository) -> None:
 
 
 def describe(counts: list[RowCount]) -> str:
-    """Write what a repository holds in words."""
+    """Write the counts as words, as in ``3 objects, 2 ACLs``."""
     return ", ".join(f"{count.number} {count.kind}" for count in counts) or "nothing"
 
 
 def remove_objects(cx: Connection, repository: Repository, limit: int) -> list[str | None]:
-    """Remove at most ``limit`` objects; return for each its content's key or None. An empty list: no object is left.
+    """Remove at most ``limit`` objects, and return the key of each one's content, or None. Empty: no object is left.
 
-    The caller removes the files after the commit. If it is killed before, the sweep removes them later.
+    The caller removes the contents after the commit. If it is killed before that, the sweep removes them later.
     """
-    table, doomed = repository_tables.tables["objects"], objects.every(cx, repository.id, 0, limit)
-    ids = [stored.id for stored in doomed]
+    table, portion = repository_tables.tables["objects"], objects.every(cx, repository.id, 0, limit)
+    ids = [stored.id for stored in portion]
     cx.execute(table.update().where(table.c.folder_id.in_(ids)).values(folder_id=None))
     cx.execute(table.delete().where(table.c.id.in_(ids)))
-    usage.release(cx, objects.amounts(doomed))
-    return [None if stored.content is None else stored.content.key for stored in doomed]
+    usage.release(cx, objects.amounts(portion))
+    return [None if stored.content is None else stored.content.key for stored in portion]
 
 
 def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
     """Delete an ACL that no object carries. Raises NotPermitted, and InUse.
 
-    The refusal tells an administrator how many objects carry the ACL, and which; its owner may see none of them.
+    To an administrator, the refusal says how many objects carry the ACL, and names some. Other callers learn no
+    objects, because they may not see them all.
     """
     try:
         with cx.begin_nested():
@@ -95,11 +96,46 @@ def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
         if not principals.administrator:
             raise
         count, carriers = objects.carrying(cx, acl.id, _MOST_NAMED)
-        if not count:  # meanwhile they have been removed
+        if not count:  # the objects have been removed meanwhile
             raise
         names = [f"{carrier.id} {carrier.name[:60]!r}" for carrier in carriers]
         remainder = [f"{count - len(carriers)} more"] if count > len(carriers) else []
         raise InUse(f"The ACL {acl.name!r} is still on {_objects(count)}: {', '.join(names + remainder)}.") from refusal
+
+
+def remove_type(cx: Connection, repository: Repository, name: str) -> None:
+    """Remove a type that no object has and no other type refines. Raises UnknownType, WrongValue (built in), InUse."""
+    catalogue = object_types.lock(cx, repository.id, name)
+    if below := sorted(catalogue.with_subtypes([name]) - {name}):
+        raise InUse(f"The object type {name!r} has types below it: {', '.join(below[:_MOST_NAMED])}.")
+    if count := _count_objects(cx, repository, [name]):
+        raise InUse(f"The object type {name!r} is still that of {_objects(count)}.")
+    object_types.remove_type(cx, repository.id, name)
+
+
+def remove_property(cx: Connection, repository: Repository, type_name: str, name: str) -> None:
+    """Remove a property from the type that adds it, when no object has a value for it.
+
+    Raises UnknownType, UnknownProperty, WrongValue (built in, or another type adds it), InUse.
+    """
+    catalogue = object_types.lock(cx, repository.id, type_name)
+    if name not in {definition.name for definition in catalogue.get(type_name).properties}:
+        adding = [kind.name for kind in catalogue.lineage(type_name) if name in {each.name for each in kind.properties}]
+        if adding:
+            raise WrongValue(f"The object type {adding[0]!r} adds the property {name!r}: remove it there.")
+        raise UnknownProperty(f"The object type {type_name!r} has no property {name[:100]!r}.")
+    if count := _count_objects(cx, repository, sorted(catalogue.with_subtypes([type_name])), with_value=name):
+        raise InUse(f"The property {name!r} still has a value in {_objects(count)}.")
+    object_types.remove_property(cx, repository.id, type_name, name)
+
+
+def _count_objects(cx: Connection, repository: Repository, types: list[str], *, with_value: str = "") -> int:
+    table = repository_tables.tables["objects"]
+    query = sa.select(sa.func.count()).where(table.c.repository_id == repository.id, table.c.type.in_(types))
+    if with_value:
+        # In JSON a quotation mark within a text is escaped, so this is found as the name of a property only.
+        query = query.where(table.c.properties.contains(f'"{with_value}":', autoescape=True))
+    return int(cx.execute(query.select_from(table)).scalar_one())
 
 
 def _objects(count: int) -> str:

@@ -1,4 +1,6 @@
-"""The repositories of this installation. One resource of a directory guards each of them."""
+"""Which repositories does this installation have? A resource of a directory guards each of them."""
+
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -6,8 +8,12 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.db import BigId, PreparedStatement, repository_tables
-from muniment.repository.cursors import Stretch
-from muniment.repository.refusals import NameTaken, UnknownRepository
+from muniment.repository.cursors import Place, Stretch
+from muniment.repository.filters import listed, pages
+from muniment.repository.filters.listed import ListedProperty
+from muniment.repository.filters.pages import Order, OrderKey
+from muniment.repository.filters.tree import EVERYTHING, Selection
+from muniment.repository.refusals import NameTaken, UnknownProperty, UnknownRepository
 
 repositories = sa.Table(
     "repositories",
@@ -23,11 +29,12 @@ repositories = sa.Table(
 
 
 _GUARD = PreparedStatement(sa.select(repositories.c.resource_id).where(repositories.c.id == sa.bindparam("repository")))
+_BY_NAME = Order((OrderKey(repositories.c.name),), indexed=True)
 _NAMED = sa.select(repositories).where(repositories.c.name == sa.bindparam("name"))
 
 
 class Repository(msgspec.Struct, frozen=True):
-    """One repository. ``resource_id`` is the directory resource that a caller's token must be for."""
+    """One repository. ``resource_id`` is its guard: the resource whose tokens open the repository."""
 
     id: int
     name: str
@@ -61,18 +68,29 @@ def every(cx: Connection) -> list[Repository]:
     return [Repository(*row) for row in cx.execute(sa.select(repositories).order_by(repositories.c.name))]
 
 
-def page(cx: Connection, stretch: Stretch) -> list[Repository]:
-    """List a part of the repositories, by name."""
-    ordered = sa.select(repositories).order_by(repositories.c.name).offset(stretch.offset).limit(stretch.limit)
-    if stretch.after is not None:
-        ordered = ordered.where(repositories.c.name > stretch.after[0])
-    return [Repository(*row) for row in cx.execute(ordered)]
+class ListedRepository(NamedTuple):
+    """A repository of a list, with its place in the order."""
+
+    repository: Repository
+    place: Place
 
 
-def count(cx: Connection) -> int:
-    """Count the repositories."""
-    number: int = cx.execute(sa.select(sa.func.count()).select_from(repositories)).scalar_one()
-    return number
+def page(cx: Connection, stretch: Stretch, selection: Selection = EVERYTHING) -> list[ListedRepository]:
+    """List those of the repositories that the selection wants, by name. Raises UnknownProperty, WrongValue, BadSort."""
+    found = pages.fetch(cx, sa.select(repositories), _property, _BY_NAME, stretch, selection)
+    return [ListedRepository(Repository(*row[: len(repositories.c)]), place) for row, place in found]
+
+
+def count(cx: Connection, selection: Selection = EVERYTHING) -> int:
+    """Count those of the repositories that the selection wants. Raises UnknownProperty, WrongValue."""
+    return pages.count(cx, sa.select(repositories), _property, selection)
+
+
+def _property(name: str) -> ListedProperty:
+    # Anybody may list the names of repositories, and nothing else of them.
+    if name != "name":
+        raise UnknownProperty(f"The list of repositories has no property {name[:100]!r}: it has 'name'.")
+    return listed.exact(repositories.c.name)
 
 
 def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
@@ -82,16 +100,16 @@ def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
 
 
 def still_guards(cx: Connection, repository: Repository) -> bool:
-    """Say whether a repository is still guarded by the resource that it had when it was read."""
+    """Say whether the repository still exists and has the same guard as when it was read."""
     row = _GUARD.first(cx, repository=repository.id)
     return row is not None and row[0] == repository.resource_id
 
 
 def guard(cx: Connection, repository: Repository, resource_id: str) -> None:
-    """Let another resource guard a repository; with none ("") nobody can enter."""
+    """Let another resource guard a repository. With an empty ``resource_id``, nobody can enter."""
     cx.execute(repositories.update().where(repositories.c.id == repository.id).values(resource_id=resource_id))
 
 
 def remove(cx: Connection, repository: Repository) -> None:
-    """Remove a repository that is empty."""
+    """Remove the row of a repository that is already empty."""
     cx.execute(repositories.delete().where(repositories.c.id == repository.id))

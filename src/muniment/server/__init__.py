@@ -1,1 +1,1 @@
-"""The server's processes: started and watched together, each with its work, its listeners and its log."""
+"""Run the server: start its processes, watch them, and stop them together."""

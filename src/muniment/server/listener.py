@@ -1,4 +1,4 @@
-"""The HTTP listeners of one worker process: HTTPS, and plain HTTP where settings open it, over one application."""
+"""Serve one application in a worker process: over HTTPS, and over plain HTTP if the settings ask for it."""
 
 import asyncio
 import contextlib
@@ -28,11 +28,11 @@ log = structlog.get_logger("muniment.listener")
 _LONGEST_HEAD = 65_536
 _SWITCH_SECONDS = 0.001
 _CONSENT_SECONDS = 1.0
-_BLINK = 0.001
+_SHORTEST_SECONDS = 0.001
 _UNKNOWN_CODING = "This server reads a body as it is or with 'Transfer-Encoding: chunked', in no other coding.\n"
 _UNREADABLE = "The request cannot be read: its head or the framing of its body is not HTTP/1.1 (RFC 9112).\n"
-_UVICORN_SAYS = "Invalid HTTP request received."
-_FULL = "This server has as many connections as it takes; try again in a moment.\n"
+_UVICORN_MESSAGE = "Invalid HTTP request received."
+_TOO_MANY_CONNECTIONS = "This server has as many connections as it takes; try again in a moment.\n"
 _PLAIN = (
     (b"content-type", b"text/plain; charset=utf-8"),
     (b"x-content-type-options", b"nosniff"),
@@ -42,7 +42,7 @@ _PLAIN = (
 
 
 class Listeners(NamedTuple):
-    """The sockets, bound before the server forks, and the files of the certificate that the HTTPS socket shows."""
+    """The sockets, which were bound before the server forked, and the certificate files of the HTTPS socket."""
 
     https: socket.socket
     http: socket.socket | None
@@ -51,14 +51,17 @@ class Listeners(NamedTuple):
 
 
 class CannotStart(Exception):
-    """The application could not open what it needs; the log has the reason."""
+    """The application's lifespan could not start. The log has the reason."""
 
 
 def serve(
     app: ASGIApp, listeners: Listeners, options: WebOptions, stop: threading.Event, ready: Callable[[], None]
 ) -> None:
-    """Answer requests until ``stop`` is set, then finish those under way within ``options.stop_seconds``."""
-    # A thread that returns from hashing a password or from the disk waits no longer than this for the event loop.
+    """Answer requests until ``stop`` is set. Then finish the requests under way within ``options.stop_seconds``.
+
+    ``ready`` is called when the sockets accept connections. Raises CannotStart.
+    """
+    # A thread that has hashed a password, or has waited for the disk, waits no longer than this for the event loop.
     sys.setswitchinterval(_SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(app, listeners, options, stop, ready))
@@ -73,23 +76,23 @@ async def _serve(
     lifespan = LifespanOn(uvicorn.Config(app, lifespan="on", log_config=None, ws="none"))
     await lifespan.startup()
     if lifespan.should_exit:
-        raise CannotStart("The application could not start; the lines above say why.")
+        raise CannotStart("The application could not start. The log lines above say why.")
     stop_waiter: asyncio.Future[object] = asyncio.get_running_loop().run_in_executor(None, stop.wait)
     try:
-        running: list[asyncio.Task[object]] = [
+        server_tasks: list[asyncio.Task[object]] = [
             asyncio.create_task(server.serve([listener])) for server, listener in servers
         ]
         while not all(server.started for server, _ in servers):
             await asyncio.sleep(0.01)
-            for task in running:
+            for task in server_tasks:
                 if task.done():
                     task.result()
         ready()
-        finished: list[asyncio.Future[object]] = [*running, stop_waiter]
+        finished: list[asyncio.Future[object]] = [*server_tasks, stop_waiter]
         await asyncio.wait(finished, return_when=asyncio.FIRST_COMPLETED)
         for server, _ in servers:
             server.should_exit = True
-        await asyncio.gather(*running)
+        await asyncio.gather(*server_tasks)
     finally:
         stop.set()
         await lifespan.shutdown()
@@ -98,7 +101,7 @@ async def _serve(
 def _config(app: ASGIApp, options: WebOptions, secured: Listeners | None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=_Protocol.within(options),
+        http=_Protocol.with_options(options),
         ws="none",
         lifespan="off",
         interface="asgi3",
@@ -116,7 +119,7 @@ def _config(app: ASGIApp, options: WebOptions, secured: Listeners | None) -> uvi
 def _tls(listeners: Listeners) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Of TLS 1.2 only what TLS 1.3 has too: fresh keys for each connection, and authenticated encryption.
+    # Of TLS 1.2, allow only what TLS 1.3 has too: new keys for each connection, and authenticated encryption.
     context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
     context.load_cert_chain(listeners.cert_file, listeners.key_file)
     context.set_alpn_protocols(["http/1.1"])
@@ -124,11 +127,11 @@ def _tls(listeners: Listeners) -> ssl.SSLContext:
 
 
 class _NotImplementedCoding(Exception):
-    """The body is framed by a transfer coding that this server does not know (RFC 9112 section 6.1)."""
+    """The request's body has a transfer coding that this server does not know (RFC 9112 section 6.1)."""
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server without its signal handlers: the process tells it when to stop."""
+    """uvicorn's server without its signal handlers, because ``_serve`` stops it."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -138,9 +141,9 @@ class _Server(uvicorn.Server):
 class _Protocol(HttpToolsProtocol):
     """uvicorn's protocol, with the rules that it lacks.
 
-    A request's head has a deadline and a largest size. The rest of a body has a deadline once its request is answered.
-    Answers have a lowest rate. A connection that goes wrong gets its answers in order, or none. Every transfer coding
-    but ``chunked`` is refused.
+    A request's head has a deadline and a largest size. When a request is answered before its whole body has arrived,
+    the rest of the body has a deadline. Answers have a lowest rate. Only the transfer coding ``chunked`` is accepted.
+    After a request that cannot be read, earlier answers still go out in order, or not at all.
     """
 
     _options = WebOptions()
@@ -148,11 +151,11 @@ class _Protocol(HttpToolsProtocol):
     _in_body = False
     _knows_coding = True
     _head_deadline: TimerHandle | None = None
-    _answering: RequestResponseCycle | None = None
+    _current_cycle: RequestResponseCycle | None = None
 
     @classmethod
-    def within(cls, options: WebOptions) -> type["_Protocol"]:
-        """Make a protocol class that has these options."""
+    def with_options(cls, options: WebOptions) -> type["_Protocol"]:
+        """Return a protocol class that has these options."""
         return type("_Protocol", (cls,), {"_options": options})
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
@@ -164,7 +167,7 @@ class _Protocol(HttpToolsProtocol):
         self._disarm()
         self._unread.stop()
         super().connection_lost(exc)
-        # uvicorn forgets to do so when the caller breaks off: its timer would keep the connection's 256 KiB alive.
+        # uvicorn does not do this when the caller disconnects, and its timer would keep 256 KiB in memory.
         self._unset_keepalive_if_required()
 
     def data_received(self, data: bytes) -> None:
@@ -178,7 +181,7 @@ class _Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._disarm()
         self._head_size = 0
-        # The parser accepts every list that ends in "chunked", and would hand on a body that is still compressed.
+        # The parser accepts every list that ends in "chunked", and would pass on a body that is still compressed.
         codings = [value.strip(b" \t").lower() for name, value in self.headers if name == b"transfer-encoding"]
         self._knows_coding = codings in ([], [b"chunked"])
         if not self._knows_coding:
@@ -203,35 +206,38 @@ class _Protocol(HttpToolsProtocol):
         if self.transport.is_closing():
             self._unread.watch()
         if self._in_body and not self.transport.is_closing():
-            # This deadline runs until the next head: the pieces of this body have ended uvicorn's own keep-alive timer.
+            # This deadline runs until the next head. The body's pieces have ended uvicorn's own keep-alive timer.
             self._arm()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a request that cannot be read. An answer that is under way goes out first, or instead."""
-        answering = self._answering
-        if answering is not None and not answering.response_complete:
-            if self._in_body and self.cycle is answering:
-                answering.disconnected = True  # the rest of its body will never come
-                answering.message_event.set()
-            if answering.response_started or not answering.disconnected:
-                answering.keep_alive = False
+        """Refuse a request that cannot be read.
+
+        If an earlier answer is under way, it goes out first. If it belongs to the same request, it is the only answer.
+        """
+        cycle = self._current_cycle
+        if cycle is not None and not cycle.response_complete:
+            if self._in_body and self.cycle is cycle:
+                cycle.disconnected = True  # the rest of its body will never come
+                cycle.message_event.set()
+            if cycle.response_started or not cycle.disconnected:
+                cycle.keep_alive = False
                 self.pipeline.clear()
-                if answering.disconnected:
+                if cycle.disconnected:
                     self.transport.close()
                 return
-        status, text = b"400 Bad Request", _UNREADABLE if msg == _UVICORN_SAYS else f"{msg}\n"
+        status, text = b"400 Bad Request", _UNREADABLE if msg == _UVICORN_MESSAGE else f"{msg}\n"
         if not self._knows_coding:
             status, text = b"501 Not Implemented", _UNKNOWN_CODING
         self.transport.write(b"HTTP/1.1 " + status + b"\r\n" + _head(text) + text.encode("ascii"))
         self.transport.close()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._answering = cycle
+        self._current_cycle = cycle
         application = _overloaded if app is service_unavailable else app
 
         async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
             async def send_unless_gone(message: ASGISendEvent) -> None:
-                # uvicorn learns of a lost connection one turn of the loop later, and with pipelined requests never.
+                # uvicorn notices a lost connection one turn of the loop later, and never with pipelined requests.
                 if self.transport.is_closing():
                     cycle.disconnected = True
                 await send(message)
@@ -239,7 +245,7 @@ class _Protocol(HttpToolsProtocol):
             try:
                 await application(scope, receive, send_unless_gone)
             except CutShort:
-                # A close would wait until the caller has read everything that is still to go out.
+                # ``close`` would wait until the caller has read all bytes that are still to be sent.
                 self.transport.abort()
                 raise
 
@@ -247,20 +253,20 @@ class _Protocol(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         super().shutdown()
-        self._drop_soon()
+        self._abort_soon()
 
     def timeout_keep_alive_handler(self) -> None:
         if self._unread.watch():
-            # The last answer is still on its way, at the caller's speed.
+            # The caller is still reading the last answer.
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
             return
         super().timeout_keep_alive_handler()
-        self._drop_soon()
+        self._abort_soon()
 
-    def _drop_soon(self) -> None:
-        # Closing TLS waits for the other side's consent, which an idle client may give late or never.
+    def _abort_soon(self) -> None:
+        # To close TLS, the other side must consent. An idle client may consent late or never.
         if self.transport.is_closing():
             self.loop.call_later(_CONSENT_SECONDS, self.transport.abort)
 
@@ -282,21 +288,21 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _Unread:
-    """Watches the bytes that a caller has not read yet, and ends the connection of a caller who reads too slowly."""
+    """Watches the bytes that a caller has not read yet, and aborts the connection of a caller who reads too slowly."""
 
     def __init__(self, transport: Transport, options: WebOptions, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
         self._pace = Pace(options.slow_seconds, options.lowest_download_rate)
         self._timer: TimerHandle | None = None
-        self._began, self._size = 0.0, 0
+        self._counted_at, self._size = 0.0, 0
 
     def watch(self) -> bool:
-        """Start to watch the bytes that are still to go out; say whether there are any."""
+        """Start to watch the bytes that the caller has not read, and return whether there are any."""
         if self._timer is None:
-            self._began, self._size = self._loop.time(), self._transport.get_write_buffer_size()
+            self._counted_at, self._size = self._loop.time(), self._transport.get_write_buffer_size()
             if self._size:
-                self._timer = self._loop.call_later(self._pace.left, self._look)
+                self._timer = self._loop.call_later(self._pace.seconds_left, self._check)
         return self._timer is not None
 
     def stop(self) -> None:
@@ -306,10 +312,10 @@ class _Unread:
             self._timer = None
             self._count()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         self._count()
-        if self._size and self._pace.left < _BLINK:
+        if self._size and self._pace.seconds_left < _SHORTEST_SECONDS:
             log.info("an answer was read too slowly", unread=self._size)
             self._transport.abort()
         else:
@@ -317,14 +323,14 @@ class _Unread:
 
     def _count(self) -> None:
         now, size = self._loop.time(), self._transport.get_write_buffer_size()
-        self._pace.count(now - self._began, max(0, self._size - size))
-        self._began, self._size = now, size
+        self._pace.count(now - self._counted_at, max(0, self._size - size))
+        self._counted_at, self._size = now, size
 
 
 async def _overloaded(_scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    headers = [*_PLAIN, (b"retry-after", b"1"), (b"content-length", str(len(_FULL)).encode("ascii"))]
+    headers = [*_PLAIN, (b"retry-after", b"1"), (b"content-length", str(len(_TOO_MANY_CONNECTIONS)).encode("ascii"))]
     await send({"type": "http.response.start", "status": 503, "headers": headers})
-    await send({"type": "http.response.body", "body": _FULL.encode("ascii"), "more_body": False})
+    await send({"type": "http.response.body", "body": _TOO_MANY_CONNECTIONS.encode("ascii"), "more_body": False})
 
 
 def _head(text: str) -> bytes:

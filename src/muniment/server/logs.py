@@ -1,4 +1,4 @@
-"""The form of log lines: one event a line on standard error, as JSON unless a person watches a terminal."""
+"""Write log lines to standard error, one for each event: as JSON, or for people on a terminal."""
 
 import json
 import logging
@@ -15,9 +15,10 @@ from muniment.settings import Settings
 
 
 def start(settings: Settings) -> None:
-    """Send every log line to standard error in one form: our lines directly, those of libraries through ``logging``.
+    """Send every log line to standard error in one form.
 
-    Our lines go directly because every request writes one, and ``logging`` costs several times the line itself.
+    Lines of libraries go through ``logging``. Our own lines do not: every request writes one, and ``logging`` costs
+    several times as much as the line itself.
     """
     console = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
@@ -27,7 +28,7 @@ def start(settings: Settings) -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    # Frames' local variables could hold a password or a token: a trace is text without them.
+    # Local variables could hold a password or a token, so tracebacks are text without them.
     rendering: list[structlog.types.Processor] = (
         [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)]
         if console
@@ -49,15 +50,15 @@ def start(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers[:] = [lines]
     root.setLevel(level)
-    # At "info" these repeat our own lines, or print addresses with tokens in them.
+    # At "info" these libraries repeat our own lines, or print addresses that hold tokens.
     for name in ("uvicorn", "uvicorn.error", "httpx", "httpcore", "alembic", "sqlalchemy.engine"):
         logging.getLogger(name).setLevel(max(logging.WARNING, level))
 
 
 class _Lines(structlog.WriteLogger):
-    """Writes lines to standard error; ``name`` is the logger's.
+    """Writes the lines of the logger ``name`` to standard error.
 
-    A line that cannot be written is lost and disturbs nothing, as with ``logging``.
+    A line that cannot be written is lost without an error, as with ``logging``.
     """
 
     def __init__(self, name: str = "", *_arguments: object) -> None:
@@ -73,7 +74,7 @@ class _Lines(structlog.WriteLogger):
 
 
 def _as_line(logger: _Lines, level: str, line: MutableMapping[str, Any]) -> str:
-    """Do what ``shared`` and the rendering as JSON do, in one step: every request writes a line."""
+    """Return a log line as JSON. This does the work of ``start``'s processors in one step, because it must be fast."""
     fields: MutableMapping[str, Any] = {
         **structlog.contextvars.get_contextvars(),
         **line,
@@ -89,5 +90,5 @@ def _as_line(logger: _Lines, level: str, line: MutableMapping[str, Any]) -> str:
 def _as_json(line: Mapping[str, Any], **_options: object) -> str:
     try:
         return msgspec.json.encode(line, enc_hook=str).decode()
-    except UnicodeEncodeError:  # half of a pair of surrogates, which UTF-8 does not have
+    except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 cannot encode
         return json.dumps(line, default=str)

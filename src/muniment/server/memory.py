@@ -1,4 +1,4 @@
-"""Return freed memory to the system once a process has gone quiet."""
+"""Return free memory to the system when a process has little to do."""
 
 import ctypes
 import gc
@@ -12,13 +12,15 @@ _WORTH_SECONDS = 0.2
 _QUIET = 0.1
 
 
-def settle() -> None:
-    """Make this process small before it forks others. Call it while the process has one thread only.
+def prepare_forks() -> None:
+    """Make this process small before it forks others. Call it while the process has only one thread.
 
-    From then on all threads allocate from one arena. By default glibc gives each thread an arena of its own. But glibc
-    returns the top of an arena only for the first arena, and a password check leaves 19 MiB there. One arena costs
-    little time: Python's lock lets few threads allocate at once. Free memory is returned now, and the garbage collector
-    no longer touches what remains, so that the forked processes share it.
+    From then on all threads share one arena of glibc. By default glibc gives each thread its own arena, but it returns
+    free memory at the top of the first arena only. A password check leaves 19 MiB free at the top of its arena. To
+    share one arena costs little time, because Python's lock lets few threads allocate at once.
+
+    Free memory is returned now. The garbage collector no longer touches the objects that remain, so the forked
+    processes share their memory.
     """
     gc.collect()
     gc.freeze()
@@ -28,11 +30,10 @@ def settle() -> None:
         library.malloc_trim(0)
 
 
-def spare() -> None:
-    """Return this process's free memory to the system from now on, until it ends.
+def start_trimming() -> None:
+    """Start a thread that returns this process's free memory to the system after each burst of work.
 
-    After a burst of work it returns what is free as soon as the process uses less than a tenth of a core. Without glibc
-    this does nothing.
+    The thread does so as soon as the process uses less than a tenth of a core. Without glibc nothing is started.
     """
     library = _library()
     if library is not None:

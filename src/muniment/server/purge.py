@@ -1,4 +1,4 @@
-"""Delete expired grants, tokens and tickets, a few rows at a time, in a process of its own: no caller waits."""
+"""Delete expired grants, tokens and tickets. The purge has its own process, and no caller waits for it."""
 
 import os
 import threading
@@ -19,7 +19,7 @@ ROWS = 200
 """How many rows of one kind a transaction of the purge removes at most."""
 
 REST = 6.0
-"""The pause after a transaction, as a multiple of the time it took: other writes come in between."""
+"""How long the purge pauses after a transaction, as a multiple of the time that it took. Meanwhile others may write."""
 
 _SECONDS = 30
 
@@ -27,31 +27,31 @@ log = structlog.get_logger("muniment.purge")
 
 
 def purge_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
-    """Make the work of the process that purges the directory's database."""
+    """Return the function that the purge's process runs."""
 
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
-        memory.spare()
+        memory.start_trimming()
         os.nice(10)
         database = Database(installation.database_url("directory"))
         ready()
-        place = tokens.SWEEP_START
+        progress = tokens.PURGE_START
         try:
             while not stop.wait(_SECONDS):
                 try:
-                    place = _purge(database, place, stop)
+                    progress = _purge(database, progress, stop)
                 except (Busy, SQLAlchemyError) as error:
-                    log.warning("purge put off", reason=type(error).__name__)
+                    log.warning("purge postponed", reason=type(error).__name__)
         finally:
             database.close()
 
     return work
 
 
-def _purge(database: Database, place: tokens.SweepPlace, stop: threading.Event) -> tokens.SweepPlace:
+def _purge(database: Database, progress: tokens.PurgeProgress, stop: threading.Event) -> tokens.PurgeProgress:
     row_count = ROWS
     while row_count >= ROWS and not stop.is_set():
-        began = time.monotonic()
+        start = time.monotonic()
         with database.begin() as cx:
-            row_count, place = sessions.purge(cx, place, clock.now(), ROWS)
-        stop.wait(REST * (time.monotonic() - began))
-    return place
+            row_count, progress = sessions.purge(cx, progress, clock.now(), ROWS)
+        stop.wait(REST * (time.monotonic() - start))
+    return progress

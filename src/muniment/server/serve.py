@@ -1,4 +1,7 @@
-"""Run the server: migrate the databases, bind the sockets, then start workers, purge, index agent and extraction."""
+"""Serve a data folder: migrate the databases, bind the sockets, then start all processes.
+
+The processes are the workers, the index agent, the text extraction and the purge.
+"""
 
 import errno
 import os
@@ -34,18 +37,21 @@ def run(
 ) -> int:
     """Serve a data folder until SIGTERM or SIGINT, and return the exit code.
 
-    Raises Failure when the folder is in use, a port is busy, or a file of the settings is missing.
+    ``when_ready`` is called once, when every process can work. ``also`` lists further processes. Raises Failure when
+    another process uses the folder, a port is busy, or a file that the settings name is missing.
     """
     installation = data.installation
     data.make_folder()
     logs.start(data.settings)
     with data.lock():
         data.migrate()
-        if renamed := data.settle_acls():
+        if owner_acls := data.settle_acls():
             log.warning(
-                "some bare ACL names now mean the ACL to its owner only: see 'muniment acl list'", acls=len(renamed)
+                "only their owners may now use the bare names of some ACLs: see 'muniment acl list'",
+                acls=len(owner_acls),
             )
         listeners = _listeners(installation, data)
+        data.announce(installation.base)
         web = installation.settings.web
         roles = [Role(f"worker {number}", _worker(installation, listeners)) for number in range(1, web.workers + 1)]
         if with_agent and "repository" in installation.settings.halves:
@@ -62,7 +68,7 @@ def run(
 
 
 def check_ports(data: DataFolder) -> None:
-    """Raise Failure when a port of the settings cannot be bound, before anything is made."""
+    """Raise Failure when a port of the settings cannot be bound. Call it before anything is made."""
     web = data.settings.web
     _bind(web.host, web.port, "web.port", "--port").close()
     if web.http_port:
@@ -70,12 +76,12 @@ def check_ports(data: DataFolder) -> None:
 
 
 def agent_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
-    """Make the function that the index agent's process runs."""
+    """Return the function that the index agent's process runs."""
     options = installation.settings.repository
     retention = Retention(options.change_log_seconds, options.change_log_lines)
 
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
-        memory.spare()
+        memory.start_trimming()
         database = Database(installation.database_url("repository"))
         ready()
         try:
@@ -94,10 +100,10 @@ def agent_work(installation: Installation) -> Callable[[threading.Event, Callabl
 
 
 def extraction_work(installation: Installation) -> Callable[[threading.Event, Callable[[], None]], None]:
-    """Make the function that the text extraction's process runs."""
+    """Return the function that the text extraction's process runs."""
 
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
-        memory.spare()
+        memory.start_trimming()
         os.nice(5)
         database = Database(installation.database_url("repository"))
         ready()
@@ -111,7 +117,7 @@ def extraction_work(installation: Installation) -> Callable[[threading.Event, Ca
 
 def _worker(installation: Installation, listeners: Listeners) -> Callable[[threading.Event, Callable[[], None]], None]:
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
-        memory.spare()
+        memory.start_trimming()
         application = app.build(installation.settings, installation.data)
         listener.serve(application, listeners, installation.settings.web, stop, ready)
 

@@ -1,6 +1,6 @@
-"""The processes of one server: start them together, restart one that fails, stop them together.
+"""Start the processes of one server together, restart one that fails, and stop them together.
 
-The supervisor itself stays single-threaded, so that a fork shares its imported modules and nothing else.
+The supervisor has one thread only, so a forked process shares its imported modules and nothing else.
 """
 
 import ctypes
@@ -30,10 +30,10 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Role:
-    """What one process does: it calls ``ready`` once it can work, and returns soon after ``stop`` is set.
+    """The work of one process. ``work`` calls ``ready`` once it can work, and returns soon after ``stop`` is set.
 
-    If a ``vital`` process ends by itself, the whole server ends with 1. If a signal ended it, it did not choose to end
-    and is started_at again like every other.
+    If a ``vital`` process ends by itself, the whole server ends with exit code 1. If a signal ended it, it is started
+    again like every other process.
     """
 
     name: str
@@ -53,11 +53,11 @@ class _Child:
 
 
 def supervise(roles: Sequence[Role], stop_seconds: float, when_ready: Callable[[], None]) -> int:
-    """Run the roles until SIGTERM or SIGINT, each in a process of its own, and return the exit code.
+    """Run each role in its own process until SIGTERM or SIGINT, and return the exit code.
 
-    ``when_ready`` is called once all can work. If a process fails before then, everything ends with 1. A process that
-    fails later is started_at again after a pause, which doubles each time. At a stop each process may finish within
-    ``stop_seconds``; a second signal ends them at once. No process outlives this one.
+    ``when_ready`` is called when all processes can work. If a process fails before that, all processes end and the exit
+    code is 1. If a process fails later, it is started again after a pause, which doubles each time. At a stop the
+    processes have ``stop_seconds`` to finish, and a second signal kills them. No process outlives this one.
     """
     return _Supervisor(roles, stop_seconds, when_ready).run()
 
@@ -75,20 +75,20 @@ class _Supervisor:
     def run(self) -> int:
         for end in (self._wake_out, self._wake_in):
             os.set_blocking(end, False)
-        before = {
+        previous_handlers = {
             number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
         }
-        wakeup_before = signal.set_wakeup_fd(self._wake_in, warn_on_full_buffer=False)
+        previous_wakeup = signal.set_wakeup_fd(self._wake_in, warn_on_full_buffer=False)
         try:
-            memory.settle()
+            memory.prepare_forks()
             while not self._stopping() and not self._failed:
                 self._start_due()
                 self._wait(self._next_due())
                 self._reap()
             self._stop()
         finally:
-            signal.set_wakeup_fd(wakeup_before)
-            for number, handler in before.items():
+            signal.set_wakeup_fd(previous_wakeup)
+            for number, handler in previous_handlers.items():
                 signal.signal(number, handler)
             os.close(self._wake_in)
             os.close(self._wake_out)
@@ -109,7 +109,7 @@ class _Supervisor:
     def _fork(self, child: _Child) -> None:
         pipe_out, pipe_in = os.pipe()
         _flush()
-        # Until the child has its own handlers, a signal would run those of the parent.
+        # Signals are blocked until the child has its own handlers. Before that, one would run the parent's handler.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
         parent = os.getpid()
         process = os.fork()
@@ -120,14 +120,14 @@ class _Supervisor:
             for other in self._children:
                 if other.pipe >= 0:
                     os.close(other.pipe)
-            os._exit(_live(child.role, parent, pipe_in))
+            os._exit(_run_role(child.role, parent, pipe_in))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
         os.close(pipe_in)
         child.process, child.pipe, child.started_at, child.ready = process, pipe_out, time.monotonic(), False
 
     def _next_due(self) -> float | None:
-        waiting = [child.due_at for child in self._children if not child.process]
-        return max(0.0, min(waiting) - time.monotonic()) if waiting else None
+        due_times = [child.due_at for child in self._children if not child.process]
+        return max(0.0, min(due_times) - time.monotonic()) if due_times else None
 
     def _wait(self, seconds: float | None) -> None:
         pipes = [child.pipe for child in self._children if child.pipe >= 0]
@@ -150,7 +150,7 @@ class _Supervisor:
             process, status = os.waitpid(child.process, os.WNOHANG)
             if process == 0:
                 continue
-            lived = time.monotonic() - child.started_at
+            lifetime = time.monotonic() - child.started_at
             self._forget(child)
             if self._stopping():
                 continue
@@ -158,7 +158,7 @@ class _Supervisor:
                 log.error("process failed" if self._announced else "process could not start", process=child.role.name)
                 self._failed = True
                 continue
-            child.pause = _FIRST_PAUSE if lived >= _STEADY_SECONDS else min(child.pause * 2, _LONGEST_PAUSE)
+            child.pause = _FIRST_PAUSE if lifetime >= _STEADY_SECONDS else min(child.pause * 2, _LONGEST_PAUSE)
             child.due_at = time.monotonic() + child.pause
             log.error("process failed", process=child.role.name, again_in_seconds=child.pause)
 
@@ -170,7 +170,7 @@ class _Supervisor:
 
     def _stop(self) -> None:
         log.info("stopping")
-        self._tell(signal.SIGTERM)
+        self._signal_all(signal.SIGTERM)
         deadline = time.monotonic() + self._stop_seconds + _GRACE_SECONDS
         signals = len(self._signals)
         while any(child.process for child in self._children):
@@ -178,7 +178,7 @@ class _Supervisor:
             self._reap_stopped()
             if time.monotonic() >= deadline or len(self._signals) > signals:
                 log.warning("stopped by force", processes=[c.role.name for c in self._children if c.process])
-                self._tell(signal.SIGKILL)
+                self._signal_all(signal.SIGKILL)
                 signals, deadline = len(self._signals), time.monotonic() + 5
         log.info("stopped")
 
@@ -187,13 +187,13 @@ class _Supervisor:
             if child.process and os.waitpid(child.process, os.WNOHANG)[0] != 0:
                 self._forget(child)
 
-    def _tell(self, number: int) -> None:
+    def _signal_all(self, number: int) -> None:
         for child in self._children:
             if child.process:
                 os.kill(child.process, number)
 
 
-def _live(role: Role, parent: int, pipe: int) -> int:
+def _run_role(role: Role, parent: int, pipe: int) -> int:
     stop = threading.Event()
     wake_out, wake_in = os.pipe()
     os.set_blocking(wake_in, False)
@@ -210,7 +210,7 @@ def _live(role: Role, parent: int, pipe: int) -> int:
         os.close(pipe)
 
     try:
-        # A thread sets the Event: a signal handler must not, because it may interrupt the Event's own wait.
+        # A thread sets the Event. A signal handler must not, because it may interrupt the Event's own wait.
         threading.Thread(target=listen, name="stop", daemon=True).start()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, pass_on)
@@ -237,5 +237,5 @@ def _live(role: Role, parent: int, pipe: int) -> int:
 
 def _flush() -> None:
     for output in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # output may be lost; the work goes on
+        with suppress(OSError):  # lost output must not end the work
             output.flush()

@@ -1,1 +1,1 @@
-"""The HTTP that both halves share: reading bodies within caps, writing answers, transport rules."""
+"""HTTP for both halves: read bodies within caps, write answers, and enforce the rules of transport."""

@@ -1,9 +1,10 @@
 """What is an address, and which endpoint answers at it? Each half declares all of its addresses in one table.
 
-The table is looked up in one step where an address has no open part. ``web.openapi`` describes the same table.
+An address without an open part is found by one look-up. ``web.openapi`` describes the same table.
 """
 
 import enum
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
@@ -13,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from muniment.web.refusals import Refusal
 from muniment.web.responses import Endpoint, ErrorCode, Shape, Table
 
 H = TypeVar("H")
@@ -21,17 +23,25 @@ Schema: TypeAlias = Mapping[str, Any]
 """A JSON schema (draft 2020-12), as OpenAPI 3.1 takes it."""
 
 Content: TypeAlias = Mapping[str, "type[Any] | Schema"]
-"""What a body may be, by media type: a msgspec type, or a JSON schema."""
+"""The form of a body by media type: a msgspec type, or a JSON schema."""
 
 Answering: TypeAlias = Callable[[Request, H], Awaitable[Response]]
 """A function that answers one method of an address."""
+
+Finder: TypeAlias = Callable[[Request, H], Awaitable[bool]]
+"""A function that says whether a thing has exactly the name at the end of the path, suffix included."""
+
+SUFFIXES = ("json", "xml")
+"""What a path may end in, after a dot, to choose the media type of the answer."""
+
+_OPEN_END = re.compile(r"\{(\w+)\}\Z")
 
 TEXT: Schema = {"type": "string"}
 BINARY: Schema = {"type": "string", "format": "binary"}
 
 
 class CredentialKind(enum.Enum):
-    """What a caller shows to an address."""
+    """The kind of credentials that an address expects of its callers."""
 
     NONE = "none"
     BEARER = "bearer"
@@ -40,6 +50,8 @@ class CredentialKind(enum.Enum):
     """An OAuth client: HTTP Basic, or parameters of the body (RFC 6749 2.3)."""
     TICKET = "ticket"
     """The cookie of a browser that has signed in."""
+    CALLER = "caller"
+    """A token, or what else a repository's settings offer to its callers."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +66,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class AnswerDescription:
-    """One answer that is no refusal: its status, what it means, its body by media type, and its own headers."""
+    """One answer that is no refusal: its status, its meaning, its body by media type, and the headers that it adds."""
 
     status: int
     meaning: str
@@ -64,10 +76,11 @@ class AnswerDescription:
 
 @dataclass(frozen=True)
 class Operation(Generic[H]):
-    """One method of an address: the function that answers it, and what that takes and gives.
+    """One method of an address: the function that answers it, its parameters, its body and its answers.
 
-    Without a ``summary`` of its own it has the first sentence of the function's docstring. ``credentials`` are those of
-    the address unless the method has others.
+    An empty ``summary`` means the first sentence of the function's docstring. ``credentials`` is None where the method
+    expects the same kind as the address. ``refused`` are parameters of the query that the interface knows and the
+    method does not take, each with the reason as the end of a sentence.
     """
 
     endpoint: Answering[H]
@@ -76,18 +89,19 @@ class Operation(Generic[H]):
     body: Content = field(default_factory=dict, kw_only=True)
     answers: tuple[AnswerDescription, ...] = field(default=(), kw_only=True)
     credentials: CredentialKind | None = field(default=None, kw_only=True)
+    refused: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     @property
     def sentence(self) -> str:
-        """Say in one sentence what the method does."""
+        """What the method does, in one sentence."""
         return self.summary or " ".join((self.endpoint.__doc__ or "").partition("\n\n")[0].split())
 
 
 @dataclass(frozen=True)
 class ErrorShape:
-    """How errors are written, and as what: the name of the shape, the function, and the body by media type.
+    """How errors are written: the name of the shape, the function that writes one, and the body by media type.
 
-    ``code`` spells the code that the body has; it gives nothing where the body has none.
+    ``code`` returns the code that the body has, or an empty text where the body has no code.
     """
 
     name: str
@@ -98,9 +112,9 @@ class ErrorShape:
 
 @dataclass(frozen=True)
 class Address(Generic[H]):
-    """One address: its path below the table's prefix, its methods, and the refusals it answers.
+    """One address: its path below the table's prefix, its methods, and the codes of its refusals.
 
-    ``shape`` and ``credentials`` are those of the table unless the address has its own.
+    ``shape`` and ``credentials`` are None where the address uses those of the table.
     """
 
     path: str
@@ -109,12 +123,21 @@ class Address(Generic[H]):
     shape: ErrorShape | None = None
     credentials: CredentialKind | None = None
 
+    @property
+    def answers_documents(self) -> bool:
+        """Say whether any answer of the address is JSON or XML, and not only bytes."""
+        answers = (answer for operation in self.operations.values() for answer in operation.answers)
+        return any(media_type.endswith(SUFFIXES) for answer in answers for media_type in answer.content)
+
 
 @dataclass(frozen=True)
 class AddressTable(Generic[H]):
     """All addresses of one half, or of the front door.
 
-    ``prefix`` is empty or begins with a slash. ``parts`` are the open parts of the paths.
+    ``prefix`` is empty or begins with a slash. ``parts`` are the open parts of the paths. ``note`` says what holds for
+    all addresses. ``check`` is called before each method and may refuse the request. With ``options`` every address
+    answers OPTIONS. With ``suffixed`` every address that answers documents also takes one of ``SUFFIXES``; ``finders``
+    belong to the open parts whose things may have names that end like that.
     """
 
     name: str
@@ -123,50 +146,101 @@ class AddressTable(Generic[H]):
     shape: ErrorShape
     credentials: CredentialKind
     parts: tuple[Parameter, ...] = ()
+    note: str = field(default="", kw_only=True)
+    check: Callable[[Request, Operation[H], H], None] | None = field(default=None, kw_only=True)
+    options: bool = field(default=False, kw_only=True)
+    suffixed: bool = field(default=False, kw_only=True)
+    finders: Mapping[str, Finder[H]] = field(default_factory=dict, kw_only=True)
 
     def routes(self, half: H) -> list[Route]:
-        """Have every address answered, with what the half's endpoints need."""
-        return [Route(self.prefix + address.path, self._endpoint(address, half)) for address in self.addresses]
+        """Return a route for each address, and for each spelling with a suffix: those come last.
+
+        ``half`` is the context that the half's endpoints get.
+        """
+        endpoints = [(address, self._endpoint(address, half)) for address in self.addresses]
+        return [Route(self.prefix + address.path, endpoint) for address, endpoint in endpoints] + [
+            Route(f"{self.prefix}{address.path}.{suffix}", endpoint, include_in_schema=False)
+            for address, endpoint in endpoints
+            if self.takes_suffix(address) and not _OPEN_END.search(address.path)
+            for suffix in SUFFIXES
+        ]
+
+    def takes_suffix(self, address: Address[H]) -> bool:
+        """Say whether a suffix after the path of an address of this table chooses the media type."""
+        return self.suffixed and address.answers_documents
 
     def shape_of(self, address: Address[H]) -> ErrorShape:
-        """Say how an address of this table writes its errors."""
+        """Return the shape in which an address of this table writes its errors."""
         return address.shape or self.shape
 
     def credentials_of(self, address: Address[H], operation: Operation[H]) -> CredentialKind:
-        """Say what a caller shows for a method of an address of this table."""
+        """Return the kind of credentials that a method of an address of this table expects."""
         return operation.credentials or address.credentials or self.credentials
 
     def _endpoint(self, address: Address[H], half: H) -> Endpoint[H]:
         methods = {method: operation.endpoint for method, operation in address.operations.items()}
-        return Endpoint(half, methods, address.refusals, self.shape_of(address).write)
+
+        takes_suffix, part = self.takes_suffix(address), _OPEN_END.search(address.path)
+
+        async def prepare(request: Request, method: str) -> None:
+            if takes_suffix:
+                await self._take_suffix(request, half, part[1] if part else "")
+            if self.check is not None:
+                self.check(request, address.operations[method], half)
+
+        return Endpoint(
+            half,
+            methods,
+            address.refusals,
+            self.shape_of(address).write,
+            prepare=prepare if self.suffixed or self.check else None,
+            options=self.options,
+        )
+
+    async def _take_suffix(self, request: Request, half: H, part: str) -> None:
+        """Note a suffix of the path in the scope (``muniment.suffix``), and take it off the open part that it follows.
+
+        The suffix stays if a thing has the whole name, and if the caller may not be told whether one has.
+        """
+        suffix = request.scope["path"].rpartition(".")[2]
+        if suffix not in SUFFIXES:
+            return
+        if part:
+            try:
+                if part in self.finders and await self.finders[part](request, half):
+                    return
+            except Refusal:
+                return
+            request.path_params[part] = request.path_params[part].removesuffix(f".{suffix}")
+        request.scope["muniment.suffix"] = suffix
 
 
 class Addresses:
-    """The table of addresses as an ASGI application.
+    """An ASGI application that passes each request to the endpoint of its address.
 
-    An address without an open part (``/dirws/login``) comes before those that have one (``/dirws/{rest:path}``); among
-    the latter the first that fits answers. The last one answers whatever is left, also what is no path, as ``*`` (RFC
-    9112, 3.2.4).
+    Routes without an open part (``/dirws/login``) win over routes that have one (``/dirws/{rest:path}``). Of the routes
+    with an open part, the first that matches wins. The last route answers every other request, also one for ``*``,
+    which is no path (RFC 9112, 3.2.4).
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:
         routes = list(routes)
-        self._whole: dict[str, ASGIApp] = {}
+        self._fixed: dict[str, ASGIApp] = {}
         for route in routes:
             if not route.param_convertors:
-                self._whole.setdefault(route.path, route.app)
+                self._fixed.setdefault(route.path, route.app)
         self._open = [route for route in routes if route.param_convertors]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Have one request answered (ASGI)."""
-        endpoint = self._whole.get(scope["path"]) or self._fitting(scope)
+        """Pass one request to its endpoint (ASGI)."""
+        endpoint = self._fixed.get(scope["path"]) or self._match_open(scope)
         await endpoint(scope, receive, send)
 
-    def _fitting(self, scope: Scope) -> ASGIApp:
+    def _match_open(self, scope: Scope) -> ASGIApp:
         for route in self._open:
-            match, found = route.matches(scope)
+            match, path_scope = route.matches(scope)
             if match is Match.FULL:
-                scope.update(found)
+                scope.update(path_scope)
                 return route.app
         scope["path_params"] = {}
         return self._open[-1].app

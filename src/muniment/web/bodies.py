@@ -1,4 +1,4 @@
-"""Read request bodies within caps: forms, JSON, raw bytes. Everything that a stranger sends passes here."""
+"""Read request bodies within caps: forms, JSON, raw bytes. Every body that a stranger sends is read here."""
 
 import re
 from collections.abc import AsyncIterator
@@ -29,11 +29,11 @@ def check_encoding(request: Request) -> None:
 
 
 async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """Yield content piece by piece. It may take any time, as long as it arrives at the rate that the settings ask for.
+    """Yield content piece by piece. There is no deadline, but the content must arrive at the settings' lowest rate.
 
-    Raises TimedOut, and TooLarge above ``limit`` bytes: before reading if Content-Length says so.
+    Raises TimedOut, and TooLarge above ``limit`` bytes. If Content-Length is above the limit, nothing is read.
     """
-    _check_declared(request, limit)
+    _check_content_length(request, limit)
     pace.expect_content(request)
     size, has_more = 0, True
     while has_more:
@@ -44,23 +44,23 @@ async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
 
 
 async def raw(request: Request, limit: int) -> bytes:
-    """Read the whole body within its deadline. Raises TooLarge, TimedOut."""
-    _check_declared(request, limit)
+    """Read the whole body, at most ``limit`` bytes, before its deadline. Raises TooLarge, TimedOut."""
+    _check_content_length(request, limit)
     body, has_more = await _next_piece(request, limit, 0)
     if not has_more:  # nearly always
         return body
-    arrived, size = [body], len(body)
+    parts, size = [body], len(body)
     while has_more:
         piece, has_more = await _next_piece(request, limit, size)
         size += len(piece)
-        arrived.append(piece)
-    return b"".join(arrived)
+        parts.append(piece)
+    return b"".join(parts)
 
 
 async def form(request: Request, limit: int = 65_536) -> dict[str, str]:
-    """Read an application/x-www-form-urlencoded body (WHATWG URL 5.1), each parameter at most once (RFC 6749 3.2).
+    """Read an application/x-www-form-urlencoded body (WHATWG URL 5.1), and return its values by parameter.
 
-    Raises UnsupportedMediaType, TooLarge, Malformed.
+    A parameter may come once (RFC 6749 3.2). Raises UnsupportedMediaType, TooLarge, Malformed.
     """
     if media_type(request) != "application/x-www-form-urlencoded":
         raise UnsupportedMediaType("The body must be application/x-www-form-urlencoded.")
@@ -68,12 +68,15 @@ async def form(request: Request, limit: int = 65_536) -> dict[str, str]:
 
 
 def query(request: Request) -> dict[str, str]:
-    """Read the address's query, each parameter at most once. Raises Malformed."""
+    """Read the query of the request's address, and return its values by parameter. Raises Malformed."""
     return form_fields(request.scope["query_string"], "The query")
 
 
 def form_fields(encoded: bytes, what: str) -> dict[str, str]:
-    """Decode ``name=value&...``; ``what`` begins the sentence of a refusal. Raises Malformed."""
+    """Decode ``name=value&...`` and return the values by name. Raises Malformed for a repeated name.
+
+    ``what`` begins the sentence of a refusal: ``The form``.
+    """
     fields: dict[str, str] = {}
     if encoded.count(b"&") > 1000:
         raise Malformed(f"{what} has more than 1000 parameters.")
@@ -96,10 +99,10 @@ async def json(request: Request, decoder: msgspec.json.Decoder[T], limit: int = 
 
 
 def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode JSON text into the decoder's type, each key of an object at most once.
+    """Decode JSON text into the decoder's type. Raises Malformed, which says what is wrong and where.
 
-    For a repeated key RFC 8259 4 lets each reader take another value. So a proxy that checks a request might see
-    another value than we use. Raises Malformed, which says what is wrong and where.
+    A repeated key is refused. RFC 8259 4 leaves open which of its values counts, so a proxy that checks a request could
+    see one value while we use another.
     """
     try:
         decoded = decoder.decode(body)
@@ -123,9 +126,9 @@ def form_value(part: bytes, what: str) -> str:
     return text
 
 
-def _check_declared(request: Request, limit: int) -> None:
-    declared = request.headers.get("content-length", "")
-    if declared.isascii() and declared.isdecimal() and (len(declared) > 18 or int(declared) > limit):
+def _check_content_length(request: Request, limit: int) -> None:
+    length = request.headers.get("content-length", "")
+    if length.isascii() and length.isdecimal() and (len(length) > 18 or int(length) > limit):
         raise TooLarge(f"The body is larger than {limit} bytes.")
 
 
@@ -140,9 +143,9 @@ async def _next_piece(request: Request, limit: int, size: int) -> tuple[bytes, b
 
 
 def _quotes(decoded: object) -> int:
-    """Count the quotation marks that the texts and keys of a value need, if none is escaped.
+    """Count the quotation marks that the texts and keys of a value need in JSON, if no character is escaped.
 
-    A JSON text with more of them repeats a key: the value holds only the last of the repeated keys.
+    A JSON text with more quotation marks repeats a key, because the value holds a repeated key once.
     """
     if isinstance(decoded, str):
         return 2
@@ -154,8 +157,8 @@ def _quotes(decoded: object) -> int:
 def _refuse_repeated_key(pairs: list[tuple[str, object]]) -> None:
     names = [name for name, _ in pairs]
     if len(set(names)) != len(names):
-        twice = next(name for at, name in enumerate(names) if name in names[:at])
-        raise Malformed(f"The JSON repeats the key {twice[:100]!r}.")
+        repeated = next(name for index, name in enumerate(names) if name in names[:index])
+        raise Malformed(f"The JSON repeats the key {repeated[:100]!r}.")
 
 
 _KEYS = JSONDecoder(object_pairs_hook=_refuse_repeated_key, parse_int=str, parse_float=str)

@@ -1,4 +1,4 @@
-"""What does an OpenAPI 3.1 document say of these addresses?"""
+"""Describe tables of addresses in an OpenAPI 3.1 document."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,18 +28,58 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
     CredentialKind.CLIENT: [{"client": []}, {}],
     CredentialKind.TICKET: [{"ticket": []}],
 }
-"""What is shown where. A client that does not use HTTP Basic says in the body who it is."""
+"""The security requirements for each kind of credentials. An OAuth client may also identify itself in the body."""
 
 
-def document(tables: Sequence[AddressTable[Any]], base: str, version: str, ticket_cookie: str) -> Json:
-    """Describe the addresses of these tables. ``base`` is what every link begins with, without a slash at its end."""
+class CallerCredentials(msgspec.Struct, frozen=True):
+    """What the callers of a repository may show beside a token in the header Authorization; empty: not offered.
+
+    ``ticket`` and ``csrf`` are names of headers, ``address_token`` is a parameter of the query.
+    """
+
+    basic: bool = False
+    ticket: str = ""
+    csrf: str = ""
+    address_token: str = ""
+
+    def security(self, *, safe: bool) -> list[Json]:
+        """List what is taken, any one of it; a cookie needs the CSRF token where the method is not ``safe``."""
+        taken: list[Json] = [{"bearer": []}]
+        if self.basic:
+            taken.append({"basic": []})
+        if self.ticket:
+            taken += [{"ticket_header": []}, {"ticket": []} if safe else {"ticket": [], "csrf": []}]
+        if self.address_token:
+            taken.append({"address_token": []})
+        return taken
+
+    def schemes(self) -> Json:
+        """Describe what ``security`` names, apart from the token and the cookie."""
+        schemes: Json = {}
+        if self.basic:
+            schemes["basic"] = {"type": "http", "scheme": "basic", "description": "A user's name and password."}
+        if self.ticket:
+            schemes["ticket_header"] = {"type": "apiKey", "in": "header", "name": self.ticket}
+            schemes["csrf"] = {"type": "apiKey", "in": "header", "name": self.csrf}
+        if self.address_token:
+            schemes["address_token"] = {"type": "apiKey", "in": "query", "name": self.address_token}
+        return schemes
+
+
+def document(
+    tables: Sequence[AddressTable[Any]], base: str, version: str, ticket_cookie: str, callers: CallerCredentials
+) -> Json:
+    """Return the OpenAPI document of these tables.
+
+    ``base`` is the address with which every link begins, without a slash at its end. ``version`` is the release.
+    """
     paths: dict[str, Json] = {}
     contents: list[Content] = []
-    refused = _Refused()
+    refusal_responses = _RefusalResponses()
     for table in tables:
         for address in table.addresses:
             paths[template(table.prefix + address.path)] = {
-                method.lower(): _operation(table, address, method, operation, refused)
+                method.lower(): _operation(table, address, method, operation, refusal_responses, callers)
                 for method, operation in address.operations.items()
             }
             contents += [table.shape_of(address).content, *_contents(address)]
@@ -55,41 +95,50 @@ def document(tables: Sequence[AddressTable[Any]], base: str, version: str, ticke
             "description": "A directory that issues OAuth 2.0 tokens, and a content repository with full-text search.",
         },
         "servers": [{"url": base}],
-        "tags": [{"name": table.name} for table in tables],
+        "tags": [{"name": table.name, **({"description": table.note} if table.note else {})} for table in tables],
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "responses": refused.described,
+            "responses": refusal_responses.components,
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "client": {"type": "http", "scheme": "basic"},
                 "ticket": {"type": "apiKey", "in": "cookie", "name": ticket_cookie},
+                **callers.schemes(),
             },
         },
     }
 
 
 def template(path: str) -> str:
-    """Spell a path with open parts as OpenAPI does."""
+    """Return a path with its open parts in OpenAPI's spelling, without converters."""
     return _OPEN_PART.sub(r"{\1}", path)
 
 
 def _operation(
-    table: AddressTable[Any], address: Address[Any], method: str, operation: Operation[Any], refused: "_Refused"
+    table: AddressTable[Any],
+    address: Address[Any],
+    method: str,
+    operation: Operation[Any],
+    refusal_responses: "_RefusalResponses",
+    callers: CallerCredentials,
 ) -> Json:
     parts = {part.name: part for part in table.parts}
-    in_path = [parts[name] for name in _OPEN_PART.findall(address.path)]
-    described: Json = {
+    path_parts = [parts[name] for name in _OPEN_PART.findall(address.path)]
+    credentials = table.credentials_of(address, operation)
+    description: Json = {
         "tags": [table.name],
         "operationId": re.sub(r"[^a-z0-9]+", "_", f"{table.name} {method} {template(address.path)}".lower()).strip("_"),
         "summary": operation.sentence,
-        "security": _SECURITY[table.credentials_of(address, operation)],
-        "parameters": [_parameter(parameter) for parameter in (*in_path, *operation.parameters)],
-        "responses": _responses(address.refusals, operation.answers, table.shape_of(address), refused),
+        "security": callers.security(safe=method == "GET")
+        if credentials is CredentialKind.CALLER
+        else _SECURITY[credentials],
+        "parameters": [_parameter(parameter) for parameter in (*path_parts, *operation.parameters)],
+        "responses": _responses(address.refusals, operation.answers, table.shape_of(address), refusal_responses),
     }
     if operation.body:
-        described["requestBody"] = {"required": True, "content": _content(operation.body)}
-    return described
+        description["requestBody"] = {"required": True, "content": _content(operation.body)}
+    return description
 
 
 def _parameter(parameter: Parameter) -> Json:
@@ -103,49 +152,51 @@ def _parameter(parameter: Parameter) -> Json:
 
 
 def _responses(
-    refusals: Table, answers: Sequence[AnswerDescription], shape: ErrorShape, refused: "_Refused"
+    refusals: Table, answers: Sequence[AnswerDescription], shape: ErrorShape, refusal_responses: "_RefusalResponses"
 ) -> dict[str, Json]:
-    """Say what is answered with each status: what the operation lists, else the refusals of that status."""
+    """Describe the answers by status: the operation's own answers, then the refusals of every other status."""
     table = {**SHARED, **refusals}
-    statuses = {said.status for said in table.values()}.difference(answer.status for answer in answers)
-    responses = {str(status): refused.reference(table, status, shape) for status in sorted(statuses)}
+    statuses = {error_code.status for error_code in table.values()}.difference(answer.status for answer in answers)
+    responses = {str(status): refusal_responses.reference(table, status, shape) for status in sorted(statuses)}
     responses |= {str(answer.status): _answer(answer) for answer in answers}
     return dict(sorted(responses.items()))
 
 
 def _answer(answer: AnswerDescription) -> Json:
-    described: Json = {"description": answer.meaning}
+    description: Json = {"description": answer.meaning}
     if answer.headers:
-        described["headers"] = {
+        description["headers"] = {
             header.name: {"description": header.meaning, "schema": header.schema} for header in answer.headers
         }
     if answer.content:
-        described["content"] = _content(answer.content)
-    return described
+        description["content"] = _content(answer.content)
+    return description
 
 
-class _Refused:
-    """The answers that refuse, each described once however many addresses give it."""
+class _RefusalResponses:
+    """The descriptions of all refusals, each once, however many addresses give it."""
 
     def __init__(self) -> None:
-        self.described: dict[str, Json] = {}
+        self.components: dict[str, Json] = {}
 
     def reference(self, table: Table, status: int, shape: ErrorShape) -> Json:
-        """Describe what the table refuses with this status, unless that is done already; say where it is."""
-        sentences = (_sentence(kind, shape.code(said)) for kind, said in table.items() if said.status == status)
-        described = {"description": " ".join(sentences), "content": _content(shape.content)}
-        alike = [name for name in self.described if name.startswith(f"{shape.name}-{status}")]
-        for name in alike:
-            if self.described[name] == described:
+        """Describe the table's refusals of this status, unless they are described already. Return the reference."""
+        sentences = (
+            _sentence(kind, shape.code(error_code)) for kind, error_code in table.items() if error_code.status == status
+        )
+        description = {"description": " ".join(sentences), "content": _content(shape.content)}
+        same_status = [name for name in self.components if name.startswith(f"{shape.name}-{status}")]
+        for name in same_status:
+            if self.components[name] == description:
                 break
         else:
-            name = f"{shape.name}-{status}" + (f"-{len(alike) + 1}" if alike else "")
-            self.described[name] = described
+            name = f"{shape.name}-{status}" + (f"-{len(same_status) + 1}" if same_status else "")
+            self.components[name] = description
         return {"$ref": f"#/components/responses/{name}"}
 
 
 def _sentence(kind: type[Refusal], code: str) -> str:
-    """Say in one sentence why, after the code: the first of the refusal's docstring."""
+    """Return the code and the first sentence of the refusal's docstring."""
     sentence = " ".join((kind.__doc__ or "").partition("\n\n")[0].split()).partition(". ")[0].rstrip(".") + "."
     return f"`{code}`: {sentence}" if code else sentence
 

@@ -1,4 +1,4 @@
-"""The settings of the HTTP side: where it listens, by which addresses it is known, how long it waits."""
+"""The settings for HTTP: where the server listens, which addresses it has, how long it waits."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Doc(description="Further addresses of the server; links begin with the one that the request was sent to."),
     ] = ()
     certificate_file: Annotated[
-        str, Doc(description="TLS certificate chain (PEM); empty = one made by the data folder's own CA.")
+        str, Doc(description="TLS certificate chain (PEM); empty = a certificate that the data folder's own CA makes.")
     ] = ""
     key_file: Annotated[str, Doc(description="Private key (PEM) of that certificate.")] = ""
     certificate_names: Annotated[
@@ -63,7 +63,7 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slow_seconds: Annotated[
         int,
         Doc(
-            description="How long content or an answer may be slower before it is broken off, in seconds.",
+            description="How long content or an answer may stay below its lowest rate, in seconds; then it is aborted.",
             ge=1,
             le=3600,
         ),
@@ -71,7 +71,7 @@ class WebOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop_seconds: Annotated[
         int,
         Doc(
-            description="How long requests in progress may go on after the server is told to stop, in seconds.",
+            description="How long requests in progress may go on after the server was told to stop, in seconds.",
             ge=1,
             le=600,
         ),

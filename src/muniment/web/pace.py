@@ -1,6 +1,6 @@
-"""Do a caller's bytes come and go as fast as they must? Short bodies have a deadline, long ones a lowest rate.
+"""Do the bytes of a body or an answer keep the pace? Short bodies have a deadline, long ones have a lowest rate.
 
-Only the time for which the server waits for the caller counts, never the server's own time.
+The server measures how long it waits for the caller. The time in which it works itself does not count.
 """
 
 import asyncio
@@ -20,86 +20,87 @@ _BODY = "muniment.body"
 
 
 class Pace:
-    """How many seconds the server may still wait for a caller. With a ``rate`` (bytes a second), each byte earns time.
+    """Counts how many seconds the server will still wait for a caller (``seconds_left``, at first ``seconds``).
 
-    Earned time never exceeds the time at the beginning: a caller cannot be fast first to be slow for long.
+    With a ``rate`` (bytes a second) each byte adds time. ``seconds_left`` never exceeds ``seconds``. So a caller who is
+    fast at first may not be slow for long afterwards.
     """
 
     def __init__(self, seconds: float, rate: int | None = None) -> None:
         self._longest = seconds
         self._rate = rate
-        self.left = seconds
+        self.seconds_left = seconds
 
     def count(self, seconds: float, size: int) -> None:
-        """Count the seconds for which the server waited, and the bytes that came or went meanwhile."""
-        earned = size / self._rate if self._rate else 0.0
-        self.left = min(self._longest, self.left - seconds + earned)
+        """Subtract the seconds for which the server waited, and add time for the bytes that came or went meanwhile."""
+        extra_seconds = size / self._rate if self._rate else 0.0
+        self.seconds_left = min(self._longest, self.seconds_left - seconds + extra_seconds)
 
 
 class ArrivingBody:
-    """A request's body while it arrives: the whole within a deadline, or at a rate once an endpoint calls it content.
+    """A request's body while it arrives. All of it must arrive before a deadline.
 
-    asyncio.timeout would do the same at four times the cost. Nearly every request with a body passes here, and nearly
-    always its body has arrived already.
+    After ``expect_content`` there is no deadline, but the body must arrive at a lowest rate. ``asyncio.timeout`` would
+    do the same at four times the cost, and nearly every request with a body is read by this class.
     """
 
     def __init__(self, receive: Receive, options: WebOptions) -> None:
         self._receive = receive
         self._options = options
         self._pace = Pace(options.body_seconds)
-        self._late = f"The body did not arrive within {options.body_seconds} seconds."
-        self._whole = False
+        self._late_sentence = f"The body did not arrive within {options.body_seconds} seconds."
+        self._is_whole = False
 
     async def __call__(self) -> Message:
-        """Return the next piece (ASGI). Raises TimedOut."""
-        if self._whole:
+        """Return the next ASGI message of the body. Raises TimedOut."""
+        if self._is_whole:
             return await self._receive()
         clock = asyncio.get_running_loop().time
-        pause, began = self._options.body_pause_seconds, clock()
-        if pause < self._pace.left:
+        pause, start = self._options.body_pause_seconds, clock()
+        if pause < self._pace.seconds_left:
             message = await _within(pause, self._receive(), f"Nothing of the body arrived for {pause} seconds.")
         else:
-            message = await _within(self._pace.left, self._receive(), self._late)
-        self._pace.count(clock() - began, len(message.get("body", b"")))
-        self._whole = not message.get("more_body", False)
+            message = await _within(self._pace.seconds_left, self._receive(), self._late_sentence)
+        self._pace.count(clock() - start, len(message.get("body", b"")))
+        self._is_whole = not message.get("more_body", False)
         return message
 
-    def at_a_rate(self) -> None:
-        """Let the body take any time, unless it arrives more slowly than the settings allow."""
+    def require_rate(self) -> None:
+        """Replace the deadline by the lowest rate of the settings."""
         rate, seconds = self._options.lowest_upload_rate, self._options.slow_seconds
         self._pace = Pace(seconds, rate)
-        self._late = f"The body came slower than {rate} bytes a second for {seconds} seconds."
+        self._late_sentence = f"The body came slower than {rate} bytes a second for {seconds} seconds."
 
 
 def arriving_body(scope: Scope, receive: Receive, options: WebOptions) -> ArrivingBody:
-    """Wrap the body of a request, and keep the wrapper in the request's scope."""
+    """Wrap the body of a request, store the wrapper in the request's scope, and return it."""
     body = scope[_BODY] = ArrivingBody(receive, options)
     return body
 
 
 def expect_content(request: Request) -> None:
-    """Treat the request's body as content, which may be large."""
+    """Replace the deadline of the request's body by the lowest rate, because content may be large."""
     body: ArrivingBody | None = request.scope.get(_BODY)
     if body is not None:
-        body.at_a_rate()
+        body.require_rate()
 
 
-async def _within(seconds: float, step: Awaitable[T], late: str) -> T:
+async def _within(seconds: float, step: Awaitable[T], sentence: str) -> T:
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine of asyncio runs in a task
-    fired = False
+    is_late = False
 
-    def give_up() -> None:
-        nonlocal fired
-        fired = True
+    def cancel() -> None:
+        nonlocal is_late
+        is_late = True
         task.cancel()
 
-    timer = asyncio.get_running_loop().call_later(max(0.0, seconds), give_up)
+    timer = asyncio.get_running_loop().call_later(max(0.0, seconds), cancel)
     try:
         return await step
     except asyncio.CancelledError:
-        if fired and not task.uncancel():
-            raise TimedOut(late) from None
+        if is_late and not task.uncancel():
+            raise TimedOut(sentence) from None
         raise
     finally:
         timer.cancel()

@@ -1,13 +1,13 @@
-"""Refusals that both halves share. Each half adds its own, and each endpoint's table gives them a status."""
+"""Why is a request refused? These refusals belong to both halves, and each half adds its own."""
 
 from typing import ClassVar
 
 
 class Refusal(Exception):
-    """A reason to refuse a request, as one sentence for the caller. The endpoint's table gives it a status.
+    """A reason to refuse a request, as one sentence for the caller. The address's table gives it a status.
 
-    A decision that raises it changes nothing. Only where the class says ``keeps_writes`` is it committed, with what it
-    wrote: a sign-in that is refused is counted all the same.
+    When a decision raises a refusal, its writes are undone. If the class says ``keeps_writes``, they are committed: a
+    refused sign-in must be counted.
     """
 
     keeps_writes: ClassVar[bool] = False
@@ -38,7 +38,7 @@ class UnknownAddress(Refusal):
 
 
 class MethodNotAllowed(Refusal):
-    """The address does not know this method. ``allowed`` lists those it knows."""
+    """The address does not know this method. ``allowed`` lists the methods that it knows."""
 
     def __init__(self, sentence: str, allowed: tuple[str, ...] = ()) -> None:
         super().__init__(sentence)

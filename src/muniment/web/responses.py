@@ -1,4 +1,7 @@
-"""From an endpoint or a refusal to a response: each address has a table of refusals, each half has its error shapes."""
+"""Call an address's endpoint, and turn a refusal into a response.
+
+Each address has a table that gives a refusal its status and its code. Each half has error shapes, which write the body.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -30,17 +33,17 @@ log = structlog.get_logger("muniment.web")
 
 
 class ErrorCode(NamedTuple):
-    """How an address says one kind of no: a status, and the interface's own code for it."""
+    """The HTTP status of a refusal at an address, and the interface's own code for it."""
 
     status: int
     code: str
 
 
 Table = Mapping[type[Refusal], ErrorCode]
-"""Which refusals an address answers, and how. The nearest class in the refusal's ancestry counts."""
+"""The refusals of an address with their codes. ``find_code`` looks a refusal up: the nearest ancestor class counts."""
 
 Shape = Callable[[Request, ErrorCode, str], Response]
-"""Writes an error in the interface's own shape: the request, the status and code, the sentence."""
+"""Writes an error in the interface's own shape, from the request, the error code and the refusal's sentence."""
 
 SHARED: Table = {
     Malformed: ErrorCode(400, "malformed_request"),
@@ -54,13 +57,21 @@ SHARED: Table = {
     Overloaded: ErrorCode(503, "overloaded"),
     NotStored: ErrorCode(507, "insufficient_storage"),
 }
-"""What every address answers alike unless its own table says otherwise."""
+"""The refusals of every address. An address's own table wins."""
 
 BUG = ErrorCode(500, "internal_error")
 
+_HEADERS = "muniment.headers"
+"""Where a request's scope holds the headers that its answer gets, by name."""
+
 
 class Endpoint(Generic[H]):
-    """One address: its methods, each an endpoint function, with one table of refusals and one error shape."""
+    """Answers one address. It has a function for each method, one table of refusals and one error shape.
+
+    ``prepare`` is awaited with the request and the name of its method before the method is called; it may raise a
+    refusal. With ``options`` the address answers OPTIONS with its methods (RFC 9110 9.3.7). An answer also gets the
+    headers of ``add_header``, unless it has its own.
+    """
 
     def __init__(
         self,
@@ -68,29 +79,41 @@ class Endpoint(Generic[H]):
         methods: Mapping[str, Callable[[Request, H], Awaitable[Response]]],
         table: Table,
         shape: Shape,
+        *,
+        prepare: Callable[[Request, str], Awaitable[None]] | None = None,
+        options: bool = False,
     ) -> None:
         self._context = context
         self._methods = methods
         self._table = {**SHARED, **table}
         self._shape = shape
+        self._prepare = prepare
+        self._options = options
+        more = ({"HEAD"} if "GET" in methods else set()) | {"OPTIONS"} if options else set()
+        self._allowed = tuple(sorted(more.union(methods)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request (ASGI)."""
+        """Answer one request (ASGI). An exception that is no refusal is logged and answered with 500."""
         request = Request(scope, receive, send)
         response = await self._answer(request)
+        for name, value in scope.get(_HEADERS, {}).items():
+            response.headers.setdefault(name, value)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        method = self._methods.get(request.method)
-        if method is None and request.method == "HEAD":
-            method = self._methods.get("GET")
+        name = "GET" if request.method == "HEAD" and "HEAD" not in self._methods else request.method
+        method = self._methods.get(name)
         try:
             if method is None:
-                allowed = tuple(sorted(self._methods))
-                raise MethodNotAllowed(f"This address knows {', '.join(allowed)}, not {request.method}.", allowed)
+                if self._options and name == "OPTIONS":
+                    return Response(status_code=204, headers={"Allow": ", ".join(self._allowed)})
+                sentence = f"This address knows {', '.join(self._allowed)}, not {request.method}."
+                raise MethodNotAllowed(sentence, self._allowed)
             if "\x00" in request.scope["path"]:
-                # PostgreSQL does not even compare with such a text, so nothing can be called so.
+                # PostgreSQL refuses to compare with such a text. No name holds a NUL, so nothing has this address.
                 raise UnknownAddress("There is nothing at this address: it holds a NUL character.")
+            if self._prepare is not None:
+                await self._prepare(request, name)
             return await method(request, self._context)
         except Refusal as refusal:
             return refuse(request, refusal, self._table, self._shape)
@@ -103,24 +126,38 @@ class Endpoint(Generic[H]):
             return self._shape(request, BUG, "Something went wrong in the server; the log has the details.")
 
 
+def add_header(request: Request, name: str, value: str) -> None:
+    """Give a header to whatever the request is answered with, also to a refusal."""
+    request.scope.setdefault(_HEADERS, {})[name] = value
+
+
 def trouble(busy: Busy) -> Refusal:
-    """Say to the caller why the database could not be used."""
+    """Turn the database's error into a refusal: NotStored if the database takes no writes, otherwise Overloaded."""
     return NotStored(str(busy)) if isinstance(busy, Unwritable) else Overloaded(str(busy))
 
 
-def refuse(request: Request, refusal: Refusal, table: Table, shape: Shape) -> Response:
-    """Write the refusal as the table and the shape say; a refusal that no table names is a bug."""
-    said = next((table[kind] for kind in type(refusal).__mro__ if kind in table), None)
-    if said is None:
+def find_code(refusal: Refusal, table: Table) -> ErrorCode:
+    """Return the code that a table has for a refusal: for its class, or else for the nearest ancestor of its class.
+
+    A refusal without a code is a bug: it is logged, and BUG is returned.
+    """
+    error_code = next((table[kind] for kind in type(refusal).__mro__ if kind in table), None)
+    if error_code is None:
         log.error("refusal without a status", refusal=type(refusal).__name__)
-        said = BUG
+        return BUG
+    return error_code
+
+
+def refuse(request: Request, refusal: Refusal, table: Table, shape: Shape) -> Response:
+    """Write the response to a refusal, with the code of the table, in this shape."""
+    error_code = find_code(refusal, table)
     if isinstance(refusal, NotStored):
-        log.error("what was sent cannot be kept", reason=refusal.sentence)
-    log.info("refused", refusal=type(refusal).__name__, status=said.status)
-    # A page may lead a browser elsewhere (303): what was asked for is refused all the same.
+        log.error("request not stored", reason=refusal.sentence)
+    log.info("refused", refusal=type(refusal).__name__, status=error_code.status)
+    # The shape may redirect a browser (303). The request is refused nevertheless.
     request.scope["muniment.refused"] = True
-    response = shape(request, said, refusal.sentence)
-    if said.status == 503:
+    response = shape(request, error_code, refusal.sentence)
+    if error_code.status == 503:
         response.headers["Retry-After"] = str(refusal.retry_seconds if isinstance(refusal, Overloaded) else 1)
     if isinstance(refusal, MethodNotAllowed) and refusal.allowed:
         response.headers["Allow"] = ", ".join(refusal.allowed)
@@ -128,5 +165,5 @@ def refuse(request: Request, refusal: Refusal, table: Table, shape: Shape) -> Re
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Write a JSON answer (a msgspec Struct, a dict or a list)."""
+    """Return a JSON response. ``body`` is a msgspec Struct, a dict or a list."""
     return Response(msgspec.json.encode(body), status, headers, media_type="application/json")

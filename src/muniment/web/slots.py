@@ -1,6 +1,6 @@
-"""How many streams of a kind may one caller have under way? Each takes a place, and gives it back however it ends.
+"""How many streams of one kind may a caller have under way? Each stream holds a slot until it ends.
 
-The places are counted in one process.
+Each process counts its own slots.
 """
 
 from collections import Counter
@@ -16,17 +16,20 @@ _RETRY_SECONDS = 5
 
 
 class Slots:
-    """The places of one kind, counted for each owner. They belong to one event loop."""
+    """Counts the slots of one kind of stream for each owner. Only one event loop may use it."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
     @contextmanager
-    def place(self, owner: str, limit: int, what: str) -> Iterator[None]:
-        """Hold one of ``limit`` places for the block. Raises Overloaded when the owner holds all of them."""
+    def hold(self, owner: str, limit: int, what: str) -> Iterator[None]:
+        """Hold one of the owner's ``limit`` slots for the block. Raises Overloaded when the owner holds all of them.
+
+        ``what`` names the streams in the sentence of the refusal: ``downloads``.
+        """
         if self._counts[owner] >= limit:
             raise Overloaded(
-                f"You have {limit} {what} under way, the most that you may have: end one first.", _RETRY_SECONDS
+                f"You have {limit} {what} under way, and you may not have more: end one of them first.", _RETRY_SECONDS
             )
         self._counts[owner] += 1
         try:
@@ -37,12 +40,12 @@ class Slots:
                 del self._counts[owner]
 
     def count(self) -> int:
-        """Count the places that are taken, over all owners."""
+        """Return how many slots are held, over all owners."""
         return self._counts.total()
 
 
 class HoldingResponse(Response):
-    """An answer that holds resources until it ends: when it is sent, or cut off, or its caller leaves."""
+    """An answer that holds resources until it is sent, is cut off, or its caller leaves."""
 
     def __init__(self, answer: Response, resources: ExitStack) -> None:
         self._answer = answer

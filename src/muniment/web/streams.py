@@ -1,4 +1,4 @@
-"""The one way to send a long answer: piece by piece, and only as long as the caller may have it."""
+"""Send a long answer piece by piece, and stop when the caller may no longer have it. All long answers are sent so."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -8,10 +8,10 @@ from starlette.types import Receive, Scope, Send
 
 
 class Stream(StreamingResponse):
-    """An answer of pieces. ``check`` is awaited after so many bytes and seconds; if it raises, the answer ends.
+    """An answer that is sent in pieces. It awaits ``check`` every ``check_bytes`` bytes and every ``check_seconds``.
 
-    Then nothing more is sent and the connection is closed, so that nobody takes a part for the whole. ``pieces`` is
-    closed in every case, even when the caller leaves.
+    If ``check`` raises, the answer ends: nothing more is sent and the connection is closed. So no caller mistakes a
+    part for the whole. ``pieces`` is closed in every case, even when the caller leaves.
     """
 
     def __init__(
@@ -34,17 +34,17 @@ class Stream(StreamingResponse):
         """Send the answer (ASGI). Raises what ``pieces`` and ``check`` raise."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         sending = asyncio.create_task(self._send(send))
-        # The check also runs for a caller who reads slowly or not at all, while the sender waits for them.
-        beside = [asyncio.create_task(self._watch()), asyncio.create_task(_caller_leaves(receive))]
+        # The sender waits for a caller who reads slowly or not at all. The check must run meanwhile.
+        watchers = [asyncio.create_task(self._watch()), asyncio.create_task(_caller_leaves(receive))]
         try:
-            await asyncio.wait([sending, *beside], return_when=asyncio.FIRST_COMPLETED)
-            for task in (sending, *beside):
+            await asyncio.wait([sending, *watchers], return_when=asyncio.FIRST_COMPLETED)
+            for task in (sending, *watchers):
                 if task.done():
                     return task.result()
         finally:
-            for task in (sending, *beside):
+            for task in (sending, *watchers):
                 task.cancel()
-            await asyncio.gather(sending, *beside, return_exceptions=True)
+            await asyncio.gather(sending, *watchers, return_exceptions=True)
             await self._pieces.aclose()
 
     async def _send(self, send: Send) -> None:

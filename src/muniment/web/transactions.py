@@ -1,4 +1,4 @@
-"""Take decisions from the event loop to the database: each runs in one transaction, in a thread if it may wait."""
+"""Run the event loop's decisions and questions in the database: one transaction each, in a thread if it may wait."""
 
 import asyncio
 import time
@@ -15,25 +15,29 @@ from muniment.web.refusals import Refusal
 from muniment.web.turns import Turns
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
-_TOGETHER = 32
+_GROUP_SIZE = 32
+"""How many writes share a transaction at most."""
+
 _LONG_QUESTIONS = 2
 _LONG_WAITING_EACH = 8
-"""How many long questions run at one time, and how many of one caller may wait."""
+"""How many long questions run at one time, and how many questions of one caller may wait."""
 
 _BUSY = "The database is busy with other writes."
 
 
 class Transactions:
-    """Takes decisions to one database. Writes run in a small pool of threads, reads run in the event loop on SQLite.
+    """Runs decisions and questions in one database. Writes run in a small pool of threads.
 
     SQLite has one writer, and its commit waits for the disk. So all writes that wait at one time share a transaction:
-    they are decided one after the other, and answered when their one commit is on disk (decision 0012). With ``inline``
-    they are decided in the event loop: for decisions that take less time than a change of threads.
+    they run one after the other, and are answered when the commit is on disk (decision 0012). With ``inline`` they run
+    in the event loop. That suits decisions that take less time than a change of threads.
 
-    Reads have threads of their own, and so go on while writes wait for a locked database. Long questions also have
-    threads of their own. Two run at a time, each for at most ``question_seconds``, and callers take turns.
+    On SQLite reads run in the event loop. On PostgreSQL they have their own threads, so they go on while writes wait
+    for a lock. Long questions also have their own threads: two run at one time, each for at most ``question_seconds``,
+    and callers take turns.
     """
 
     def __init__(
@@ -46,34 +50,38 @@ class Transactions:
         self._turns = Turns(_LONG_QUESTIONS, _LONG_WAITING_EACH)
         self._question_seconds = question_seconds
         self._inline = inline
-        self._waiting: deque[_Waiting] = deque()
-        self._writing: asyncio.Task[None] | None = None
+        self._queue: deque[_QueuedWrite] = deque()
+        self._queue_task: asyncio.Task[None] | None = None
 
     async def write(self, decision: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run the decision in a write transaction. If it raises, it is undone, and the exception is raised here.
+        """Run the decision in a write transaction, and return what it returns after the commit.
 
-        A refusal that keeps its decision's writes undoes nothing. Raises Busy, also if its turn does not come within
-        the database's ``busy_seconds``.
+        If the decision raises, its writes are undone and the exception is raised here. A refusal with ``keeps_writes``
+        is raised after the commit. Raises Busy, also if the decision does not begin within the database's
+        ``busy_seconds``.
         """
-        decided = await self._written_by(partial(_decide, decision, args, kwargs))
-        if isinstance(decided, _KeptRefusal):
-            raise decided.refusal
-        return decided
+        result = await self._commit(partial(_decide, decision, args, kwargs))
+        if isinstance(result, _CommittedRefusal):
+            raise result.refusal
+        return result
 
-    async def _written_by(self, run: Callable[[Connection], T]) -> T:
-        patience = time.monotonic() + self.database.busy_seconds
+    async def _commit(self, run: Callable[[Connection], T]) -> T:
+        deadline = time.monotonic() + self.database.busy_seconds
         loop = asyncio.get_running_loop()
         if self.database.dialect == "postgresql":
-            return await loop.run_in_executor(self._writers, self._write_alone, run, patience)
-        waiting = _Waiting(run, patience, loop.create_future())
-        self._waiting.append(waiting)
-        if self._writing is None or self._writing.done():
-            self._writing = loop.create_task(self._write_waiting())
-        value: T = await waiting.answer
+            return await loop.run_in_executor(self._writers, self._write_alone, run, deadline)
+        write = _QueuedWrite(run, deadline, loop.create_future())
+        self._queue.append(write)
+        if self._queue_task is None or self._queue_task.done():
+            self._queue_task = loop.create_task(self._write_queue())
+        value: T = await write.answer
         return value
 
     async def read(self, question: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Ask a question of one snapshot: on SQLite in the event loop, as that is faster than a change of threads."""
+        """Ask a question of one snapshot, and return the answer. Raises Busy, and what the question raises.
+
+        On SQLite the question runs in the event loop, because that is faster than a change of threads.
+        """
 
         def run() -> T:
             with self.database.read() as cx:
@@ -90,9 +98,9 @@ class Transactions:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Ask a question of one snapshot that may read many rows, in a thread. It takes a turn of ``caller``.
+        """Ask a question that may read many rows, in a thread. It waits until it is the turn of ``caller``.
 
-        Raises Busy when it takes too long and is stopped, Overloaded when its turn does not come in time.
+        Raises Busy when the question takes too long and is stopped, Overloaded when the turn does not come in time.
         """
 
         def run() -> T:
@@ -102,8 +110,21 @@ class Transactions:
         async with self._turns.turn(caller, self._question_seconds):
             return await asyncio.get_running_loop().run_in_executor(self._long_threads, run)
 
+    async def read_after(self, take: Callable[[], S], question: Callable[[Connection, S], T]) -> T:
+        """Take something in a thread, then ask a question about it of a database snapshot that begins afterwards.
+
+        So the question sees every commit that happened before ``take`` returned.
+        """
+
+        def run() -> T:
+            taken = take()
+            with self.database.read() as cx:
+                return question(cx, taken)
+
+        return await self.off_loop(run)
+
     async def off_loop(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run work in the pool of threads. It opens its own transactions, if any."""
+        """Run work that needs no database in the pool of threads."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **kwargs))
 
     def close(self) -> None:
@@ -113,59 +134,61 @@ class Transactions:
         self._long_threads.shutdown(wait=True)
         self.database.close()
 
-    async def _write_waiting(self) -> None:
-        while self._waiting:
-            group = [self._waiting.popleft() for _ in range(min(_TOGETHER, len(self._waiting)))]
-            late = [waiting for waiting in group if time.monotonic() > waiting.patience]
-            for waiting in late:
-                waiting.settle(Outcome(None, Busy(_BUSY)))
-            group = [waiting for waiting in group if waiting not in late]
+    async def _write_queue(self) -> None:
+        while self._queue:
+            group = [self._queue.popleft() for _ in range(min(_GROUP_SIZE, len(self._queue)))]
+            late_writes = [write for write in group if time.monotonic() > write.deadline]
+            for write in late_writes:
+                write.settle(Outcome(None, Busy(_BUSY)))
+            group = [write for write in group if write not in late_writes]
             if not group:
                 continue
-            until, writing = min(waiting.patience for waiting in group), None
+            until, batch = min(write.deadline for write in group), None
             try:
-                writing = await self._begin(until)
-                outcomes = await self._decide_and_commit(writing, [waiting.decision for waiting in group])
-            except Exception as error:  # noqa: BLE001 - every waiting caller gets it as the answer
-                if writing is None and type(error) is Busy and time.monotonic() > until:
-                    # The next round refuses those who have waited long enough; the others go on waiting.
-                    self._waiting.extendleft(reversed(group))
+                batch = await self._begin(until)
+                outcomes = await self._decide_and_commit(batch, [write.decision for write in group])
+            except Exception as error:  # noqa: BLE001 - every caller of the group gets it as the answer
+                if batch is None and type(error) is Busy and time.monotonic() > until:
+                    # The next round refuses the writes whose deadline is over. The others go on waiting.
+                    self._queue.extendleft(reversed(group))
                     continue
                 outcomes = [Outcome(None, error)] * len(group)
-            for waiting, outcome in zip(group, outcomes, strict=True):
-                waiting.settle(outcome)
+            for write, outcome in zip(group, outcomes, strict=True):
+                write.settle(outcome)
 
     async def _begin(self, until: float) -> WriteBatch:
         try:
-            return self.database.writing(until=0)
+            return self.database.begin_batch(until=0)
         except Busy:
-            wait = partial(self.database.writing, until=until)
+            wait = partial(self.database.begin_batch, until=until)
             return await asyncio.get_running_loop().run_in_executor(self._writers, wait)
 
     async def _decide_and_commit(
-        self, writing: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]
+        self, batch: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]
     ) -> list[Outcome]:
         in_pool = partial(asyncio.get_running_loop().run_in_executor, self._writers)
         if not self._inline:
-            return await in_pool(_decide_all_and_commit, writing, decisions)
-        outcomes = _decide_all(writing, decisions)
-        await in_pool(writing.commit)
+            return await in_pool(_decide_all_and_commit, batch, decisions)
+        outcomes = _decide_all(batch, decisions)
+        await in_pool(batch.commit)
         return outcomes
 
-    def _write_alone(self, decision: Callable[[Connection], T], patience: float) -> T:
-        if time.monotonic() > patience:
+    def _write_alone(self, decision: Callable[[Connection], T], deadline: float) -> T:
+        if time.monotonic() > deadline:
             raise Busy(_BUSY)
         with self.database.begin() as cx:
             return decision(cx)
 
 
-class _Waiting(NamedTuple):
+class _QueuedWrite(NamedTuple):
+    """A decision that waits for its transaction. ``deadline`` is a moment of ``time.monotonic``."""
+
     decision: Callable[[Connection], Any]
-    patience: float
+    deadline: float
     answer: "asyncio.Future[Any]"
 
     def settle(self, outcome: Outcome) -> None:
-        if self.answer.done():  # its caller has left; the decision stays
+        if self.answer.done():  # the caller has left; the decision is committed nevertheless
             return
         if outcome.raised is None:
             self.answer.set_result(outcome.value)
@@ -173,32 +196,32 @@ class _Waiting(NamedTuple):
             self.answer.set_exception(outcome.raised)
 
 
-class _KeptRefusal(NamedTuple):
-    """A refusal whose decision is committed before it is raised."""
+class _CommittedRefusal(NamedTuple):
+    """A refusal that is raised after its decision was committed."""
 
     refusal: Refusal
 
 
 def _decide(
     decision: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any], cx: Connection
-) -> T | _KeptRefusal:
+) -> T | _CommittedRefusal:
     try:
         return decision(cx, *args, **kwargs)
     except Refusal as refusal:
         if not refusal.keeps_writes:
             raise
-        return _KeptRefusal(refusal)
+        return _CommittedRefusal(refusal)
 
 
-def _decide_all_and_commit(writing: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
-    outcomes = _decide_all(writing, decisions)
-    writing.commit()
+def _decide_all_and_commit(batch: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
+    outcomes = _decide_all(batch, decisions)
+    batch.commit()
     return outcomes
 
 
-def _decide_all(writing: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
+def _decide_all(batch: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
     try:
-        return [writing.decide(decision) for decision in decisions]
+        return [batch.decide(decision) for decision in decisions]
     except BaseException:
-        writing.roll_back()
+        batch.roll_back()
         raise

@@ -1,4 +1,4 @@
-"""Everything that happens before routing: request ids, the access log, proxies, TLS, base addresses, deadlines."""
+"""Handle what every request needs before its address is looked up: request id, access log, proxies, TLS, deadline."""
 
 import hashlib
 import ipaddress
@@ -22,7 +22,7 @@ from muniment.web.responses import BUG, SHARED, Shape, refuse, trouble
 
 log = structlog.get_logger("muniment.web")
 
-# A UUID fits; a token is longer, and so never gets into the log this way.
+# A UUID fits. A token is longer, so no token gets into the log as a request id.
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,40}")
 _TOKEN_ADDRESS = re.compile(r"(/authentication/oauth/+)(?!tokeninfo/?$)(.+)", re.IGNORECASE | re.DOTALL)
 _TOKEN_LIKE = re.compile(r"[A-Za-z0-9_-]{40,}")
@@ -31,9 +31,9 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _Origin = tuple[str, str, int | None]
 _Pairs = tuple[tuple[bytes, bytes], ...]
 
-_EVERY: _Pairs = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"same-origin"))
-_SECURED: _Pairs = ((b"strict-transport-security", b"max-age=31536000"),)
-_GUARDED: _Pairs = ((b"cache-control", b"no-store"),)
+_EVERY_ANSWER: _Pairs = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"same-origin"))
+_TRANSPORT_SECURITY: _Pairs = ((b"strict-transport-security", b"max-age=31536000"),)
+_NEVER_STORED: _Pairs = ((b"cache-control", b"no-store"),)
 _POLICY = b"content-security-policy"
 _PAGE_POLICY: _Pairs = (
     (
@@ -49,15 +49,17 @@ _DATA_POLICY: _Pairs = ((_POLICY, b"default-src 'none'; frame-ancestors 'none'")
 
 
 class Transport:
-    """ASGI middleware around the whole app.
+    """ASGI middleware around the whole application.
 
-    ``guarded`` are path prefixes (``/dirws``) whose answers are not to be stored unless they say otherwise. While
-    ``enforced`` returns true, plain HTTP does not reach them. It reaches no other address either if the request has
-    credentials: an Authorization or Cookie header, or an access_token in the query (given 5.4). ``shape`` writes a
-    refusal as the address's half would.
+    ``sensitive_prefixes`` are path prefixes (``/dirws``). Answers below them say that nobody may store them, unless the
+    endpoint says otherwise. While ``requires_tls`` returns true, a request over plain HTTP is refused if its path is
+    below such a prefix, or if it has credentials: an Authorization or Cookie header, one of ``credential_headers``, or
+    an access_token in the query (given 5.4). ``shape`` writes a refusal as the address's half would.
 
-    It adds to the scope ``muniment.request_id`` and ``muniment.base``, the address with which every link of the answer
-    begins (no slash at its end). Behind a trusted proxy, ``scheme`` and ``client`` become those of the caller.
+    It adds two values to the scope: ``muniment.request_id``, and ``muniment.base``, the address with which every link
+    of the answer begins (no slash at its end). Behind a trusted proxy, ``scheme`` and ``client`` become those of the
+    caller. It moves ``credential_parameters`` from the query to ``muniment.credentials``, so that no answer repeats
+    them.
     """
 
     def __init__(
@@ -65,14 +67,20 @@ class Transport:
         app: ASGIApp,
         options: WebOptions,
         *,
-        guarded: Sequence[str],
-        enforced: Callable[[], Awaitable[bool]],
+        sensitive_prefixes: Sequence[str],
+        requires_tls: Callable[[], Awaitable[bool]],
         shape: Shape,
+        credential_headers: Iterable[str] = (),
+        credential_parameters: Iterable[str] = (),
     ) -> None:
         self._app = app
-        self._guarded = tuple(prefix.rstrip("/") for prefix in guarded)
-        self._enforced = enforced
+        self._sensitive_prefixes = tuple(prefix.rstrip("/") for prefix in sensitive_prefixes)
+        self._requires_tls = requires_tls
         self._shape = shape
+        self._credential_headers = {b"authorization", b"cookie"}.union(
+            name.lower().encode("latin-1") for name in credential_headers
+        )
+        self._credential_parameters = frozenset(credential_parameters)
         self._options = options
         self._proxies = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in options.trusted_proxies)
         self._base = base_address(options)
@@ -86,11 +94,11 @@ class Transport:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began = time.perf_counter()
-        # The first of repeated headers counts.
+        start = time.perf_counter()
+        # Of repeated headers, the first counts.
         headers = dict(reversed(scope["headers"]))
         if self._proxies:
-            self._believe_proxies(scope)
+            self._apply_proxy_headers(scope)
         scheme = scope["scheme"]
         origin = _origin(f"{scheme}://{headers.get(b'host', b'').decode('latin-1')}")
         scope["muniment.base"] = self._bases.get(origin, self._base) if self._bases else self._base
@@ -107,7 +115,7 @@ class Transport:
                 path=logged_path(scope["path"]),
                 status=answer.status,
                 bytes=answer.size,
-                ms=round((time.perf_counter() - began) * 1000, 1),
+                ms=round((time.perf_counter() - start) * 1000, 1),
                 scheme=scheme,
                 client=scope["client"][0] if scope.get("client") else None,
             )
@@ -116,8 +124,10 @@ class Transport:
         try:
             if len(headers) != len(scope["headers"]):
                 _refuse_repeated(scope["headers"])
-            if scope["scheme"] != "https" and self._must_be_safe(scope, headers) and await self._enforced():
+            if scope["scheme"] != "https" and self._is_sensitive(scope, headers) and await self._requires_tls():
                 raise InsecureTransport("TLS is required here: use the https address.")
+            if self._credential_parameters and scope["query_string"]:
+                self._take_credentials(scope)
             await self._app(scope, body, answer)
         except Refusal as refusal:
             response = refuse(Request(scope, body), refusal, SHARED, self._shape)
@@ -130,26 +140,42 @@ class Transport:
         else:
             return
         if answer.status is not None:
-            # The answer is under way: an error raised here makes the server cut it short, so that nobody takes a part
-            # for the whole.
+            # A part of the answer was sent. This error makes the server close the connection, so that the caller does
+            # not mistake the part for the whole.
             raise CutShort("The answer could not be finished.")
         await response(scope, body, answer)
 
-    def _must_be_safe(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
-        if self._is_guarded(scope["path"]) or b"authorization" in headers or b"cookie" in headers:
+    def _is_sensitive(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+        if self._has_sensitive_path(scope) or not self._credential_headers.isdisjoint(headers):
             return True
         names = (pair.partition(b"=")[0] for pair in scope["query_string"].split(b"&"))
         return any(unquote_to_bytes(name) == b"access_token" for name in names)
 
-    def _is_guarded(self, path: str) -> bool:
-        return any(path == prefix or path.startswith(prefix + "/") for prefix in self._guarded)
+    def _take_credentials(self, scope: Scope) -> None:
+        """Move the credentials out of the query. Raises Malformed for one that is there twice."""
+        left, taken = [], dict[str, str]()
+        for pair in scope["query_string"].split(b"&"):
+            name, _, value = (
+                unquote_to_bytes(part.replace(b"+", b" ")).decode("latin-1") for part in pair.partition(b"=")
+            )
+            if name not in self._credential_parameters:
+                left.append(pair)
+            elif name in taken:
+                raise Malformed(f"The query has the parameter {name!r} more than once.")
+            else:
+                taken[name] = value
+        scope["query_string"], scope["muniment.credentials"] = b"&".join(left), taken
+
+    def _has_sensitive_path(self, scope: Scope) -> bool:
+        path: str = scope["path"]
+        return any(path == prefix or path.startswith(prefix + "/") for prefix in self._sensitive_prefixes)
 
     def _defaults(self, scope: Scope, origin: _Origin) -> _Pairs:
-        # On localhost this header would bind every other local program that a developer's browser talks to.
-        secured = _SECURED if scope["scheme"] == "https" and origin[1] != "localhost" else ()
-        return _EVERY + secured + (_GUARDED if self._is_guarded(scope["path"]) else ())
+        # On localhost this header would force TLS on every other local program that a developer's browser talks to.
+        transport_security = _TRANSPORT_SECURITY if scope["scheme"] == "https" and origin[1] != "localhost" else ()
+        return _EVERY_ANSWER + transport_security + (_NEVER_STORED if self._has_sensitive_path(scope) else ())
 
-    def _believe_proxies(self, scope: Scope) -> None:
+    def _apply_proxy_headers(self, scope: Scope) -> None:
         client = scope.get("client")
         if client is None or not self._is_proxy(client[0]):
             return
@@ -173,11 +199,14 @@ class Transport:
 
 
 class CutShort(Exception):
-    """An answer under way cannot be finished; the connection is to be closed."""
+    """An answer was sent in part and cannot be finished. The server must close the connection."""
 
 
 def base_address(options: WebOptions) -> str:
-    """Return the address with which links begin, unless a request came to another address; no slash at the end."""
+    """Return the address with which links begin, without a slash at its end.
+
+    A request to one of ``other_addresses`` gets links that begin with that address instead.
+    """
     if options.base_address:
         return options.base_address.rstrip("/")
     host = "localhost" if options.host in ("", "0.0.0.0", "::") else options.host  # noqa: S104 - compared, not bound
@@ -186,19 +215,19 @@ def base_address(options: WebOptions) -> str:
 
 
 def caller_address(request: Request) -> str:
-    """Return the caller's network address. Only trusted proxies can change it; empty if there is no network."""
+    """Return the caller's network address, which only a trusted proxy can set; empty if the server knows none."""
     return request.client.host if request.client else ""
 
 
 def logged_path(path: str) -> str:
-    """Write a path for the log: a part that may be a token is replaced by the beginning of its SHA-256."""
-    path = _TOKEN_ADDRESS.sub(lambda found: found[1] + _fingerprint(found[2]), path)
-    path = _TOKEN_LIKE.sub(lambda found: _fingerprint(found[0]), path)
+    """Return a path for the log. The beginning of a SHA-256 digest replaces each part that may be a token."""
+    path = _TOKEN_ADDRESS.sub(lambda match: match[1] + _fingerprint(match[2]), path)
+    path = _TOKEN_LIKE.sub(lambda match: _fingerprint(match[0]), path)
     return path if path.isprintable() else ascii(path)[1:-1]
 
 
 class _Answer:
-    """Sends the answer: adds the headers that every answer has, and notes status and size for the access log."""
+    """Sends the answer with the headers that every answer has. It keeps status and size for the access log."""
 
     def __init__(self, send: Send, request_id: str, defaults: _Pairs) -> None:
         self._send = send
@@ -211,10 +240,10 @@ class _Answer:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = [*message.get("headers", ()), (b"x-request-id", self._request_id.encode())]
-            brought = dict(headers)
-            is_page = brought.get(b"content-type", b"").startswith(b"text/html")
+            own_headers = dict(headers)
+            is_page = own_headers.get(b"content-type", b"").startswith(b"text/html")
             defaults = self._defaults + (_PAGE_POLICY if is_page else _DATA_POLICY)
-            headers += [pair for pair in defaults if pair[0] not in brought]
+            headers += [pair for pair in defaults if pair[0] not in own_headers]
             if self.status == SHARED[TimedOut].status:
                 headers.append((b"connection", b"close"))
             message["headers"] = headers
@@ -224,15 +253,15 @@ class _Answer:
 
 
 def _caller_request_id(headers: dict[bytes, bytes]) -> dict[str, str]:
-    """Return the caller's own request id for the log, beside ours; nothing if it cannot be a request id."""
+    """Return the caller's own request id as a field for the log; no field if the value cannot be a request id."""
     value = headers.get(b"x-request-id")
     return {"caller_request_id": value.decode()} if value is not None and _REQUEST_ID.fullmatch(value) else {}
 
 
 def _refuse_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Raise Malformed for a repeated header of which a proxy and this server could each believe a different one.
+    """Raise Malformed for a repeated Host or Authorization header: a proxy could use one and this server the other.
 
-    Source: RFC 9112 section 3.2 for Host; RFC 9110 section 5.3 for Authorization, which is no list.
+    Source: RFC 9112 section 3.2 for Host, RFC 9110 section 5.3 for Authorization (its value is no list).
     """
     counts = Counter(name for name, _ in headers)
     for name in (b"authorization", b"host"):

@@ -1,4 +1,4 @@
-"""Whose turn is it? A few long questions run at a time; callers take turns, however many each of them sends."""
+"""Whose turn is it? A few long questions run at one time. Callers take turns, however many questions each one sends."""
 
 import asyncio
 from collections import deque
@@ -9,9 +9,10 @@ from muniment.web.refusals import Overloaded
 
 
 class Turns:
-    """Lets ``at_once`` tasks run at a time, while up to ``waiting_each`` of each owner wait.
+    """Lets ``at_once`` tasks run at one time, and at most ``waiting_each`` tasks of each owner wait.
 
-    The next place goes to the owner whose last place is longest ago. It belongs to one event loop.
+    Each running task holds a slot. A free slot goes to the owner whose last turn is longest ago. A Turns
+    belongs to one event loop.
     """
 
     def __init__(self, at_once: int, waiting_each: int) -> None:
@@ -20,49 +21,49 @@ class Turns:
         self._queues: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
-    async def turn(self, owner: str, patience: float) -> AsyncIterator[None]:
-        """Wait for a place, at most ``patience`` seconds, and hold it for the block. Raises Overloaded."""
-        await self._place(owner, patience)
+    async def turn(self, owner: str, seconds: float) -> AsyncIterator[None]:
+        """Wait at most ``seconds`` for a slot, and hold it for the block. Raises Overloaded."""
+        await self._take(owner, seconds)
         try:
             yield
         finally:
-            self._pass_on()
+            self._give_back()
 
-    async def _place(self, owner: str, patience: float) -> None:
+    async def _take(self, owner: str, seconds: float) -> None:
         if self._free:
             self._free -= 1
             return
         queue = self._queues.setdefault(owner, deque())
         if len(queue) >= self._waiting_each:
             raise Overloaded("Too many of your requests of this kind are waiting.")
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue.append(place)
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue.append(slot)
         try:
-            await asyncio.wait_for(asyncio.shield(place), patience)
+            await asyncio.wait_for(asyncio.shield(slot), seconds)
         except TimeoutError as error:
-            self._leave(owner, place)
+            self._leave(owner, slot)
             raise Overloaded("Too many requests of this kind are under way.") from error
         except BaseException:
-            self._leave(owner, place)
+            self._leave(owner, slot)
             raise
 
-    def _leave(self, owner: str, place: "asyncio.Future[None]") -> None:
-        if place.done():
-            self._pass_on()
+    def _leave(self, owner: str, slot: "asyncio.Future[None]") -> None:
+        if slot.done():
+            self._give_back()
             return
-        place.cancel()
+        slot.cancel()
         queue = self._queues[owner]
-        queue.remove(place)
+        queue.remove(slot)
         if not queue:
             del self._queues[owner]
 
-    def _pass_on(self) -> None:
+    def _give_back(self) -> None:
         if not self._queues:
             self._free += 1
             return
         owner, queue = next(iter(self._queues.items()))
         del self._queues[owner]
-        place = queue.popleft()
+        slot = queue.popleft()
         if queue:
-            self._queues[owner] = queue  # behind all others
-        place.set_result(None)
+            self._queues[owner] = queue  # behind the other owners
+        slot.set_result(None)

@@ -1,4 +1,4 @@
-"""Record the security events that a request began, once its answer is on its way."""
+"""Record the security events that a request began, after its answer was sent."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,14 +8,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from muniment.clock import Instant
 from muniment.events import Event, Recorder, Result
 
-_CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-
 
 class Witness:
     """ASGI middleware between ``Transport`` and the endpoints: it completes each event and records it.
 
-    The result follows from the answer's status unless the endpoint has set it. The event is written after the answer,
-    so that the time to answer does not tell whether an event was written or only counted.
+    The answer's status gives the result, unless the endpoint has set one. The event is written after the answer: so
+    the time to answer does not show whether the event was written or only counted.
     """
 
     def __init__(self, app: ASGIApp, recorder: Recorder, clock: Callable[[], Instant]) -> None:
@@ -25,9 +23,6 @@ class Witness:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
-        if scope["method"] not in _CHANGING:
-            await self._app(scope, receive, send)
-            return
         status = 500
 
         async def note(message: Message) -> None:
@@ -48,7 +43,10 @@ class Witness:
 
 
 async def record_counts(recorder: Recorder, clock: Callable[[], Instant]) -> None:
-    """Record, every few seconds, the counts of refusals that were not written singly; at the end also this minute's."""
+    """Record the counts of refusals that were not written one by one. It runs until its task is cancelled.
+
+    Every few seconds it records the counts of past minutes, and at the end also those of the present minute.
+    """
     try:
         while True:
             await asyncio.sleep(5)

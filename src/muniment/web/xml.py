@@ -14,7 +14,7 @@ from muniment.web.refusals import Malformed
 class Element(msgspec.Struct, frozen=True):
     """One element. ``text`` is the character data directly inside it; line and column count from 1.
 
-    An attribute without a namespace is keyed by its name, one with a namespace by ``{namespace}name``.
+    The key of an attribute is its name. With a namespace it is ``{namespace}name``.
     """
 
     namespace: str
@@ -27,22 +27,22 @@ class Element(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Where the element begins, in words for a refusal."""
+        """Where the element begins, as text for the sentence of a refusal."""
         return f"line {self.line}, column {self.column}"
 
 
 def parse(body: bytes, max_depth: int = 32, max_elements: int = 10_000, max_attributes: int = 32) -> Element:
-    """Read a document's root element.
+    """Read a document, and return its root element.
 
-    Raises Malformed, with line and column, for a document that is not well-formed, has a DOCTYPE or a processing
-    instruction, or is over a cap: nesting, elements in all, attributes of one element.
+    Raises Malformed, with line and column, for a document that is not well-formed, that has a DOCTYPE or a processing
+    instruction, or that exceeds a cap: its depth, the number of its elements, or the attributes of one element.
     """
     reader = _Reader(max_depth, max_elements, max_attributes)
     return reader.read(body)
 
 
 class _Open:
-    """An element whose end has not been read."""
+    """An element whose end tag has not been read yet."""
 
     def __init__(self, name: str, attributes: dict[str, str], line: int, column: int) -> None:
         self.name = name

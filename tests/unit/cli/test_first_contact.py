@@ -2,9 +2,7 @@
 
 import errno
 import re
-import socket
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,14 +27,6 @@ def muniment(made: Path, capsys: pytest.CaptureFixture[str]) -> Muniment:
     return Muniment(made, capsys)
 
 
-@pytest.fixture
-def busy_port() -> Iterator[int]:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        yield listening.getsockname()[1]
-
-
 def test_a_command_alone_shows_its_help(muniment: Muniment) -> None:
     for arguments in ([], ["user"], ["index"]):
         muniment(*arguments, code=2)
@@ -56,8 +46,6 @@ def test_it_says_which_release_it_is(muniment: Muniment) -> None:
         (["user", "ad"], 2, "Did you mean 'add'?"),
         (["serve", "--port", "99999"], 2, "'--port'"),
         (["serve", "--workers", "0"], 2, "'--workers'"),
-        (["serve", "--host", "192.0.2.1"], 3, "--host"),
-        (["--set", "web.host=nowhere.invalid", "serve"], 3, "--host"),
         (["--set", "web.certificate_file=/none", "--set", "web.key_file=/none", "serve"], 3, "PEM"),
         (["user", "show", "ada"], 3, "'muniment user list PARTITION'"),
         (["user", "list", "people"], 3, "'muniment partition list'"),
@@ -79,18 +67,6 @@ def test_a_mistake_is_answered_by_what_to_do(
     assert to_do in muniment.err
     assert muniment.err.startswith("muniment: ")
     assert muniment.err.count("\n") == 1
-
-
-def test_a_certificate_and_a_key_that_do_not_go_together_are_refused(muniment: Muniment, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    assert commands.run(["--data", str(other), *QUICK, "--set", "web.host=192.0.2.1", "serve"]) == 5
-    assert commands.run(["--data", str(other), *QUICK, "init"]) == 0
-    assert commands.run(["--data", str(other), *QUICK, "--set", "web.host=192.0.2.1", "serve"]) == 3
-    key = muniment.data / "tls" / "server-key.pem"
-    muniment("--set", "web.host=192.0.2.1", "serve", code=3)
-    given = ("--set", f"web.certificate_file={other}/tls/server.pem", "--set", f"web.key_file={key}")
-    muniment(*given, "serve", code=3)
-    assert "its own unencrypted key" in muniment.err
 
 
 @pytest.mark.parametrize(
@@ -118,21 +94,6 @@ def test_what_a_database_refuses_is_said_with_what_to_do(reason: str, to_do: str
     assert reason in failure.sentence
     assert to_do in failure.sentence
     assert "SELECT" not in failure.sentence
-
-
-def test_the_demo_makes_nothing_when_it_cannot_start(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], busy_port: int
-) -> None:
-    data, documents = tmp_path / "demo", tmp_path / "documents"
-    documents.mkdir()
-    muniment = Muniment(data, capsys)
-    muniment("demo", "--docs", str(documents), "--port", str(busy_port), code=2)
-    assert "DOCS=" in muniment.err
-    assert not data.exists()
-    (documents / "one.txt").write_text("one")
-    muniment("demo", "--docs", str(documents), "--port", str(busy_port), code=4)
-    assert "another with --port" in muniment.err
-    assert not data.exists()
 
 
 def test_the_last_administrator_stays(muniment: Muniment) -> None:

@@ -1,39 +1,40 @@
 """A folder becomes a cabinet: mirrored, resumed, mended; nothing is followed out of it."""
 
+import errno
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from muniment import app
-from muniment.cli import commands, file_tree, importing
 from muniment.db import Database
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
 from muniment.repository.content.files import FileStore
 from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
-from muniment.repository.importing import record
-from muniment.repository.objects import object_types, objects
+from muniment.repository.importing import file_tree, mirror, record
+from muniment.repository.objects import lists, objects
+from muniment.repository.objects.lists import Folder
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
+from tests.unit.cli.test_commands import QUICK, Muniment
+from tests.waiting import until
 
-QUICK = ["--set", "directory.hash_memory_kib=8192", "--set", "directory.hash_passes=1"]
 BOSS = Principals("admin@directory.admin", frozenset(), administrator=True)
 
 
-class Place:
+class Place(Muniment):
     """A data folder and a folder to import."""
 
     def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.data = root / "data"
+        super().__init__(root / "data", capsys)
         self.folder = root / "Papers"
         self.folder.mkdir()
-        self._capsys = capsys
-        assert commands.run(["--data", str(self.data), *QUICK, "init"]) == 0
-        capsys.readouterr()
+        self("init")
         self.database = Database(f"sqlite:///{self.data}/repository.db")
 
     def write(self, path: str, content: str) -> Path:
@@ -43,22 +44,17 @@ class Place:
         return file
 
     def load(self, *arguments: str, code: int = 0) -> str:
-        left = commands.run(["--data", str(self.data), *QUICK, "import", str(self.folder), "--no-wait", *arguments])
-        printed = self._capsys.readouterr()
-        assert left == code, printed.out + printed.err
-        return printed.out
+        return self("import", str(self.folder), "--no-wait", *arguments, code=code)
 
-    def tree(self) -> dict[str, objects.StoredObject]:
+    def tree(self) -> dict[str, StoredObject]:
         """Every object by its path from the cabinet on."""
-        found: dict[str, objects.StoredObject] = {}
+        found: dict[str, StoredObject] = {}
         with self.database.read() as cx:
             repository = repositories.find(cx, "main")
-            catalogue = object_types.catalogue(cx, repository.id)
+            view = RepositoryView.read(cx, repository, BOSS)
 
             def descend(above: str, folder_id: str | None) -> None:
-                for one in objects.children(
-                    cx, repository, catalogue, BOSS, folder_id, "sysobject", Stretch(None, 0, 1000)
-                ):
+                for one, _ in lists.page(cx, Folder(view, folder_id, "sysobject"), Stretch(None, 0, 1000)):
                     path = f"{above}{one.name}"
                     assert path not in found, f"{path} is there twice"
                     found[path] = one
@@ -181,10 +177,10 @@ def test_an_interrupted_import_goes_on_where_it_stopped(place: Place) -> None:
 
 
 def test_what_a_plain_text_says_is_kept_with_it(place: Place) -> None:
-    for number in range(importing._BATCH_FILES + 3):
+    for number in range(mirror._BATCH_FILES + 3):
         place.write(f"{number}.txt", f"word{number}")
     place.write("page.html", "<p>words</p>")
-    assert f"{importing._BATCH_FILES + 4} imported" in place.load()
+    assert f"{mirror._BATCH_FILES + 4} imported" in place.load()
     tree = place.tree()
     with place.database.read() as cx:
         statuses = {path: queue.status(cx, one.id).state for path, one in tree.items() if one.content}
@@ -218,6 +214,7 @@ def test_a_file_larger_than_a_batch_goes_alone(place: Place, monkeypatch: pytest
     assert place.content("Papers/large.txt") == "z" * 12
 
 
+@pytest.mark.slow
 def test_a_killed_import_goes_on_and_doubles_nothing(place: Place) -> None:
     files = {f"{number}.txt": f"words of {number}" for number in range(400)}
     for name, content in files.items():
@@ -225,10 +222,11 @@ def test_a_killed_import_goes_on_and_doubles_nothing(place: Place) -> None:
     command = [sys.executable, "-m", "muniment", "--data", str(place.data), *QUICK]
     for kept_before in (100, 200):
         work = subprocess.Popen([*command, "import", str(place.folder), "--no-wait", "--threads", "1"])
-        while work.poll() is None and imported(place) <= kept_before:
-            time.sleep(0.001)
-        work.kill()
-        work.wait()
+        try:
+            until(lambda: work.poll() is not None or imported(place) > kept_before, pause=0.001)  # noqa: B023
+        finally:
+            work.kill()
+            work.wait()
     place.load()
     tree = place.tree()
     assert len(tree) == len(files) + 1
@@ -261,9 +259,9 @@ class Trailing:
 def test_an_import_waits_for_an_index_that_moves(place: Place, monkeypatch: pytest.MonkeyPatch, pace: int) -> None:
     behind = Trailing(pace)
     monkeypatch.setattr(app, "reader", lambda *_: behind)
-    monkeypatch.setattr(importing, "_BATCH_FILES", 10)
-    monkeypatch.setattr(importing, "_AHEAD", 5)
-    monkeypatch.setattr(importing, "_STANDING_SECONDS", 0.1)
+    monkeypatch.setattr(mirror, "_BATCH_FILES", 10)
+    monkeypatch.setattr(mirror, "_AHEAD", 5)
+    monkeypatch.setattr(mirror, "_STANDING_SECONDS", 0.1)
     for number in range(60):
         place.write(f"{number:02}.txt", "words")
     assert "60 imported" in place.load("--threads", "1")
@@ -284,3 +282,181 @@ def test_the_acl_and_the_owner_are_chosen(place: Place) -> None:
 def test_paths_of_any_length_have_a_key_of_their_own() -> None:
     assert len({record.key(path) for path in ("", "a", "a/b", "x" * 5000)}) == 4
     assert all(len(record.key(path)) == 64 for path in ("", "x" * 5000))
+
+
+def test_hidden_names_are_imported_on_request_only(place: Place) -> None:
+    place.write("a.txt", "one")
+    place.write(".secret", "two")
+    place.write(".git/config", "three")
+    printed = place.load()
+    assert "1 imported" in printed
+    assert "2 hidden names left out" in printed
+    assert set(place.tree()) == {"Papers", "Papers/a.txt"}
+    assert "2 imported" in place.load("--hidden")
+    place.load()
+    assert set(place.tree()) == {"Papers", "Papers/a.txt", "Papers/.secret", "Papers/.git", "Papers/.git/config"}
+
+
+def test_another_acl_is_put_on_what_was_imported_before(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mirror, "_BATCH_FILES", 2)
+    for number in range(5):
+        place.write(f"deep/{number}.txt", str(number))
+    place.load()
+    before = place.tree()
+    apart = before["Papers/deep/3.txt"].id
+    place("acl", "add", "own", "readers@staff=READ")
+    with place.database.begin() as cx:
+        objects.assign_acl(cx, repositories.find(cx, "main"), BOSS, apart, "own", 1)
+    assert "6 objects carry the other ACL now" in place.load("--acl", "public")
+    acls = {path: one.acl_id for path, one in place.tree().items()}
+    own = acls.pop("Papers/deep/3.txt")
+    assert len(set(acls.values())) == 1
+    assert not {own, before["Papers"].acl_id} & set(acls.values())
+    place.write("new.txt", "new")
+    place.load()
+    assert place.tree()["Papers/new.txt"].acl_id == acls["Papers"], "without the option all stays as it is"
+
+
+def test_another_name_renames_the_cabinet(place: Place) -> None:
+    place.write("a.txt", "one")
+    place.load()
+    cabinet = place.tree()["Papers"].id
+    place.load("--cabinet", "Letters")
+    assert place.tree()["Letters"].id == cabinet
+    place.load()
+    assert set(place.tree()) == {"Letters", "Letters/a.txt"}
+
+
+def test_another_type_is_refused_and_says_what_to_do(place: Place) -> None:
+    place.write("a.txt", "one")
+    place("type", "add", "letter")
+    place.load("--type", "letter")
+    place.write("b.txt", "two")
+    place.load("--type", "document", code=3)
+    assert "an object keeps its type" in place.err
+    assert "Papers/b.txt" not in place.tree()
+    place.load()
+    assert place.tree()["Papers/b.txt"].type == "letter", "without the option it is as before"
+
+
+def test_another_owner_is_refused_and_says_what_to_do(place: Place) -> None:
+    place.write("a.txt", "one")
+    place.load("--owner", "ada@staff")
+    place.write("b.txt", "two")
+    place.load("--owner", "bob@staff", code=3)
+    assert "muniment repository give" in place.err
+    assert "Papers/b.txt" not in place.tree()
+    place.load()
+    assert {one.owner for one in place.tree().values()} == {"ada@staff"}, "without the option it is as before"
+
+
+def test_mirroring_deletes_the_objects_of_what_is_gone(place: Place) -> None:
+    for name in ("a.txt", "b.txt", "c.txt", "deep/er/d.txt"):
+        place.write(name, f"words of {name}")
+    place.load()
+    (place.folder / "deep/er/d.txt").unlink()
+    (place.folder / "deep/er").rmdir()
+    (place.folder / "deep").rmdir()
+    place.load()
+    assert "Papers/deep/er/d.txt" in place.tree(), "nothing is deleted without --mirror"
+    assert "1 deleted" in place.load("--mirror")
+    assert set(place.tree()) == {"Papers", "Papers/a.txt", "Papers/b.txt", "Papers/c.txt"}
+    kept = [path for path in (place.data / "content").rglob("*") if path.is_file() and path.name != "removals.lock"]
+    assert len(kept) == 3
+    assert "deleted" not in place.load("--mirror")
+
+
+def test_mirroring_moves_what_was_renamed_and_keeps_its_id(place: Place) -> None:
+    for name in ("a.txt", "b.txt", "one/two/c.txt", "one/two/d.txt"):
+        place.write(name, f"words of {name}")
+    place.load()
+    before = place.tree()
+    (place.folder / "a.txt").rename(place.folder / "a.md")
+    (place.folder / "new").mkdir()
+    (place.folder / "one").rename(place.folder / "new/uno")
+    place.write("new/e.txt", "more words")
+    printed = place.load("--mirror")
+    assert "1 imported" in printed
+    assert "3 moved" in printed
+    after = place.tree()
+    renamed = {
+        "Papers": "Papers",
+        "Papers/a.txt": "Papers/a.md",
+        "Papers/b.txt": "Papers/b.txt",
+        "Papers/one": "Papers/new/uno",
+        "Papers/one/two": "Papers/new/uno/two",
+        "Papers/one/two/c.txt": "Papers/new/uno/two/c.txt",
+        "Papers/one/two/d.txt": "Papers/new/uno/two/d.txt",
+    }
+    assert {path: one.id for path, one in before.items()} == {old: after[new].id for old, new in renamed.items()}
+    assert set(after) == {*renamed.values(), "Papers/new", "Papers/new/e.txt"}
+    assert after["Papers/a.md"].media_type == "text/markdown"
+    assert "0 imported, 0 replaced, 5 unchanged" in place.load("--mirror")
+
+
+def test_two_files_of_one_content_keep_apart_when_they_move(place: Place) -> None:
+    for name in ("one/a.txt", "one/b.txt", "empty.txt", "void.txt", "c.txt", "d.txt", "e.txt"):
+        place.write(name, "" if name in {"empty.txt", "void.txt"} else "the same")
+    place.load()
+    before = place.tree()
+    (place.folder / "one").rename(place.folder / "two")
+    (place.folder / "empty.txt").rename(place.folder / "two/empty.txt")
+    place.load("--mirror")
+    after = place.tree()
+    for old, new in (("one/a.txt", "two/a.txt"), ("one/b.txt", "two/b.txt"), ("empty.txt", "two/empty.txt")):
+        assert before[f"Papers/{old}"].id == after[f"Papers/{new}"].id
+    assert len(after) == len(before)
+
+
+def test_more_than_half_is_deleted_on_request_only(place: Place) -> None:
+    for number in range(4):
+        place.write(f"{number}.txt", str(number))
+    place.load()
+    for number in range(3):
+        (place.folder / f"{number}.txt").unlink()
+    place.write("new.txt", "new")
+    printed = place.load("--mirror", code=3)
+    assert "3 not deleted" in printed
+    assert "--force" in printed
+    assert len(place.tree()) == 6, "what is new is imported"
+    assert "3 deleted" in place.load("--mirror", "--force")
+    assert set(place.tree()) == {"Papers", "Papers/3.txt", "Papers/new.txt"}
+    place.load("--force", code=2)
+    assert "--mirror" in place.err
+
+
+def test_mirroring_deletes_nothing_that_it_did_not_make(place: Place) -> None:
+    for name in ("a.txt", "b.txt", "c.txt", "deep/d.txt"):
+        place.write(name, f"words of {name}")
+    place.load()
+    tree = place.tree()
+    mine = place.data.parent / "mine.txt"
+    mine.write_text("my words")
+    place("object", "put", str(mine), "--in", tree["Papers/deep"].id)
+    place("object", "put", str(mine), "--replace", tree["Papers/a.txt"].id)
+    (place.folder / "a.txt").unlink()
+    (place.folder / "deep/d.txt").unlink()
+    (place.folder / "deep").rmdir()
+    printed = place.load("--mirror", code=1)
+    assert "a.txt: is gone from the folder, but its object stays: Its content was changed" in printed
+    assert set(place.tree()) == {
+        "Papers", "Papers/a.txt", "Papers/b.txt", "Papers/c.txt", "Papers/deep", "Papers/deep/mine.txt"
+    }  # fmt: skip
+    place.load("--mirror")
+
+
+def test_a_folder_that_cannot_be_read_is_not_gone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.txt", "b.txt", "deep/c.txt"):
+        place.write(name, f"words of {name}")
+    place.load()
+    opens = os.open
+
+    def refuse(path: str | bytes | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == "deep":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return opens(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert "deep: cannot be read" in place.load("--mirror", code=1), place.err
+    monkeypatch.undo()
+    assert "Papers/deep/c.txt" in place.tree()

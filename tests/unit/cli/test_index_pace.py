@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from muniment import app, clock
-from muniment.cli import belongings, terminal
+from muniment.cli import terminal
 from muniment.data_folder import DataFolder
 from muniment.db import Database
-from muniment.repository import repositories
+from muniment.repository import giving, repositories
 from muniment.repository.aql.tree import Query
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
@@ -24,7 +24,8 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.search import results
 from muniment.repository.search.results import SearchQuestion
-from tests.unit.cli.test_belongings import Office
+from tests.unit.cli.test_departures import Office
+from tests.waiting import until
 
 MANY = 5000
 PATIENCE = 120
@@ -68,12 +69,11 @@ def wait_for_index(data_folder: DataFolder, database: Database) -> None:
     with database.read() as cx:
         one = repositories.find(cx, "main")
         latest = changes.latest(cx, one.id)
-    deadline, index = time.monotonic() + PATIENCE, app.reader(data_folder.installation, one)
-    while (
-        not (data_folder.installation.indexes / str(one.id) / "current").exists() or index.snapshot().position < latest
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    index, current = (
+        app.reader(data_folder.installation, one),
+        data_folder.installation.indexes / str(one.id) / "current",
+    )
+    until(lambda: current.exists() and index.snapshot().position >= latest, seconds=PATIENCE)
     index.close()
 
 
@@ -94,14 +94,17 @@ class Searcher(threading.Thread):
             while not self.over.is_set():
                 try:
                     question = SearchQuestion(Query(), 1, 10, include_total=False)
-                    results.search(database, index.snapshot(), one, ADMIN, question, 1000)
+                    snapshot = index.snapshot()
+                    with database.read() as cx:
+                        results.search(cx, snapshot, one, ADMIN, question, 1000)
                     self.answered += 1
                 except IndexBehind:
                     self.refused += 1
-                time.sleep(0.005)
+                self.over.wait(0.005)
             index.close()
 
 
+@pytest.mark.slow
 def test_no_search_is_refused_while_five_thousand_objects_are_given_away(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,10 +127,11 @@ def test_no_search_is_refused_while_five_thousand_objects_are_given_away(
     assert len(office.given()) == MANY
 
 
+@pytest.mark.slow
 def test_without_an_agent_all_is_given_and_it_is_said_what_searches_do(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(belongings, "_STANDING_SECONDS", 0.2)
+    monkeypatch.setattr(giving, "_STANDING_SECONDS", 0.2)
     bob, eve = office.user("bob"), office.user("eve")
     ids = office.keep(bob, *(f"plan {number}" for number in range(300)))
     few = ("--set", "repository.max_pending_changes=100")

@@ -11,17 +11,17 @@ from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.directory.refusals import UnknownResource
 from muniment.repository import removal, repositories
-from muniment.repository.objects import creation, object_types, objects
+from muniment.repository.objects import creation, objects
 from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
-from tests.unit.cli.test_commands import Muniment
+from tests.unit.cli.test_commands import QUICK, Muniment
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("removals") / "data"
-    quick = ["--set", "directory.hash_memory_kib=8192", "--set", "directory.hash_passes=1"]
-    assert commands.run(["--data", str(folder), *quick, "init"]) == 0
+    assert commands.run(["--data", str(folder), *QUICK, "init"]) == 0
     return folder
 
 
@@ -123,10 +123,10 @@ def test_nothing_of_a_removed_repository_is_left_in_any_table_and_another_keeps_
     for name in ("going", "staying"):
         with repository_db.begin() as cx:
             one = repositories.find(cx, name)
-            catalogue = object_types.catalogue(cx, one.id)
             admin = Principals("admin@x", frozenset(), administrator=True)
+            view = RepositoryView.read(cx, one, admin)
             news = [NewObject("document", {"object_name": f"n{number}"}, None, None, None) for number in range(3)]
-            creation.create_all(cx, one, catalogue, admin, news, now)
+            creation.create_all(cx, view, news, now)
     with repository_db.begin() as cx:
         one = repositories.find(cx, "going")
         removal.close(cx, one, with_everything=True)
@@ -140,6 +140,7 @@ def test_nothing_of_a_removed_repository_is_left_in_any_table_and_another_keeps_
         assert {amount.objects for amount in objects.amounts_by_owner(cx).values()} == {3}
 
 
+@pytest.mark.slow
 def test_an_acl_on_objects_is_not_removed_and_they_are_named(muniment: Muniment, tmp_path: Path) -> None:
     fill(muniment, tmp_path / "files", 2)
     muniment("acl", "add", "papers", "world=READ")

@@ -1,5 +1,9 @@
-"""`muniment search` on the data folder itself: what it says when nothing indexes."""
+"""`muniment search` on the data folder itself: keywords, search documents, and what it says when nothing indexes."""
 
+import io
+import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,11 +12,13 @@ from muniment import app, clock
 from muniment.cli import commands
 from muniment.clock import SECOND
 from muniment.data_folder import DataFolder
+from muniment.exit_codes import Failure
 from muniment.repository import repositories
 from muniment.repository.index_agent import agent
-from tests.unit.cli.test_commands import QUICK
+from tests.unit.cli.test_commands import QUICK, Muniment
 
 
+@pytest.mark.slow
 def test_a_search_while_the_agent_stands_says_that_changes_are_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,3 +52,56 @@ def test_a_search_while_the_agent_stands_says_that_changes_are_missing(
     told, warned = search()
     assert told.startswith("1 found")
     assert "'muniment index status'" in warned
+
+
+def test_a_search_document_and_an_empty_text_are_questions_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    muniment = Muniment(tmp_path / "data", capsys)
+    for name, text in (("first.txt", "pump station"), ("second.txt", "pump house")):
+        (papers / name).write_text(text)
+    muniment("init")
+    muniment("import", str(papers), "--no-wait")
+    data_folder = DataFolder(muniment.data, None, [])
+    with data_folder.database("repository") as database:
+        with database.read() as cx:
+            repository = repositories.find(cx, "main")
+        agent.rebuild(database, repository, app.engine(data_folder.installation), clock.now)
+
+    everything = json.loads(muniment("search", "", "--json"))
+    assert (everything["total"], len(everything["hits"])) == (3, 3)
+    assert muniment("search", "", "--limit", "2").startswith("3 found\n")
+    file = tmp_path / "query.xml"
+    file.write_text(
+        '<search xmlns="urn:muniment:vocab"><types><type>document</type></types><expression-set><expressions>'
+        "<fulltext>station</fulltext></expressions></expression-set></search>"
+    )
+    (hit,) = json.loads(muniment("search", "--aql", str(file), "--json"))["hits"]
+    assert hit["title"] == "first.txt"
+    assert hit["score"] > 0
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(file.read_bytes())))
+    assert muniment("search", "--aql", "-").startswith("1 found\n")
+
+    for usage in ([], ["pump", "--aql", str(file)]):
+        muniment("search", *usage, code=2)
+    file.write_text("<search/>")
+    muniment("search", "--aql", str(file), code=3)
+    muniment("search", "--aql", str(tmp_path / "none.xml"), code=1)
+    muniment("--set", "repository.max_metadata_bytes=1024", "search", "pump", "--aql", "", code=0)
+    file.write_text("x" * 1025)
+    muniment("--set", "repository.max_metadata_bytes=1024", "search", "--aql", str(file), code=3)
+    assert "repository.max_metadata_bytes" in muniment.err
+
+
+def test_the_running_server_is_found_by_its_lock(tmp_path: Path) -> None:
+    data_folder = DataFolder(tmp_path, None, ["web.port=1"])
+    assert data_folder.server_address == "https://127.0.0.1:1"
+    with data_folder.lock():
+        assert data_folder.server_address == "https://127.0.0.1:1", "a command holds the lock, no server"
+        data_folder.announce("https://127.0.0.1:2")
+        assert data_folder.server_address == "https://127.0.0.1:2"
+        with pytest.raises(Failure, match=rf"process {os.getpid()}:"), DataFolder(tmp_path, None, []).lock():
+            pass
+    assert data_folder.server_address == "https://127.0.0.1:1", "the server is gone, its words are not"

@@ -7,17 +7,11 @@ import pytest
 import sqlalchemy as sa
 
 from muniment.clock import Instant
-from muniment.db import Database
 from muniment.directory import memberships, resources
 from muniment.directory.entries import editing, entries
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import AlreadyActivated, BadName, NameTaken, UnknownResource
 from tests.unit.directory.office import Office, counted
-
-
-@pytest.fixture
-def office(directory_db: Database, now: Instant) -> Office:
-    return Office(directory_db, now)
 
 
 def test_a_resource_is_found_by_any_spelling_of_its_identifier(office: Office) -> None:

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from muniment.clock import SECOND, Instant
-from muniment.db import Database, directory_tables
+from muniment.db import directory_tables
 from muniment.directory import administration, memberships, sessions
 from muniment.directory.entries import credentials, editing, entries
 from muniment.directory.entries.table import Entry
@@ -43,11 +43,6 @@ ENDS_A_CLIENT: dict[str, Way] = {
     "signed out": lambda office, now: _decided(office, administration.sign_out, office.client, now),
     "removed": lambda office, now: _removed(office, office.client, now),
 }
-
-
-@pytest.fixture
-def office(directory_db: Database, now: Instant) -> Office:
-    return Office(directory_db, now)
 
 
 def ticket(office: Office, user: Entry, now: Instant) -> str:

@@ -10,8 +10,9 @@ from muniment.repository.content.contract import StoredContent
 from muniment.repository.content.files import FileStore
 from muniment.repository.objects import creation, object_types, objects
 from muniment.repository.objects.object_types import Catalogue
-from muniment.repository.objects.objects import StoredObject
 from muniment.repository.objects.properties import Given
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 
@@ -35,6 +36,11 @@ class Shelf:
         with self.database.read() as cx:
             return object_types.catalogue(cx, self.repository.id)
 
+    def view(self, principals: Principals) -> RepositoryView:
+        """The repository as this caller works with it now."""
+        with self.database.read() as cx:
+            return RepositoryView.read(cx, self.repository, principals)
+
     def create(
         self,
         given: Mapping[str, Given],
@@ -44,17 +50,15 @@ class Shelf:
         content: StoredContent | None = None,
     ) -> StoredObject:
         """Make an object."""
-        catalogue = self.catalogue()
+        view = self.view(principals)
         with self.database.begin() as cx:
-            return creation.create(
-                cx, self.repository, catalogue, principals, type_name, given, folder_id, content, self.now
-            )
+            return creation.create(cx, view, type_name, given, folder_id, content, self.now)
 
     def change(self, object_id: str, given: Mapping[str, Given], principals: Principals = MARTA) -> StoredObject:
         """Change an object."""
-        catalogue = self.catalogue()
+        view = self.view(principals)
         with self.database.begin() as cx:
-            return objects.change(cx, self.repository, catalogue, principals, object_id, given, self.now + 1)
+            return objects.change(cx, view, object_id, given, self.now + 1)
 
     def read(self, object_id: str, principals: Principals = MARTA) -> tuple[StoredObject, Permission]:
         """Read an object."""

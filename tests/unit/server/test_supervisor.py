@@ -1,5 +1,6 @@
 """The supervisor with real processes that do next to nothing, run in a process of its own because it forks."""
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -7,13 +8,14 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow
 
-def supervised(
-    roles: str, *, seconds: float = 20, stop_after: float | None = None, until: str = "all ready"
-) -> tuple[int, str]:
+
+def supervised(roles: str, *, seconds: float = 20, stop_at: str = "", times: int = 1) -> tuple[int, str]:
     """Run a supervisor over roles written as Python; give its exit code and what was printed.
 
-    With ``stop_after`` it is told to stop so many seconds after it has printed ``until``.
+    It is told to stop when it has printed ``stop_at`` so many times. A role that reads a byte of the pipe ``announced``
+    waits until all are ready and the supervisor knows it.
     """
     program = textwrap.dedent(
         """
@@ -22,24 +24,26 @@ def supervised(
         from muniment.server.supervisor import Role, supervise
         from muniment.settings import Settings
         logs.start(Settings())
+        announced, announce = os.pipe()
+        def all_ready():
+            print("all ready", flush=True); os.write(announce, bytes(100))
         def steady(stop, ready):
             ready(); print("steady", os.getpid(), flush=True); stop.wait(); print("finished", flush=True)
         """
     )
     program += textwrap.dedent(roles) + "\n"
-    program += "sys.exit(supervise(roles, 2, lambda: print('all ready', flush=True)))\n"
+    program += "sys.exit(supervise(roles, 2, all_ready))\n"
     process = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
-        if stop_after is not None:
+        if stop_at:
             assert process.stdout is not None
-            printed = process.stdout.readline()
-            while until not in printed:
+            printed = ""
+            while printed.count(stop_at) < times:
                 line = process.stdout.readline()
                 assert line, printed
                 printed += line
-            time.sleep(stop_after)
             process.terminate()
             rest, _ = process.communicate(timeout=seconds)
             return process.returncode, printed + rest
@@ -51,7 +55,7 @@ def supervised(
 
 
 def test_a_stop_lets_every_process_finish() -> None:
-    code, printed = supervised("roles = [Role('one', steady), Role('two', steady)]", stop_after=0.2)
+    code, printed = supervised("roles = [Role('one', steady), Role('two', steady)]", stop_at="all ready")
     assert code == 0
     assert printed.count("finished") == 2
 
@@ -62,7 +66,7 @@ def test_all_are_ready_before_ready_is_said() -> None:
         time.sleep(0.5); print("late", flush=True); ready(); stop.wait()
     roles = [Role('one', steady), Role('late', late)]
     """
-    code, printed = supervised(late, stop_after=0)
+    code, printed = supervised(late, stop_at="all ready")
     assert code == 0
     assert printed.index("late") < printed.index("all ready")
 
@@ -95,19 +99,21 @@ def test_a_bug_leaves_its_trace_in_the_log() -> None:
 def test_one_that_falls_is_started_again_after_a_pause() -> None:
     falling = """
     def falling(stop, ready):
-        ready(); print("begun", flush=True); stop.wait(0.2)
+        ready(); os.read(announced, 1); print("begun", flush=True)
     roles = [Role('one', steady), Role('falling', falling)]
     """
-    code, printed = supervised(falling, stop_after=5)
+    code, printed = supervised(falling, stop_at="begun", times=3)
     assert code == 0
-    assert 2 <= printed.count("begun") <= 4
+    pauses = [float(pause) for pause in re.findall(r'"again_in_seconds": ?([0-9.]+)', printed)]
+    assert len(pauses) >= 2
+    assert 0 < pauses[0] < pauses[1], "it waits longer each time"
     assert printed.count("steady") == 1
 
 
 def test_when_a_vital_one_falls_everything_ends() -> None:
     vital = """
     def vital(stop, ready):
-        ready(); time.sleep(0.3)
+        ready(); os.read(announced, 1)
     roles = [Role('one', steady), Role('vital', vital, vital=True)]
     """
     code, printed = supervised(vital)
@@ -121,13 +127,13 @@ def test_a_vital_one_that_is_killed_is_started_again_and_the_others_go_on() -> N
     def vital(stop, ready):
         ready()
         if not os.path.exists(mark):
-            open(mark, "w").close(); time.sleep(0.3); os.kill(os.getpid(), signal.SIGKILL)
+            open(mark, "w").close(); os.read(announced, 1); os.kill(os.getpid(), signal.SIGKILL)
         print("begun again", flush=True); stop.wait()
     import tempfile
     mark = tempfile.mkdtemp() + "/mark"
     roles = [Role('one', steady), Role('vital', vital, vital=True)]
     """
-    code, printed = supervised(vital, stop_after=0, until="begun again")
+    code, printed = supervised(vital, stop_at="begun again")
     assert code == 0
     assert printed.count("steady") == printed.count("finished") == 1
 
@@ -143,7 +149,7 @@ def test_one_that_does_not_stop_in_time_is_stopped_by_force() -> None:
     roles = [Role('stubborn', stubborn)]
     """
     began = time.monotonic()
-    code, printed = supervised(stubborn, stop_after=0.1, seconds=40)
+    code, printed = supervised(stubborn, stop_at="all ready", seconds=40)
     assert code == 0
     assert "stopped by force" in printed
     assert time.monotonic() - began < 30
@@ -168,6 +174,6 @@ def test_what_a_thread_has_freed_goes_back_to_the_system() -> None:
             ready(); stop.wait()
         roles = [Role('passwords', work)]
         """
-    code, printed = supervised(hashing, stop_after=0)
+    code, printed = supervised(hashing, stop_at="all ready")
     assert code == 0
     assert int(printed.partition("more by ")[2].split()[0]) < 5, printed

@@ -8,7 +8,20 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Message
 
-from muniment.web.addresses import Addresses
+from muniment.web.addresses import (
+    BINARY,
+    TEXT,
+    Address,
+    Addresses,
+    AddressTable,
+    AnswerDescription,
+    Content,
+    CredentialKind,
+    ErrorShape,
+    Operation,
+)
+from muniment.web.refusals import Malformed
+from muniment.web.responses import json_response
 
 
 def _route(path: str, name: str) -> Route:
@@ -33,3 +46,79 @@ def test_the_last_line_answers_whatever_no_other_does(path: str, by: str) -> Non
 
     asyncio.run(table({"type": "http", "method": "GET", "path": path, "headers": []}, receive, send))
     assert said[-1]["body"].decode() == by
+
+
+async def _tell(request: Request, _half: str) -> Response:
+    name = request.path_params.get("name", "")
+    return PlainTextResponse(f"{name} {request.scope.get('muniment.suffix')}")
+
+
+async def _finder(request: Request, _half: str) -> bool:
+    name = request.path_params["name"]
+    if name.startswith("secret"):
+        raise Malformed("Not for you.")
+    return bool(name == "whole.json")
+
+
+def _table(*, suffixed: bool) -> AddressTable[str]:
+    def address(path: str, content: Content) -> Address[str]:
+        return Address(path, {"GET": Operation(_tell, answers=(AnswerDescription(200, "It.", content),))})
+
+    return AddressTable(
+        "half",
+        "/a",
+        (
+            address("/list", {"application/json": TEXT}),
+            address("/list/{name}", {"application/xml": TEXT}),
+            address("/list/{name}/bytes", {"*/*": BINARY}),
+            address("/ids/{id}", {"application/json": TEXT}),
+        ),
+        ErrorShape("plain", lambda _request, said, sentence: json_response(sentence, said.status), {}),
+        CredentialKind.NONE,
+        suffixed=suffixed,
+        finders={"name": _finder},
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/a/list", " None"),
+        ("/a/list.json", " json"),
+        ("/a/list.xml", " xml"),
+        ("/a/list.txt", "rest"),
+        ("/a/list/x", "x None"),
+        ("/a/list/x.xml", "x xml"),
+        ("/a/list/x.txt", "x.txt None"),
+        ("/a/list/whole.json", "whole.json None"),
+        ("/a/list/whole.json.json", "whole.json json"),
+        ("/a/list/secret.json", "secret.json None"),
+        ("/a/list/x/bytes", "x None"),
+        ("/a/list/x/bytes.json", "rest"),
+        ("/a/list/x.json/bytes", "x.json None"),
+        ("/a/ids/0b.json", " json"),
+    ],
+)
+def test_a_suffix_is_taken_where_the_answer_is_a_document_and_no_name_ends_so(path: str, told: str) -> None:
+    assert _body(path, suffixed=True) == told
+
+
+@pytest.mark.parametrize(("path", "told"), [("/a/list.json", "rest"), ("/a/list/x.json", "x.json None")])
+def test_a_table_may_do_without_suffixes(path: str, told: str) -> None:
+    assert _body(path, suffixed=False) == told
+
+
+def _body(path: str, *, suffixed: bool) -> str:
+    addresses = Addresses([*_table(suffixed=suffixed).routes("half"), _route("/{rest:path}", "rest")])
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": path, "headers": [], "query_string": b""}
+    asyncio.run(addresses(scope, receive, send))
+    body: bytes = sent[-1]["body"]
+    return body.decode()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from unittest.mock import ANY
 
 import pytest
 from starlette.requests import ClientDisconnect, Request
@@ -11,7 +12,7 @@ from structlog.testing import capture_logs
 
 from muniment.db import Busy
 from muniment.web.refusals import Malformed, Overloaded, Refusal
-from muniment.web.responses import Endpoint, ErrorCode, json_response
+from muniment.web.responses import BUG, Endpoint, ErrorCode, add_header, find_code, json_response
 
 
 class Odd(Malformed):
@@ -26,7 +27,7 @@ def _shape(_request: Request, said: ErrorCode, sentence: str) -> Response:
     return json_response({"code": said.code, "sentence": sentence}, said.status)
 
 
-def _ask(endpoint: Endpoint[str], method: str = "GET") -> tuple[int, dict[str, str], bytes]:
+def _ask(endpoint: Endpoint[str], method: str = "GET", query: bytes = b"") -> tuple[int, dict[str, str], bytes]:
     sent: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -35,7 +36,7 @@ def _ask(endpoint: Endpoint[str], method: str = "GET") -> tuple[int, dict[str, s
     async def receive() -> Message:
         return {"type": "http.request", "body": b""}
 
-    scope: Scope = {"type": "http", "method": method, "path": "/", "query_string": b"", "headers": []}
+    scope: Scope = {"type": "http", "method": method, "path": "/", "query_string": query, "headers": []}
     asyncio.run(endpoint(scope, receive, send))
     headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], headers, sent[1]["body"]
@@ -73,6 +74,13 @@ def test_a_method_the_address_does_not_know_is_answered_405_with_those_it_knows(
 def test_the_nearest_class_in_a_refusals_ancestry_gives_its_status() -> None:
     assert _ask(_raising(Odd("Odd.")))[0] == 418
     assert _ask(_raising(Malformed("Bad.")))[0] == 400
+
+
+def test_a_refusal_without_a_code_is_a_bug_wherever_it_is_looked_up() -> None:
+    assert find_code(Odd("Odd."), {Malformed: ErrorCode(400, "bad")}) == ErrorCode(400, "bad")
+    with capture_logs() as lines:
+        assert find_code(Unlisted("What?"), {Malformed: ErrorCode(400, "bad")}) == BUG
+    assert [line["refusal"] for line in lines] == ["Unlisted"]
 
 
 def test_an_overloaded_answer_says_when_to_try_again() -> None:
@@ -113,3 +121,33 @@ def test_whatever_is_unavailable_says_when_to_try_again() -> None:
 
     status, headers, _ = _ask(Endpoint("half", {"GET": get}, {Behind: ErrorCode(503, "behind")}, _shape))
     assert (status, headers["retry-after"]) == (503, "1")
+
+
+def _with_options(prepared: list[str]) -> Endpoint[str]:
+    async def prepare(request: Request, method: str) -> None:
+        prepared.append(method)
+        add_header(request, "X-Note", method)
+        if request.query_params:
+            raise Malformed("Not so.")
+
+    methods = {"POST": _greet, "GET": _greet}
+    return Endpoint("half", methods, {}, _shape, prepare=prepare, options=True)
+
+
+def test_options_is_answered_with_the_methods_where_the_table_says_so() -> None:
+    prepared: list[str] = []
+    status, headers, body = _ask(_with_options(prepared), "OPTIONS")
+    assert (status, headers["allow"], body) == (204, "GET, HEAD, OPTIONS, POST", b"")
+    assert _ask(_with_options(prepared), "PUT")[1]["allow"] == "GET, HEAD, OPTIONS, POST"
+    assert prepared == []
+    assert _ask(Endpoint("half", {"GET": _greet}, {}, _shape), "OPTIONS")[:2] == (405, ANY)
+
+
+def test_what_is_prepared_comes_before_the_method_and_may_refuse() -> None:
+    prepared: list[str] = []
+    endpoint = _with_options(prepared)
+    status, headers, _ = _ask(endpoint, "HEAD")
+    assert (status, headers["x-note"]) == (200, "GET")
+    status, headers, body = _ask(endpoint, "POST", b"x=1")
+    assert (status, headers["x-note"], json.loads(body)["sentence"]) == (400, "POST", "Not so.")
+    assert prepared == ["GET", "POST"]

@@ -121,7 +121,8 @@ def test_nobody_is_answered_before_the_commit(transactions: Transactions, monkey
     async def ask() -> Answers:
         tasks = [asyncio.ensure_future(transactions.write(add, number)) for number in (1, 3, 4)]
         await asyncio.to_thread(reached.wait, 10)
-        await asyncio.sleep(0.05)
+        for _ in range(10):  # an answer given before the commit is under way to the loop by now
+            await asyncio.sleep(0)
         assert not any(task.done() for task in tasks)
         assert kept(transactions) == []
         release.set()
@@ -192,13 +193,13 @@ def test_each_waits_for_another_process_as_long_as_a_write_may_and_no_longer(
 ) -> None:
     """Who comes while others wait is not told with them, and does not wait a second time."""
     ends, last = list[float](), list[float]()
-    writing = Database.writing
+    begin_batch = Database.begin_batch
 
     def noted(self: Database, *, until: float | None = None) -> WriteBatch:
         ends.append(until or 0.0)
-        return writing(self, until=until)
+        return begin_batch(self, until=until)
 
-    monkeypatch.setattr(Database, "writing", noted)
+    monkeypatch.setattr(Database, "begin_batch", noted)
 
     async def timed(number: int, after: float) -> tuple[type, float]:
         await asyncio.sleep(after)
@@ -227,12 +228,23 @@ def test_each_waits_for_another_process_as_long_as_a_write_may_and_no_longer(
 
 def test_a_short_wait_for_another_process_is_no_refusal(transactions: Transactions) -> None:
     other = Database(str(transactions.database.engine.url))
-    writing = other.writing()
-    soon = threading.Timer(0.1, writing.commit)
+    batch = other.begin_batch()
+    soon = threading.Timer(0.1, batch.commit)
     soon.start()
     assert together(transactions, 2, 4) == [2, 4]
     soon.join()
     other.close()
+
+
+def test_a_question_sees_what_was_committed_before_its_preparation_ended(transactions: Transactions) -> None:
+    def take() -> int:
+        with transactions.database.begin() as cx:
+            return add(cx, 2)
+
+    def question(cx: Connection, taken: int) -> tuple[int, int]:
+        return taken, cx.execute(sa.text("SELECT count(*) FROM numbers")).scalar_one()
+
+    assert asyncio.run(transactions.read_after(take, question)) == (2, 1)
 
 
 def test_on_postgresql_too_a_refused_decision_undoes_itself_and_no_other(directory_db: Database) -> None:

@@ -63,7 +63,7 @@ def _ask(
 
     async def nothing() -> Message:
         if not left:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         return left.pop()
 
     sent: list[Message] = []
@@ -83,7 +83,7 @@ def _ask(
         "client": (client, 4711),
     }
     told = options or WebOptions(base_address="https://files.example.org/")
-    whole = Transport(app, told, guarded=["/dirws"], enforced=whether, shape=_shape)
+    whole = Transport(app, told, sensitive_prefixes=["/dirws"], requires_tls=whether, shape=_shape)
     asyncio.run(whole(scope, receive or nothing, send))
     return Answer(sent, scope)
 
@@ -325,20 +325,20 @@ def test_without_a_base_address_host_and_port_make_one(host: str, port: int, bas
 # Deadlines
 
 
-def _dripping(*pieces: bytes, then_seconds: float) -> Receive:
+def _stopping_after(*pieces: bytes) -> Receive:
     left = list(pieces)
 
     async def receive() -> Message:
         if not left:
-            await asyncio.sleep(then_seconds)
-        return {"type": "http.request", "body": left.pop(0) if left else b"!", "more_body": True}
+            await asyncio.Event().wait()
+        return {"type": "http.request", "body": left.pop(0), "more_body": True}
 
     return receive
 
 
 def test_a_body_that_stops_coming_is_answered_408_and_the_connection_closed() -> None:
     impatient = WebOptions(body_pause_seconds=1)
-    answer = _ask(receive=_dripping(b"a", b"b", then_seconds=5), method="POST", options=impatient)
+    answer = _ask(receive=_stopping_after(b"a", b"b"), method="POST", options=impatient)
     assert (answer.status, answer.headers["connection"]) == (408, "close")
 
 
@@ -490,6 +490,6 @@ def test_a_websocket_is_closed() -> None:
     async def never() -> bool:
         raise AssertionError
 
-    whole = Transport(_echo, WebOptions(), guarded=[], enforced=never, shape=_shape)
+    whole = Transport(_echo, WebOptions(), sensitive_prefixes=[], requires_tls=never, shape=_shape)
     asyncio.run(whole({"type": "websocket"}, _never, send))
     assert sent == [{"type": "websocket.close", "code": 1000}]

@@ -1,17 +1,13 @@
-"""The frame every page is drawn in: templates, the stylesheet, the mark against forged forms, the page of a refusal."""
+"""What every page of the directory needs: its templates, cookies, the mark against forged forms, its refusals."""
 
 import base64
-import hashlib
 import hmac
 import re
 import secrets
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-import jinja2
-import markupsafe
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -22,22 +18,8 @@ from muniment.directory import system
 from muniment.directory.context import Directory
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import Forged
-from muniment.web.refusals import UnknownAddress
+from muniment.web import accept, pages
 from muniment.web.responses import ErrorCode, Shape
-
-_POLICY = (
-    "default-src 'none'; style-src {style}; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-_HEADINGS = {
-    400: "That cannot be read",
-    403: "That is not allowed",
-    404: "There is nothing here",
-    405: "That is not offered here",
-    500: "Something went wrong",
-    503: "Too busy just now",
-}
-_MEDIA_TYPES = {".css": "text/css", ".svg": "image/svg+xml"}
-
 
 _CONSOLE_PAGE = re.compile(r"/console(/[a-z0-9-]+)*")
 
@@ -52,11 +34,6 @@ class FormMark(NamedTuple):
     foreign: bool
 
 
-def _files() -> dict[str, bytes]:
-    folder = resources.files("muniment.directory.console") / "static"
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
-
-
 def _moment(instant: Instant) -> str:
     return clock.to_datetime(instant).strftime("%Y-%m-%d %H:%MZ")
 
@@ -66,15 +43,7 @@ def _cookie_name(request: Request, names: DirectoryNames, what: Cookie) -> str:
     return (names.ticket_cookie or ours) + ("" if what == "ticket" else f"_{what}")
 
 
-_STATIC = _files()
-_VERSION = hashlib.sha256(b"".join(_STATIC[name] for name in sorted(_STATIC))).hexdigest()[:12]
-_STYLE_HASH = base64.b64encode(hashlib.sha256(_STATIC["style.css"]).digest()).decode("ascii")
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.PackageLoader("muniment.directory.console"),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-)
+_TEMPLATES = pages.templates("muniment.directory.console")
 _TEMPLATES.filters["moment"] = _moment
 
 
@@ -84,26 +53,14 @@ def place(request: Request, names: DirectoryNames) -> str:
 
 
 def draw(
-    request: Request,
-    names: DirectoryNames,
-    template: str,
-    values: Mapping[str, Any],
-    status: int = 200,
-    *,
-    alone: bool = False,
+    request: Request, names: DirectoryNames, template: str, values: Mapping[str, Any], status: int = 200
 ) -> Response:
-    """Draw a page; one that stands ``alone`` carries its style, for where nothing else is answered (plain HTTP)."""
+    """Draw a page."""
     at = place(request, names)
-    text = _TEMPLATES.get_template(template).render(
-        at=at,
-        static=lambda name: f"{at}/static/{name}?{_VERSION}",
-        style=markupsafe.Markup(_STATIC["style.css"].decode("utf-8")) if alone else None,  # noqa: S704 - our own file
-        prefix=names.form_prefix,
-        **values,
-    )
-    policy = _POLICY.format(style=f"'sha256-{_STYLE_HASH}'" if alone else "'self'")
-    headers = {"Content-Security-Policy": policy, "Cache-Control": "no-store"}
-    return Response(text, status, headers, media_type="text/html")
+    given = {"at": at, "prefix": names.form_prefix, **values}
+    never_stored = {"Cache-Control": "no-store"}
+    drawn = _TEMPLATES.get_template(template)
+    return pages.draw(request, drawn, given, status, files=f"{at}/static", headers=never_stored)
 
 
 def redirect(request: Request, names: DirectoryNames, path: str) -> Response:
@@ -118,32 +75,31 @@ def page_shape(names: DirectoryNames) -> Shape:
         if said.code == "not_signed_in":
             page = page_of_ours(request.scope["path"].removeprefix(f"/{names.prefix}"))
             return redirect(request, names, f"/login?RFA=&page={page}")
-        heading = _HEADINGS.get(said.status, "That did not work")
-        # The whole address: over plain HTTP, where TLS is required, a path alone would lead back to this page.
-        home = f"{request.scope.get('muniment.base', '')}/{names.prefix}/login"
-        values = {"heading": heading, "sentence": sentence, "home": home}
-        return draw(request, names, "problem.html", values, said.status, alone=True)
+        base = request.scope.get("muniment.base", "")
+        ways = [("Go to the sign-in page", f"{base}/{names.prefix}/login"), ("Go to the front page", f"{base}/")]
+        return pages.problem(request, said, sentence, ways)
 
     return write
 
 
 def wants_page(request: Request) -> bool:
     """Say whether a refusal had better be a page: a browser asks, or a page was begun."""
-    return "muniment.page" in request.scope or "text/html" in request.headers.get("accept", "")
+    return "muniment.page" in request.scope or accept.prefers_page(request)
 
 
 async def static(request: Request, _directory: Directory) -> Response:
-    """GET /static/<name>: the stylesheet and the icon; their address changes with them, so they are kept for long."""
-    name = request.path_params["name"]
-    if name not in _STATIC:
-        raise UnknownAddress("There is nothing at this address.")
-    media_type = _MEDIA_TYPES["." + name.rpartition(".")[2]]
-    return Response(_STATIC[name], 200, {"Cache-Control": "public, max-age=31536000, immutable"}, media_type)
+    """GET /static/<name>: the stylesheet and the icon."""
+    return pages.file(request.path_params["name"])
 
 
 def cookie(request: Request, names: DirectoryNames, what: Cookie) -> str:
     """Read one of our cookies; empty when the browser shows none."""
     return request.cookies.get(_cookie_name(request, names, what), "")
+
+
+def ticket_header(names: DirectoryNames) -> str:
+    """Name the header in which a program may send its ticket instead of the cookie."""
+    return names.ticket_cookie or "Muniment-Ticket"
 
 
 def set_cookie(

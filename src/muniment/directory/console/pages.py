@@ -17,7 +17,7 @@ from muniment.directory.context import Directory
 from muniment.directory.entries import entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import BadAttribute, Forged, NotSignedIn
+from muniment.directory.refusals import BadAttribute, Forged, NotSignedIn, UnknownAttribute
 from muniment.directory.resources import Resource
 from muniment.directory.sign_in import form as form_sign_in
 from muniment.directory.system import SystemAttribute
@@ -29,6 +29,7 @@ CONSOLE: Table = {
     NotSignedIn: ErrorCode(303, "not_signed_in"),
     Forged: ErrorCode(403, "forged"),
     BadAttribute: ErrorCode(400, "bad_attribute"),
+    UnknownAttribute: ErrorCode(400, "unknown_attribute"),
 }
 
 _DONE = {"add": "The attribute was added.", "change": "The attribute was changed.", "delete": "The attribute is gone."}
@@ -88,12 +89,14 @@ async def change_system_attribute(request: Request, directory: Directory) -> Res
     action, name, value = (form.get(field, "") for field in ("action", "name", "value"))
     if action not in _DONE:
         raise Malformed("The form says neither add nor change nor delete.")
+    # Whoever changes a free attribute has confirmed its name when they added it.
+    free = action == "change" or form.get("free") == "yes"
     mark = frame.form_mark(request, names, form)
     ticket = _ticket(request, directory)
     event = events.begin(request.scope, "system attribute", how=action)
     try:
         event.who, event.on = await directory.transactions.write(
-            _change, names, mark, ticket, action, name, value, directory.clock()
+            _change, names, mark, ticket, action, name, value, free, directory.clock()
         )
     except BadAttribute as refusal:
         typed = {"typed_name": name, "typed_value": value} if action == "add" else {}
@@ -112,7 +115,11 @@ async def _system_attributes(
     names = directory.options.names
     seen = await directory.transactions.read(_attributes, _ticket(request, directory), directory.clock())
     values = _console_values(names, "system attributes", seen.user, seen.csrf) | {
-        "attributes": seen.attributes,
+        "attributes": [
+            {**msgspec.structs.asdict(attribute), "warning": system.warning(attribute.name, attribute.value)}
+            for attribute in seen.attributes
+        ],
+        "known": system.KNOWN,
         "done": done,
         "sentence": sentence,
         "typed_name": "",
@@ -140,6 +147,7 @@ def _change(
     action: str,
     name: str,
     value: str,
+    free: bool,
     now: Instant,
 ) -> tuple[str, str]:
     user = form_sign_in.administrator_of(cx, ticket, now)
@@ -147,7 +155,7 @@ def _change(
     if action == "delete":
         system.remove(cx, name)
         return entries.shown_id(names, user), name
-    (system.add if action == "add" else system.put)(cx, name, value, now)
+    (system.add if action == "add" else system.put)(cx, name, value, now, free=free)
     return entries.shown_id(names, user), name.strip()
 
 

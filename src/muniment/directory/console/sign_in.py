@@ -15,12 +15,12 @@ from muniment.directory.console import frame
 from muniment.directory.console.frame import FormMark
 from muniment.directory.context import Directory
 from muniment.directory.entries import entries
-from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import NotSignedIn, SignInRefused
 from muniment.directory.resources import Resource
 from muniment.directory.sign_in import form as form_sign_in
 from muniment.directory.sign_in import pauses, tickets
+from muniment.directory.sign_in.form import TicketHolder
 from muniment.directory.sign_in.pauses import Origin
 from muniment.naming import fold_name
 from muniment.web import bodies
@@ -33,7 +33,7 @@ class Sight(msgspec.Struct, frozen=True):
     """What the sign-in page shows: a resource, who is signed in to it, and the form's mark."""
 
     resource: Resource
-    user: Entry | None
+    holder: TicketHolder | None
     csrf: str
 
 
@@ -75,16 +75,17 @@ async def _shown(
     known_mark = frame.cookie(request, names, "form")
     mark = known_mark or frame.new_mark()
     sight = await directory.transactions.read(_look, wanted, ticket, mark, directory.clock())
-    if sight.user is not None and sight.resource.built_in == resources.ADMINISTRATION:
+    is_administration = sight.resource.built_in == resources.ADMINISTRATION
+    if sight.holder is not None and sight.holder.in_role and is_administration:
         return frame.redirect(request, names, back or "/console")
     values = {
         "resource_name": resources.shown_name(names, sight.resource),
         "resource_id": sight.resource.id,
         "csrf": sight.csrf,
     }
-    if sight.user is not None:
-        values |= {"user_id": entries.shown_id(names, sight.user)}
-        return frame.draw(request, names, "signed_in.html", values)
+    if sight.holder is not None:
+        values |= {"user_id": entries.shown_id(names, sight.holder.user)}
+        return frame.draw(request, names, "no_administrator.html" if is_administration else "signed_in.html", values)
     values |= {"sentence": sentence, "username": username, "back": back}
     response = frame.draw(request, names, "sign_in.html", values)
     if mark != known_mark:
@@ -106,13 +107,13 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     attempt = await directory.transactions.read(
         form_sign_in.begin, options, wanted or None, username, origin, directory.clock()
     )
-    check = directory.gate.check(attempt.stored, password, attempt.asker(username), directory.clock())
+    check = directory.gate.check(attempt.password_hash, password, attempt.asker(username), directory.clock())
     password_ok = await asyncio.wrap_future(check)
     event.who = None if attempt.user_id is None else username
     event.resource = await directory.transactions.read(_shown_name, names, attempt.resource_id)
     old = frame.cookie(request, names, "ticket")
     try:
-        ticket = await directory.transactions.write(
+        ticket, in_role = await directory.transactions.write(
             form_sign_in.finish, options, attempt, password_ok, old, directory.clock()
         )
     except SignInRefused as refusal:
@@ -120,6 +121,9 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
         if refusal.pauses:
             events.begin(request.scope, "pause", result="done", who=username, how=directory.pause)
         return await _shown(request, directory, attempt.resource_id, back=back, sentence=REFUSED, username=username)
+    if not in_role:
+        # Nobody has come to the administration, as an auditor would read it.
+        event.resource, back = None, ""
     response = frame.redirect(request, names, back or f"/login?RFA={attempt.resource_id}")
     frame.set_cookie(response, request, names, "ticket", ticket, options.ticket_seconds)
     frame.set_cookie(response, request, names, "form", "", 0)
@@ -141,21 +145,21 @@ async def _sign_out(request: Request, directory: Directory, form: Mapping[str, s
 
 def _look(cx: Connection, wanted: str | None, ticket: str, mark: str, now: Instant) -> Sight:
     try:
-        user, signed_in_to = form_sign_in.user_of(cx, ticket, now)
+        holder = form_sign_in.holder_of(cx, ticket, now)
     except NotSignedIn:
-        user, signed_in_to = None, None
-    if wanted is None and signed_in_to is not None:
-        wanted = signed_in_to
+        holder = None
+    if wanted is None and holder is not None:
+        wanted = holder.resource_id
     resource = form_sign_in.resource_of(cx, wanted or None)
-    if user is None or resource.id != signed_in_to:
+    if holder is None or resource.id != holder.resource_id:
         return Sight(resource, None, frame.csrf(cx, mark))
-    return Sight(resource, user, frame.csrf(cx, ticket))
+    return Sight(resource, holder, frame.csrf(cx, ticket))
 
 
 def _end(cx: Connection, names: DirectoryNames, mark: FormMark, ticket: str, now: Instant) -> str | None:
     frame.check_csrf(cx, mark, ticket)
     try:
-        return entries.shown_id(names, form_sign_in.user_of(cx, ticket, now)[0])
+        return entries.shown_id(names, form_sign_in.holder_of(cx, ticket, now).user)
     except NotSignedIn:
         return None
     finally:

@@ -1,1 +1,1 @@
-"""The directory's addresses: one module a surface, one table of routes."""
+"""The directory's addresses: a module for each surface, and one page with all of them."""

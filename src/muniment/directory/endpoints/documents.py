@@ -1,4 +1,4 @@
-"""What do the directory's addresses take and give, as their table declares it?"""
+"""Declare the parameters, bodies and answers of the directory's addresses."""
 
 import msgspec
 
@@ -16,7 +16,9 @@ FILE = Parameter("name", "Name of a file that the pages use.", place="path")
 
 RFA = Parameter("RFA", "Identifier of the resource to sign in to. Empty means the administration.")
 PAGE = Parameter("page", "Page of the console to which the sign-in leads back.")
-DONE = Parameter("done", "What was done: the page says it.", {"type": "string", "enum": ["add", "change", "delete"]})
+DONE = Parameter(
+    "done", "The change that was made, for the page to report.", {"type": "string", "enum": ["add", "change", "delete"]}
+)
 
 REDIRECT = AnswerDescription(303, "The browser is led to another page.")
 
@@ -37,7 +39,7 @@ class OAuthError(msgspec.Struct):
 
 
 class IssuedToken(msgspec.Struct):
-    """An access token (given 2.4); a refresh comes without a refresh token (given 4.1)."""
+    """An access token (given 2.4). The answer to a refresh has no refresh token (given 4.1)."""
 
     access_token: str
     expires_in: int
@@ -56,18 +58,18 @@ REST = ErrorShape("directory", spelling.rest, {"application/json": RestError})
 
 
 def login_errors(names: DirectoryNames) -> ErrorShape:
-    """Say how the token endpoint writes an error: OAuth's shape, for a browser a page."""
+    """Return the error shape of the token endpoint: OAuth's shape for clients, a page for browsers."""
     content: Content = {"application/json": OAuthError, **PAGE_OF_TEXT}
-    return ErrorShape("token-endpoint", spelling.login(names), content, lambda said: said.code)
+    return ErrorShape("token-endpoint", spelling.login(names), content, lambda error_code: error_code.code)
 
 
 def page_errors(names: DirectoryNames) -> ErrorShape:
-    """Say how the console writes an error: as a page."""
+    """Return the error shape of the console, a page."""
     return ErrorShape("console", frame.page_shape(names), PAGE_OF_TEXT)
 
 
 def login_form(names: DirectoryNames) -> Schema:
-    """Describe the bodies of ``POST /login``: the two grants, and the form of the sign-in page to sign in or out."""
+    """Return the schema of the bodies of ``POST /login``: two grant types, and the sign-in page's two forms."""
     client = {"client_id": TEXT, "client_secret": TEXT}
     csrf = f"{names.form_prefix}csrf"
     fields = (csrf, f"{names.form_prefix}username", f"{names.form_prefix}password")
@@ -82,20 +84,20 @@ def login_form(names: DirectoryNames) -> Schema:
 
 
 def attribute_form(names: DirectoryNames) -> Schema:
-    """Describe the console's form for system attributes."""
+    """Return the schema of the console's form for system attributes."""
     csrf = f"{names.form_prefix}csrf"
     action = {"type": "string", "enum": ["add", "change", "delete"]}
     return _fields(
-        "A system attribute, and what becomes of it.",
+        "A system attribute, and what to do with it.",
         {"action": action, "name": TEXT, "value": TEXT, csrf: TEXT},
         ("action", "name", csrf),
     )
 
 
-def _form(meaning: str, grant_type: str, *needed: str, **optional: Schema) -> Schema:
-    fields = {"grant_type": {"const": grant_type}, **optional, **dict.fromkeys(needed, TEXT)}
-    return _fields(meaning, fields, ("grant_type", *needed))
+def _form(meaning: str, grant_type: str, *required: str, **optional: Schema) -> Schema:
+    fields = {"grant_type": {"const": grant_type}, **optional, **dict.fromkeys(required, TEXT)}
+    return _fields(meaning, fields, ("grant_type", *required))
 
 
-def _fields(meaning: str, fields: dict[str, Schema], needed: tuple[str, ...]) -> Schema:
-    return {"type": "object", "description": meaning, "properties": fields, "required": list(needed)}
+def _fields(meaning: str, fields: dict[str, Schema], required: tuple[str, ...]) -> Schema:
+    return {"type": "object", "description": meaning, "properties": fields, "required": list(required)}

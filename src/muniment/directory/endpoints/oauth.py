@@ -1,8 +1,8 @@
-"""The OAuth surface: tokens issued and refreshed, verified, and ended (given 4.1, 4.3, 4.4)."""
+"""The OAuth surface: issue, refresh, verify and revoke tokens (given 4.1, 4.3, 4.4)."""
 
 import asyncio
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from muniment.directory.endpoints import spelling
 from muniment.directory.names import resource_name
 from muniment.directory.oauth import clients, grants, revocation
 from muniment.directory.oauth import tokeninfo as token_verification
-from muniment.directory.oauth.token_requests import PasswordCheck, TokenAttempt, TokenRequest
+from muniment.directory.oauth.token_requests import PasswordCheck, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.refusals import (
     AccessEnded,
     DeadToken,
@@ -85,7 +85,7 @@ _SHARED_WITH_BROWSERS = {
 
 
 class Verification(msgspec.Struct, frozen=True, rename={"resource_id_too": "resourceId"}):
-    """What tokeninfo is asked (given 2.5); keys it does not know do no harm."""
+    """The body of a tokeninfo request (given 2.5). Other keys are ignored."""
 
     token: str
     resource_id: str | None = None
@@ -97,7 +97,7 @@ _VERIFICATION = msgspec.json.Decoder(Verification)
 
 @events.tells("sign-in", "sign-out", "pause")
 async def login(request: Request, directory: Directory) -> Response:
-    """POST /login: with the sign-in form's own field it is the form, anything else is a token request."""
+    """POST /login: handle a form of the sign-in page, which has a field of its own, or a token request."""
     form = await bodies.form(request)
     if sign_in.is_form(form, directory):
         return await sign_in.submit(request, directory, form)
@@ -105,133 +105,147 @@ async def login(request: Request, directory: Directory) -> Response:
 
 
 async def token(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
-    """Issue or refresh a token (given 4.1, RFC 6749 3.2), in the same phases for every grant (decision 0033)."""
-    options = directory.options
+    """Issue or refresh a token (given 4.1, RFC 6749 3.2), in the same phases for every grant type (decision 0033)."""
     # 1. Read the request.
-    asked = token_request(request, form)
-    event = _sign_in_event(request, asked)
-    # 2. Look up the client and what the grant rests on, in one snapshot.
-    attempt = await directory.transactions.read(grants.look_up, options, asked, directory.clock())
+    token_request = read_token_request(request, form)
+    event = begin_sign_in(request.scope, token_request, f"{token_request.grant_type} grant")
+    # 2 to 5.
+    response = await issue(directory, token_request, request.scope, event)
+    # 6. Answer.
+    return json_response(response, headers=spelling.NEVER_STORED)
+
+
+async def issue(
+    directory: Directory, token_request: TokenRequest, scope: MutableMapping[str, Any], event: Event | None
+) -> TokenResponse:
+    """Decide a token request, at whichever surface it came in. ``event`` is told who signs in.
+
+    A pause becomes an event in ``scope``. Raises InvalidClient, Overloaded, and what the grant raises.
+    """
+    options = directory.options
+    # 2. Look up the client, and what the grant type needs, in one snapshot.
+    attempt = await directory.transactions.read(grants.look_up, options, token_request, directory.clock())
     user_password = grants.check(attempt)
     if event is not None:
-        event.client, event.resource = asked.client_id, resource_name(asked.parameters.get("scope", ""))
-        event.who = asked.account if user_password is not None and user_password.user_exists else None
+        event.client, event.resource = token_request.client_id, resource_name(token_request.parameters.get("scope", ""))
+        event.who = token_request.account if user_password is not None and user_password.user_exists else None
     # 3. Authenticate the client.
     await _authenticate(directory, attempt)
-    # 4. Check the user's password at the gate, where the grant has one.
-    password_ok = user_password is not None and await _checked(directory, user_password)
+    # 4. Check the user's password at the gate, if the grant type needs one.
+    password_ok = user_password is not None and await _check(directory, user_password)
     # 5. Decide, in one transaction.
     try:
-        issued = await directory.transactions.write(
+        return await directory.transactions.write(
             grants.decide, options, directory.memory, attempt, password_ok, directory.clock()
         )
     except SignInRefused as refusal:
         if refusal.pauses:
-            events.begin(request.scope, "pause", result="done", who=asked.account, how=directory.pause)
+            events.begin(scope, "pause", result="done", who=token_request.account, how=directory.pause)
         raise
-    # 6. Answer.
-    return json_response(issued, headers=spelling.NEVER_STORED)
+
+
+def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, how: str) -> Event | None:
+    """Begin the security event of a token request; None for a grant with which nobody signs in."""
+    if token_request.account is None:
+        return None
+    return events.begin(scope, "sign-in", how=how, account=fold_name(token_request.account))
 
 
 @events.tells()
 async def tokeninfo(request: Request, directory: Directory) -> Response:
-    """POST /v1/authentication/oauth/tokeninfo: whose token is this (given 4.3)?"""
-    asked = await bodies.json(request, _VERIFICATION)
-    resource_id = asked.resource_id if asked.resource_id is not None else asked.resource_id_too
+    """POST /v1/authentication/oauth/tokeninfo: say whose token this is (given 4.3)."""
+    question = await bodies.json(request, _VERIFICATION)
+    resource_id = question.resource_id if question.resource_id is not None else question.resource_id_too
     if resource_id is None:
         raise Malformed("The JSON cannot be read: Object missing required field `resource_id`.")
-    found = await directory.transactions.read(
-        token_verification.verify, directory.options, directory.memory, asked.token, resource_id, directory.clock()
+    info = await directory.transactions.read(
+        token_verification.verify, directory.options, directory.memory, question.token, resource_id, directory.clock()
     )
-    return json_response(found, headers=spelling.NEVER_STORED)
+    return json_response(info, headers=spelling.NEVER_STORED)
 
 
 @events.tells("revocation")
 async def revoke(request: Request, directory: Directory) -> Response:
-    """DELETE /v1/authentication/oauth/<token>: end the whole grant (given 4.4)."""
+    """DELETE /v1/authentication/oauth/<token>: end the whole grant of the token (given 4.4)."""
     event = events.begin(request.scope, "revocation")
-    revoked = await directory.transactions.write(
+    ended_grant = await directory.transactions.write(
         revocation.revoke, directory.options.names, request.path_params["token"], directory.clock()
     )
-    if revoked is None:
-        event.result, event.how = "refused", "over already"
+    if ended_grant is None:
+        event.result, event.how = "refused", "ended before"
     else:
-        event.who, event.client, event.resource = revoked.user, revoked.client, revoked.resource
+        event.who, event.client, event.resource = ended_grant.user, ended_grant.client, ended_grant.resource
     return Response(status_code=204, headers=_SHARED_WITH_BROWSERS)
 
 
 async def preflight(_request: Request, _directory: Directory) -> Response:
-    """OPTIONS on a token: what a browser asks before it sends the DELETE."""
+    """OPTIONS /v1/authentication/oauth/<token>: the request that a browser sends before the DELETE."""
     return Response(status_code=204, headers=_SHARED_WITH_BROWSERS)
 
 
-def client(request: Request, asked: Mapping[str, str]) -> tuple[str, str | None]:
-    """Read who the client says it is: in the body or by HTTP Basic, never both (RFC 6749 2.3).
+def client(request: Request, parameters: Mapping[str, str]) -> tuple[str, str | None]:
+    """Return the client id and the client secret of a request, or None as the secret if there is none.
 
-    Raises InvalidTokenRequest, InvalidClient.
+    A client sends them in the body or by HTTP Basic, never both (RFC 6749 2.3). Raises InvalidTokenRequest,
+    InvalidClient.
     """
     basic = _basic(request)
     if basic is None:
-        return _needed(asked, "client_id"), asked.get("client_secret")
+        return _require(parameters, "client_id"), parameters.get("client_secret")
     client_id, secret = basic
-    if "client_secret" in asked:
+    if "client_secret" in parameters:
         raise InvalidTokenRequest("The client authenticates twice: use the body or the Authorization header, not both.")
-    if asked.get("client_id", client_id) != client_id:
-        raise InvalidTokenRequest("The client_id of the body is not the one of the Authorization header.")
+    if parameters.get("client_id", client_id) != client_id:
+        raise InvalidTokenRequest("The client_id of the body differs from the client in the Authorization header.")
     return client_id, secret or None
 
 
-def token_request(request: Request, form: Mapping[str, str]) -> TokenRequest:
-    """Read a token request. Raises InvalidTokenRequest, InvalidClient, UnsupportedGrantType."""
-    # RFC 6749 3.2: a parameter without a value counts as left out.
-    asked = {name: value for name, value in form.items() if value}
-    client_id, client_secret = client(request, asked)
-    grant_type = _needed(asked, "grant_type")
+def read_token_request(request: Request, form: Mapping[str, str]) -> TokenRequest:
+    """Read a token request from its form. Raises InvalidTokenRequest, InvalidClient, UnsupportedGrantType."""
+    # A parameter without a value counts as missing (RFC 6749 3.2).
+    parameters = {name: value for name, value in form.items() if value}
+    client_id, client_secret = client(request, parameters)
+    grant_type = _require(parameters, "grant_type")
     grant = grants.find(grant_type)
     for name in grant.parameters:
-        _needed(asked, name)
-    account = None if grant.account is None else asked[grant.account]
-    return TokenRequest(grant_type, client_id, client_secret, account, asked, caller_address(request))
-
-
-def _sign_in_event(request: Request, asked: TokenRequest) -> Event | None:
-    if asked.account is None:
-        return None
-    how = f"{asked.grant_type} grant"
-    return events.begin(request.scope, "sign-in", how=how, account=fold_name(asked.account))
+        _require(parameters, name)
+    account = None if grant.account is None else parameters[grant.account]
+    return TokenRequest(grant_type, client_id, client_secret, account, parameters, caller_address(request))
 
 
 async def _authenticate(directory: Directory, attempt: TokenAttempt[Any]) -> None:
     """Check the secret of a confidential client at the gate. Raises InvalidClient."""
-    asked, stored = attempt.request, attempt.client.stored
-    if stored is None:
+    request, secret_hash = attempt.request, attempt.client.secret_hash
+    if secret_hash is None:
         return
-    asker = clients.asker(asked.client_id, asked.address)
-    check = directory.gate.check(stored, asked.client_secret or "", asker, directory.clock())
+    asker = clients.asker(request.client_id, request.address)
+    check = directory.gate.check(secret_hash, request.client_secret or "", asker, directory.clock())
     clients.require_authenticated(await asyncio.wrap_future(check))
 
 
-async def _checked(directory: Directory, check: PasswordCheck) -> bool:
-    return await asyncio.wrap_future(directory.gate.check(check.stored, check.password, check.asker, directory.clock()))
+async def _check(directory: Directory, check: PasswordCheck) -> bool:
+    return await asyncio.wrap_future(
+        directory.gate.check(check.password_hash, check.password, check.asker, directory.clock())
+    )
 
 
-def _needed(asked: Mapping[str, str], name: str) -> str:
-    if name not in asked:
+def _require(parameters: Mapping[str, str], name: str) -> str:
+    if name not in parameters:
         raise InvalidTokenRequest(f"The parameter {name} is missing.")
-    return asked[name]
+    return parameters[name]
 
 
 def _basic(request: Request) -> tuple[str, str] | None:
     values = [value.strip() for value in request.headers.getlist("authorization")]
-    shown = [value for value in values if value and value.partition(" ")[0].lower() != "bearer"]
-    if not shown:
+    credentials = [value for value in values if value and value.partition(" ")[0].lower() != "bearer"]
+    if not credentials:
         return None
-    scheme, _, encoded = shown[0].partition(" ")
-    if len(shown) > 1 or scheme.lower() != "basic":
+    scheme, _, encoded = credentials[0].partition(" ")
+    if len(credentials) > 1 or scheme.lower() != "basic":
         raise InvalidClient("The client may authenticate by HTTP Basic or in the body, in no other way.")
     try:
         client_id, colon, secret = base64.b64decode(encoded.strip(), validate=True).decode("utf-8").partition(":")
-        # RFC 6749 2.3.1: both parts are form-encoded before they are joined.
+        # The client form-encodes both parts before it joins them (RFC 6749 2.3.1).
         client_id, secret = (
             bodies.form_value(part.encode("utf-8"), "The Authorization header") for part in (client_id, secret)
         )

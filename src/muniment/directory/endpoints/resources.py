@@ -1,4 +1,4 @@
-"""Activating a resource: the one call that tells its secret (given 4.5)."""
+"""Activate a resource. Only this call returns the resource's secret (given 4.5)."""
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
@@ -30,7 +30,7 @@ ACTIVATION: Table = {
 
 @events.tells("activation")
 async def activate(request: Request, directory: Directory) -> Response:
-    """POST /rest/resources/<id>/activate: 200 with the secret, once; the caller is an administrator (bearer token)."""
+    """POST /rest/resources/<id>/activate: activate a resource for an administrator, and return its secret."""
     event = events.begin(request.scope, "activation")
     token, resource_id = bearer(request), request.path_params["resource_id"]
     secret = await directory.transactions.write(
@@ -40,11 +40,11 @@ async def activate(request: Request, directory: Directory) -> Response:
 
 
 def bearer(request: Request) -> str:
-    """Read the bearer token of the Authorization header (RFC 6750 2.1). Raises NotSignedIn where there is none."""
+    """Return the bearer token of the Authorization header (RFC 6750 2.1). Raises NotSignedIn if there is none."""
     values = request.headers.getlist("authorization")
     scheme, _, token = (values[0] if len(values) == 1 else "").strip().partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise NotSignedIn("Sign in first: this address wants the header 'Authorization: Bearer <access token>'.")
+        raise NotSignedIn("Sign in first: this address needs the header 'Authorization: Bearer <access token>'.")
     return token.strip()
 
 

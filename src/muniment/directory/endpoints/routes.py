@@ -1,4 +1,4 @@
-"""Every address of the directory on one page: what answers it, what it takes and gives, and what it refuses.
+"""Every address of the directory on one page: its methods, what they take and answer, and the codes of its refusals.
 
 Sources: given 4.1 to 4.5, and docs/interface.md for the console.
 """
@@ -21,11 +21,11 @@ __all__ = ["Directory", "routes", "table"]
 
 
 def table(names: DirectoryNames) -> AddressTable[Directory]:
-    """List every address below the directory's prefix."""
+    """Return the table of all addresses below the directory's prefix."""
     console = documents.page_errors(names)
     tokeninfo = Operation(
         oauth.tokeninfo,
-        "Say whose access token this is, and for what it is good.",
+        "Say whose access token this is.",
         body={"application/json": oauth.Verification},
         answers=(AnswerDescription(200, "The token is good for the resource.", {"application/json": TokenInfo}),),
     )
@@ -148,18 +148,18 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
 
 
 def routes(directory: Directory) -> list[Route]:
-    """List every route under the directory's prefix; the last ones answer what no other does with 404."""
-    known = table(directory.options.names)
-    unknown = _Unknown(directory)
+    """Return every route below the directory's prefix. The last two answer 404 for all other paths."""
+    addresses = table(directory.options.names)
+    unknown = _UnknownAddress(directory)
     return [
-        *known.routes(directory),
-        Route(known.prefix, unknown),
-        Route(f"{known.prefix}/{{rest:path}}", unknown),
+        *addresses.routes(directory),
+        Route(addresses.prefix, unknown),
+        Route(f"{addresses.prefix}/{{rest:path}}", unknown),
     ]
 
 
-class _Unknown:
-    """Answers every method at the addresses that nothing else answers."""
+class _UnknownAddress:
+    """Answers 404 to every method at a path that is no address."""
 
     def __init__(self, directory: Directory) -> None:
         self._shape = spelling.shape(directory.options.names)

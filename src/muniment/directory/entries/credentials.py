@@ -1,4 +1,4 @@
-"""The data that decides a sign-in: a user's password hash, and the results of earlier sign-ins."""
+"""Find and store the data that decides a sign-in: a user's password hash, and the results of earlier sign-ins."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,22 +35,22 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 def find(cx: Connection, names: DirectoryNames, user_id: str) -> Credentials | None:
-    """Look up a user for a sign-in, in one statement whether the user exists or not."""
+    """Find a user for a sign-in. Returns None for an unknown user, after the same single statement."""
     name, at, partition = user_id.rpartition("@")
     partition = partition_key(names, partition) if at else ""
     return _credentials(cx.execute(_CREDENTIALS_BY_NAME, {"name": fold_name(name), "partition": partition}).first())
 
 
 def find_of_client(cx: Connection, name: str) -> Credentials | None:
-    """Look up an OAuth client by its name, in one statement."""
+    """Find an OAuth client by its name, with one statement. Returns None for an unknown name."""
     return _credentials(_CLIENT.first(cx, name=fold_name(name), partition=f"@{CLIENTS}"))
 
 
 def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Credentials | None:
-    """Look up a user to decide a sign-in, and lock the row: other decisions about the user wait until the commit.
+    """Find a user and lock the row: other decisions about the user wait until the commit.
 
-    It reads one row even if there is no such user. With ``shared`` only changes of the row wait: for a client, with
-    which many users sign in at one time.
+    With ``user_id`` None it reads another row and returns None, so that it takes as long. With ``shared`` only changes
+    of the row wait. That is for clients, with which many users sign in at one time.
     """
     credentials = _credentials(
         cx.execute(_CREDENTIALS.with_for_update(of=rows, read=shared), {"entry": user_id}).first()
@@ -59,10 +59,10 @@ def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Creden
 
 
 def note_sign_in(cx: Connection, user_id: int | None, tries: str, places: str, now: Instant) -> None:
-    """Store the results of a user's sign-ins, as ``pauses`` writes them.
+    """Store the results of a user's sign-ins, as ``pauses`` encodes them.
 
-    It always writes one row, so that the time tells nobody which users exist. For a user that does not exist it writes
-    to the first entry, where the results mean nothing.
+    It always writes one row, so that its time does not show which users exist. With ``user_id`` None it writes to the
+    first entry, where the results mean nothing.
     """
     cx.execute(_NOTE_SIGN_IN, {"entry": user_id, "new_tries": tries, "new_places": places, "now": now})
 

@@ -1,4 +1,4 @@
-"""Add, change and delete entries. ``administration`` decides what ends with them."""
+"""Add, change and delete entries. ``administration`` ends the sessions that depend on them."""
 
 import uuid
 from typing import Any
@@ -24,6 +24,7 @@ from muniment.directory.entries.table import (
     name_space,
     root_unit,
     rows,
+    select_entries,
     to_entry,
 )
 from muniment.directory.options import DirectoryNames
@@ -44,25 +45,24 @@ def initialise(cx: Connection, now: Instant) -> None:
 def add_partition(cx: Connection, names: DirectoryNames, name: str, now: Instant, *, description: str = "") -> Entry:
     """Make a user partition with its root unit. Raises BadName, NameTaken."""
     name = spelling.check(name, partition=True)
-    if fold_name(name) in map(fold_name, (names.administration_partition, names.clients_partition)):
-        raise NameTaken(f"There is a partition {name!r} already.")
+    _check_not_built_in(names, name)
     return _add_partition(cx, name, description, now, None)
 
 
 def add_unit(cx: Connection, parent: Entry, name: str, now: Instant, *, description: str = "") -> Entry:
-    """Make an organizational unit in a unit, or at a partition's root. Raises BadName, NameTaken."""
+    """Make an organizational unit in a unit, or in a partition's root unit. Raises BadName, NameTaken."""
     return _add(cx, "unit", parent, spelling.check(name), now, description=description)
 
 
 def add_group(cx: Connection, parent: Entry, name: str, now: Instant, *, description: str = "") -> Entry:
-    """Make a group in a unit, or at a partition's root. Raises BadName, NameTaken."""
+    """Make a group in a unit, or in a partition's root unit. Raises BadName, NameTaken."""
     return _add(cx, "group", parent, spelling.check(name), now, description=description)
 
 
 def add_user(
     cx: Connection, parent: Entry, name: str, now: Instant, *, password_hash: str | None = None, description: str = ""
 ) -> Entry:
-    """Make a user in a unit, or at a partition's root. Raises BadName, NameTaken."""
+    """Make a user in a unit, or in a partition's root unit. Raises BadName, NameTaken."""
     values = {"description": description, "password_hash": password_hash}
     return _add(cx, "user", parent, spelling.check(name), now, **values)
 
@@ -70,12 +70,15 @@ def add_user(
 def add_client(
     cx: Connection, name: str, now: Instant, *, password_hash: str | None = None, description: str = ""
 ) -> Entry:
-    """Make an OAuth client (given 2.1), confidential with a password, else public. Raises BadName, NameTaken."""
+    """Make an OAuth client (given 2.1). With a password it is confidential, otherwise public.
+
+    Raises BadName, NameTaken.
+    """
     return add_user(cx, clients(cx), name, now, password_hash=password_hash, description=description)
 
 
 def set_password_hash(cx: Connection, user: Entry, password_hash: str | None, now: Instant) -> None:
-    """Give a user a password, or none; the pauses of their sign-in end."""
+    """Set a user's password hash, and end the pauses of their sign-in. With None the user has no password."""
     _change(cx, user, now, password_hash=password_hash, tries=_NO_TRIES, must_change_password=False)
 
 
@@ -85,38 +88,96 @@ def set_disabled(cx: Connection, user: Entry, disabled: bool, now: Instant) -> N
 
 
 def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> None:
-    """Lock a user out, or let them in again (which also ends the pauses of their sign-in)."""
+    """Lock a user out, or let them in again. Both end the pauses of their sign-in."""
     _change(cx, user, now, locked=locked, tries=_NO_TRIES)
 
 
 def end_pauses(cx: Connection, user: Entry) -> None:
-    """End the pauses that wrong passwords caused, so that a user may sign in again."""
+    """End the pauses of a user's sign-in."""
     cx.execute(entry_table.update().where(entry_table.c.id == user.id).values(tries=_NO_TRIES))
 
 
 def set_flags(cx: Connection, user: Entry, now: Instant, **flags: bool) -> None:
-    """Set flags about a user's password: password_never_expires, must_change_password, cannot_change_password."""
+    """Set flags of a user's password: password_never_expires, must_change_password, cannot_change_password.
+
+    Raises BadAttribute for any other flag.
+    """
     if not flags.keys() <= set(FLAGS[2:]):
         raise BadAttribute(f"The flags are {', '.join(FLAGS[2:])}.")
     _change(cx, user, now, **flags)
 
 
 def set_description(cx: Connection, entry: Entry, description: str, now: Instant) -> None:
-    """Describe an entry in free text."""
+    """Set an entry's description, a free text."""
     _change(cx, entry, now, description=description)
 
 
+def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: Instant) -> Entry:
+    """Give an entry another name; the locations of all entries in a unit change with the unit's.
+
+    Raises BadName, also for a built-in entry, and NameTaken.
+    """
+    if entry.built_in is not None:
+        raise BadName("A built-in entry keeps its name: the settings say how it is shown.")
+    name = spelling.check(name, partition=entry.kind == "partition")
+    if entry.kind == "partition":
+        _check_not_built_in(names, name)
+    _place(cx, entry, now, name=name)
+    renamed = to_entry(cx.execute(SELECT_BY_ID, {"entry": entry.id}).one())
+    if renamed.kind == "unit":
+        _refresh_units(cx, renamed)
+    return renamed
+
+
+def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
+    """Move a user, group or unit into a unit, or to the root unit, of its partition.
+
+    Raises BadName (a built-in entry, or a unit into itself), NameTaken (a unit of that name is there).
+    """
+    if entry.built_in is not None or entry.kind == "partition":
+        raise BadName("A partition, and a built-in entry, stays where it is.")
+    unit = _unit_of(cx, parent)
+    if unit.partition_id != entry.partition_id:
+        raise BadName("An entry stays in its partition, which is a part of its id.")
+    if entry.partition_built_in == CLIENTS:
+        raise BadName("Clients lie at the root location of their partition (given 2.1).")
+    space = {"space": name_space("units", unit)} if entry.kind == "unit" else {}
+    if entry.kind == "unit" and unit.id in {entry.id, *_units_below(cx, entry)}:
+        raise BadName("A unit cannot be moved into itself.")
+    _place(cx, entry, now, parent_id=unit.id, units=_path_below(unit), **space)
+    moved = to_entry(cx.execute(SELECT_BY_ID, {"entry": entry.id}).one())
+    if moved.kind == "unit":
+        _refresh_units(cx, moved)
+    return moved
+
+
+def count_members(cx: Connection, partition: Entry) -> list[tuple[str, int]]:
+    """Count a partition's groups and users; kinds without any are left out."""
+    of_kind = sa.select(rows.c.kind, sa.func.count()).where(
+        rows.c.partition_id == partition.id, rows.c.kind.in_(("group", "user"))
+    )
+    return [(kind, count) for kind, count in cx.execute(of_kind.group_by(rows.c.kind).order_by(rows.c.kind))]
+
+
 def delete(cx: Connection, entry: Entry) -> None:
-    """Delete a user, a group, an empty unit or an empty partition. Raises BadName for built-in or filled ones."""
+    """Delete a user, a group, an empty unit or an empty partition.
+
+    Raises BadName for a built-in entry, and for a unit or partition that is not empty.
+    """
     if entry.built_in is not None:
         raise BadName("A built-in entry cannot be deleted.")
-    doomed = [root_unit(cx, entry).id, entry.id] if entry.kind == "partition" else [entry.id]
-    inside = sa.select(rows.c.kind, sa.func.count()).where(rows.c.parent_id.in_(doomed), rows.c.id.not_in(doomed))
+    entry_ids = [root_unit(cx, entry).id, entry.id] if entry.kind == "partition" else [entry.id]
+    inside = sa.select(rows.c.kind, sa.func.count()).where(rows.c.parent_id.in_(entry_ids), rows.c.id.not_in(entry_ids))
     if counts := cx.execute(inside.group_by(rows.c.kind).order_by(rows.c.kind)).all():
         contents = ", ".join(f"{count} {kind}s" for kind, count in counts)
         raise BadName(f"Only an empty unit or partition can be deleted: this one holds {contents}.")
-    for entry_id in doomed:
+    for entry_id in entry_ids:
         cx.execute(entry_table.delete().where(entry_table.c.id == entry_id))
+
+
+def _check_not_built_in(names: DirectoryNames, partition: str) -> None:
+    if fold_name(partition) in map(fold_name, (names.administration_partition, names.clients_partition)):
+        raise NameTaken(f"There is a partition {partition!r} already.")
 
 
 def _partition_of(cx: Connection, entry: Entry) -> Entry:
@@ -145,8 +206,7 @@ def _add(cx: Connection, kind: Kind, parent: Entry, name: str, now: Instant, **v
     if partition.built_in == CLIENTS and (kind == "unit" or unit.built_in != ROOT):
         raise BadName("The clients' partition has its root location only: clients lie there (given 2.1).")
     space = name_space("units", unit) if kind == "unit" else name_space("members", partition)
-    units = (unit.name, *unit.units) if unit.built_in != ROOT else ()
-    inside = {"partition_id": partition.id, "parent_id": unit.id, "units": msgspec.json.encode(units).decode()}
+    inside = {"partition_id": partition.id, "parent_id": unit.id, "units": _path_below(unit)}
     return _insert(cx, now, kind=kind, space=space, name=name, **inside, **values)
 
 
@@ -160,6 +220,39 @@ def _insert(cx: Connection, now: Instant, *, name: str, **values: Any) -> Entry:
     except IntegrityError as error:
         raise NameTaken(f"There is an entry {name!r} there already.") from error
     return to_entry(cx.execute(SELECT_BY_ID, {"entry": entry_id}).one())
+
+
+def _place(cx: Connection, entry: Entry, now: Instant, **values: Any) -> None:
+    """Change an entry's name or its unit. Raises NameTaken."""
+    if "name" in values:
+        values["name_key"] = fold_name(values["name"])
+    try:
+        with cx.begin_nested():
+            _change(cx, entry, now, **values)
+    except IntegrityError as error:
+        raise NameTaken(f"There is an entry {values.get('name', entry.name)!r} there already.") from error
+
+
+def _path_below(unit: Entry) -> str:
+    """Write the names of a unit and those around it, as the entries in it carry them."""
+    return msgspec.json.encode((unit.name, *unit.units) if unit.built_in != ROOT else ()).decode()
+
+
+def _refresh_units(cx: Connection, unit: Entry) -> None:
+    """Write the new path of a unit into all that lies in it, however deep: a statement for each unit."""
+    cx.execute(entry_table.update().where(entry_table.c.parent_id == unit.id).values(units=_path_below(unit)))
+    for inner in _units_in(cx, unit.id):
+        _refresh_units(cx, inner)
+
+
+def _units_below(cx: Connection, unit: Entry) -> set[int]:
+    below = _units_in(cx, unit.id)
+    return {inner.id for inner in below}.union(*(_units_below(cx, inner) for inner in below))
+
+
+def _units_in(cx: Connection, unit_id: int) -> list[Entry]:
+    query = select_entries().where(rows.c.parent_id == unit_id, rows.c.kind == "unit")
+    return [to_entry(row) for row in cx.execute(query)]
 
 
 def _change(cx: Connection, entry: Entry, now: Instant, **values: Any) -> None:

@@ -1,7 +1,7 @@
-"""Find and list entries, and write their names and locations. Source: given 2.1, 2.7."""
+"""Find and list entries, and write their names and locations (given 2.1, 2.7)."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias, assert_never
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -27,6 +27,7 @@ from muniment.directory.entries.table import (
     rows,
     select_entries,
     select_named,
+    shown_partition_columns,
     to_entry,
 )
 from muniment.directory.options import DirectoryNames
@@ -35,29 +36,35 @@ from muniment.naming import fold_name
 
 
 def shown_name(names: DirectoryNames, entry: Entry) -> str:
-    """Return an entry's name as the wire shows it."""
+    """Return an entry's name on the wire."""
     if entry.kind == "partition":
         return _shown_partition(names, entry.name, entry.built_in)
     return names.root_unit if entry.built_in == ROOT else entry.name
 
 
 def shown_partition(names: DirectoryNames, entry: Entry) -> str:
-    """Return the name of an entry's partition as the wire shows it."""
+    """Return the name on the wire of an entry's partition."""
     return _shown_partition(names, entry.partition, entry.partition_built_in)
 
 
 def shown_id(names: DirectoryNames, entry: Entry) -> str:
-    """Write a user's or group's id, ``<name>@<partition>`` (given 2.7)."""
+    """Return a user's or group's id, ``<name>@<partition>`` (given 2.7)."""
     return spelling.user_id(entry.name, shown_partition(names, entry))
 
 
 def location(names: DirectoryNames, entry: Entry) -> str:
-    """Write an entry's distinguished name (given 2.7)."""
+    """Return an entry's location, a distinguished name (given 2.7)."""
     partition = shown_partition(names, entry)
-    if entry.kind in ("user", "group"):
-        return spelling.location(names, partition, entry.units, name=entry.name)
-    units = (entry.name, *entry.units) if entry.kind == "unit" and entry.built_in != ROOT else ()
-    return spelling.location(names, partition, units, root=entry.kind == "unit")
+    match entry.kind:
+        case "user" | "group":
+            return spelling.location(names, partition, entry.units, name=entry.name)
+        case "unit":
+            units = (entry.name, *entry.units) if entry.built_in != ROOT else ()
+            return spelling.location(names, partition, units)
+        case "partition":
+            return spelling.location(names, partition, root=False)
+        case _:
+            assert_never(entry.kind)
 
 
 def find_partition(cx: Connection, names: DirectoryNames, name: str) -> Entry:
@@ -123,7 +130,10 @@ def find_location(cx: Connection, names: DirectoryNames, location: str) -> Entry
 
 
 def unit_at(cx: Connection, partition: Entry, path: Sequence[str]) -> Entry:
-    """Find a unit by its path below the root unit, the outermost first; no names: the root. Raises UnknownEntry."""
+    """Find a unit by its path below the root unit, the outermost unit first. An empty path means the root unit.
+
+    Raises UnknownEntry.
+    """
     unit = root_unit(cx, partition)
     for name in path:
         inner = find_first(cx, select_named(name_space("units", unit), name))
@@ -139,46 +149,143 @@ def by_id(cx: Connection, entry_id: int) -> Entry | None:
 
 
 def partitions(cx: Connection) -> list[Entry]:
-    """List the partitions, oldest first. It selects by space: by kind, SQLite would read all entries."""
+    """Return the partitions, the oldest first."""
+    # The query selects by space, because by kind SQLite would read all entries.
     return [to_entry(row) for row in cx.execute(select_entries().where(rows.c.space == "").order_by(rows.c.id))]
 
 
 def listing(cx: Connection, partition: Entry, kind: Kind, *, after: str = "", limit: int | None = 1000) -> list[Entry]:
-    """List a partition's units, groups or users by name, those after ``after``; at most ``limit``, or all with None."""
+    """Return a partition's units, groups or users by name, from the first name after ``after``.
+
+    It returns at most ``limit`` entries, or all of them if ``limit`` is None.
+    """
     query = select_entries().where(
         rows.c.kind == kind, rows.c.partition_id == partition.id, rows.c.name_key > fold_name(after)
     )
     return [to_entry(row) for row in cx.execute(query.order_by(rows.c.name_key, rows.c.id).limit(limit))]
 
 
+class Columns(NamedTuple):
+    """The columns of an entry by which another module chooses entries."""
+
+    id: sa.ColumnElement[int]
+    parent_id: sa.ColumnElement[int]
+    partition_id: sa.ColumnElement[int]
+
+
+Condition: TypeAlias = Callable[[Columns], sa.ColumnElement[bool]]
+"""Makes the condition on which an entry is chosen."""
+
+
+class ChosenEntries(NamedTuple):
+    """A query for chosen users or groups of one kind; ``to_entry`` reads its rows. Its columns may narrow it further.
+
+    ``id`` is the id as the wire shows it, ``folded_id`` its folded form.
+    """
+
+    query: sa.Select[Any]
+    number: sa.ColumnElement[int]
+    partition_id: sa.ColumnElement[int]
+    name: sa.ColumnElement[str]
+    folded_name: sa.ColumnElement[str]
+    id: sa.ColumnElement[str]
+    folded_id: sa.ColumnElement[str]
+    description: sa.ColumnElement[str]
+    modified: sa.ColumnElement[int]
+
+
+def chosen(names: DirectoryNames, kind: Literal["user", "group"], condition: Condition) -> ChosenEntries:
+    """Make a query for the users or groups that meet the condition."""
+    partition, folded_partition = shown_partition_columns(names)
+    return ChosenEntries(
+        select_entries().where(rows.c.kind == kind, condition(_CHOOSING)),
+        rows.c.id,
+        rows.c.partition_id,
+        rows.c.name,
+        rows.c.name_key,
+        rows.c.name + "@" + partition,
+        rows.c.name_key + "@" + folded_partition,
+        rows.c.description,
+        rows.c.modified,
+    )
+
+
+def is_chosen(cx: Connection, entry: Entry, condition: Condition) -> bool:
+    """Say whether an entry is chosen."""
+    query = sa.select(sa.literal(1)).select_from(rows).where(rows.c.id == entry.id, condition(_CHOOSING))
+    return cx.execute(query).first() is not None
+
+
 def units_in(cx: Connection, container: Entry) -> list[Entry]:
-    """List the units directly in a unit, or a partition's root unit; by their space, so that no users are read."""
+    """Return the units that lie directly in a unit, or the root unit of a partition."""
+    # The query selects by name space, so that it reads no users.
     return [to_entry(row) for row in cx.execute(select_entries().where(rows.c.space == name_space("units", container)))]
 
 
-def acting(at: sa.ColumnElement[int] | int, where: Literal["id", "parent_id"] = "id") -> sa.Exists:
-    """Make the condition that an entry is a user who may act and has a password, or contains one (``parent_id``)."""
+def inside(cx: Connection, container: Entry) -> list[Entry]:
+    """List what lies directly in a unit, or in a partition's root unit: units, groups and users, each by name.
+
+    Raises UnknownEntry for a user or a group.
+    """
+    if container.kind not in ("unit", "partition"):
+        raise UnknownEntry(f"{container.name[:100]!r} is a {container.kind}: only units and partitions hold entries.")
+    unit = root_unit(cx, container) if container.kind == "partition" else container
+    order = sa.case({"unit": 0, "group": 1}, value=rows.c.kind, else_=2)
+    query = select_entries().where(rows.c.parent_id == unit.id).order_by(order, rows.c.name_key, rows.c.id)
+    return [to_entry(row) for row in cx.execute(query)]
+
+
+def acting(entry_id: sa.ColumnElement[int] | int, column: Literal["id", "parent_id"] = "id") -> sa.Exists:
+    """Return the condition that an entry is a user who may act and has a password.
+
+    With the column ``parent_id`` it is the condition that such a user lies directly in the entry.
+    """
     live = sa.and_(rows.c.disabled.is_(False), rows.c.locked.is_(False), rows.c.password_hash.is_not(None))
-    return sa.exists().where(rows.c[where] == at, rows.c.kind == "user", live)
+    return sa.exists().where(rows.c[column] == entry_id, rows.c.kind == "user", live)
 
 
 def select_by_ids(ids: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
-    """Make a query for the entries (of these kinds) with the ids of another module's query; ``read`` runs it."""
+    """Return a query for the entries with the ids of another module's query, which ``read`` runs.
+
+    With ``kinds`` it finds only entries of these kinds.
+    """
     of_kind = [rows.c.kind.in_(kinds)] if kinds else []
     return select_entries().where(rows.c.id.in_(ids), *of_kind).order_by(rows.c.kind, rows.c.name_key, rows.c.id)
 
 
 def read(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any]) -> list[Entry]:
-    """Run a query of ``select_by_ids`` with the other module's parameters."""
+    """Run a query of ``select_by_ids`` with the other module's parameters, and return the entries."""
     return [to_entry(row) for row in cx.execute(query, parameters)]
 
 
 def units_above(entry: sa.BindParameter[int]) -> sa.Select[tuple[int]]:
-    """Make a subquery for the units around an entry, from the inside out, and its partition."""
+    """Return a subquery for the ids of the units around an entry, and of its partition."""
     units = sa.select(entry_table.c.parent_id.label("id")).where(entry_table.c.id == entry).cte("units", recursive=True)
     outer = entry_table.alias("outer_unit")
     units = units.union(sa.select(outer.c.parent_id).where(outer.c.id == units.c.id))
     return sa.select(units.c.id)
+
+
+def with_units_inside(containers: sa.Select[tuple[int]]) -> sa.Select[tuple[int]]:
+    """Make a subquery for the entries of another module's query, and all units in them, however deep."""
+    inside = sa.select(sa.cast(containers.subquery().c[0], sa.BigInteger).label("id")).cte(
+        "units_inside", recursive=True
+    )
+    unit = entry_table.alias("inner_unit")
+    space = sa.literal("units ") + sa.cast(inside.c.id, sa.String)
+    inside = inside.union(sa.select(unit.c.id).where(unit.c.space == space))
+    return sa.select(inside.c.id)
+
+
+def only(entry: Entry) -> sa.Select[tuple[int]]:
+    """Make a subquery for one entry."""
+    return sa.select(entry_table.c.id).where(entry_table.c.id == entry.id)
+
+
+def is_group(entry_id: sa.ColumnElement[int]) -> sa.Exists:
+    """Make the condition that the entry with this number is a group."""
+    group = entry_table.alias("inner_group")
+    return sa.exists().where(group.c.id == entry_id, group.c.kind == "group")
 
 
 def _find(cx: Connection, names: DirectoryNames, entry_id: str, kind: Kind) -> Entry:
@@ -195,6 +302,7 @@ def _shown_partition(names: DirectoryNames, name: str, built_in: str | None) -> 
     return names_on_the_wire[built_in] if built_in is not None else name
 
 
+_CHOOSING = Columns(rows.c.id, rows.c.parent_id, rows.c.partition_id)
 _NAMES: sa.BindParameter[str] = sa.bindparam("names", expanding=True)
 BEARING = select_entries().where(IN_NAMED_PARTITION, rows.c.kind.in_(("group", "user")), rows.c.name_key.in_(_NAMES))
 _BY_NAME = select_entries().where(NAMED_IN_PARTITION, rows.c.kind == sa.bindparam("kind"))

@@ -48,7 +48,7 @@ entry_table = sa.Table(
     sa.Column("modified", sa.BigInteger, nullable=False),
     sa.UniqueConstraint("space", "name_key"),
     sa.Index("ix_entries_listing", "partition_id", "kind", "name_key"),
-    # A deleted user's number is never used again, so that the grants that name it stay dead.
+    # A deleted user's id is never used again, so that no new user gets the old user's grants.
     sqlite_autoincrement=True,
 )
 
@@ -56,8 +56,9 @@ entry_table = sa.Table(
 class Entry(msgspec.Struct, frozen=True):
     """A partition, unit, group or user.
 
-    ``name`` is as stored: use ``shown_name``. ``units`` are the names of the units it lies in, below the root unit,
-    innermost first. ``partition`` and ``partition_built_in`` name its partition (a partition names itself).
+    ``name`` is the stored name, and ``entries.shown_name`` returns the name on the wire. ``units`` are the names of the
+    units around the entry, without the root unit, the innermost first. ``partition`` and ``partition_built_in`` name
+    the entry's partition. A partition names itself.
     """
 
     id: int
@@ -87,15 +88,15 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def partition_key(names: DirectoryNames, name: str) -> str:
-    """Return the key by which a partition's name is compared; built-in partitions have keys of their own."""
+    """Return the key of a partition's name on the wire. Built-in partitions have neutral keys."""
     built_in = {names.clients_partition: CLIENTS, names.administration_partition: ADMINISTRATION}
     keys = {fold_name(name_on_the_wire): f"@{key}" for name_on_the_wire, key in built_in.items()}
-    # A stored name of a built-in partition holds an '@', which no partition's name on the wire does.
+    # The key of a built-in partition has an '@'. No other partition's name has one.
     return keys.get(fold_name(name), fold_name(name.replace("@", "\ufffd")))
 
 
 def select_entries(*further: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """Make a query for entries with further columns; ``to_entry`` reads its rows."""
+    """Return a query for entries, with further columns. ``to_entry`` reads its rows."""
     computed: dict[str, sa.ColumnElement[Any]] = {
         "has_password": rows.c.password_hash.is_not(None),
         "partition": sa.func.coalesce(_p.c.name, rows.c.name),
@@ -105,8 +106,18 @@ def select_entries(*further: sa.ColumnElement[Any]) -> sa.Select[Any]:
     return sa.select(*columns, *further).select_from(rows.outerjoin(_p, _p.c.id == rows.c.partition_id))
 
 
+def shown_partition_columns(names: DirectoryNames) -> tuple[sa.ColumnElement[str], sa.ColumnElement[str]]:
+    """Make the columns of ``select_entries`` for the name of a partition as the wire shows it, and its folded form."""
+    built_in = {CLIENTS: names.clients_partition, ADMINISTRATION: names.administration_partition}
+    shown = sa.case(*((_p.c.built_in == key, sa.literal(name)) for key, name in built_in.items()), else_=_p.c.name)
+    folded = sa.case(
+        *((_p.c.built_in == key, sa.literal(fold_name(name))) for key, name in built_in.items()), else_=_p.c.name_key
+    )
+    return shown, folded
+
+
 def to_entry(row: Sequence[Any]) -> Entry:
-    """Read a row of ``select_entries``."""
+    """Return the entry of a row of ``select_entries``."""
     values = list(row[: len(ENTRY_FIELDS)])
     values[_UNITS] = tuple(msgspec.json.decode(values[_UNITS]))
     return Entry(*values)
@@ -119,12 +130,15 @@ def find_first(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any]
 
 
 def name_space(what: Literal["members", "units"], of: Entry) -> str:
-    """Return the space in which names are unique: a partition's users and groups (members), or a unit's units."""
+    """Return the name space of a partition's users and groups (``members``), or of a unit's units.
+
+    Within a name space, no two entries have the same name.
+    """
     return f"{what} {of.id}"
 
 
 def select_named(space: str, name: str) -> sa.Select[Any]:
-    """Make a query for the entry with this name, without regard to case, in a ``name_space``."""
+    """Return a query for the entry with this name in a name space. Names that differ only in case are equal."""
     return select_entries().where(rows.c.space == space, rows.c.name_key == fold_name(name))
 
 

@@ -1,1 +1,1 @@
-"""The directory's schema, step by step from the first release."""
+"""The migrations of the directory's schema, from the first release to this one."""

@@ -1,4 +1,4 @@
-"""How alembic reaches the directory's tables: always through a connection that muniment.db hands over."""
+"""Run the directory's migrations for Alembic, on the connection that ``schema.migrate`` opened."""
 
 from alembic import context
 

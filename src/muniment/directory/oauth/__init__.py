@@ -1,1 +1,1 @@
-"""OAuth 2.0: grants and their tokens, who may have them, and what a token says."""
+"""OAuth 2.0: issue, verify and revoke tokens."""

@@ -1,8 +1,9 @@
-"""May this client act for this user at this resource, and how is the user shown there (given 2.7, 5.2, 7)?
+"""May this client act for this user at this resource, and what does the resource learn of the user?
 
-The answer hangs on entries, memberships, attributes and access roles, which change seldom and are asked about all the
-time. So it is remembered for as long as the directory's generation stands: a random mark, which triggers in the
-database renew at every write to those tables, whoever writes (decision 0011). Each request reads it anew.
+Sources: given 2.7, 5.2, 7. The answer depends on entries, memberships, attributes and access roles. They seldom change,
+and every request needs an answer. So an answer is remembered as long as the directory's generation is the same. The
+generation is a random mark, which database triggers renew at every write to those tables (decision 0011). Each request
+reads it anew.
 """
 
 import threading
@@ -30,16 +31,19 @@ _generation = sa.Table(
 
 
 class Question(NamedTuple):
-    """May this client act for this user at this resource, asked of the directory as it is in this generation."""
+    """The question whether a client may act for a user at a resource, in one generation of the directory.
+
+    Without a client, the user has shown a ticket.
+    """
 
     generation: str
-    client_id: int
+    client_id: int | None
     user_id: int
     resource_id: str
 
 
 class User(msgspec.Struct, frozen=True):
-    """A user as the wire shows him (given 2.7)."""
+    """A user on the wire (given 2.7)."""
 
     user_partition_id: str
     name: str
@@ -54,7 +58,7 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True):
-    """What a client that may act for a user at a resource is told of them."""
+    """The facts for a client that may act for a user: the user, whether they have a password, the resource's scope."""
 
     user: User
     has_password: bool
@@ -62,65 +66,73 @@ class Access(msgspec.Struct, frozen=True):
 
 
 class AccessMemory:
-    """One process's answers, of ``limit`` bytes at most as they are encoded: a new one takes the oldest ones' place.
+    """The answers that one process remembers: at most ``limit`` bytes of them, counted as JSON.
 
-    The generation is part of the question, so an answer of another generation is never given.
+    A new answer replaces the oldest ones. The generation is part of the question, so an answer of another generation is
+    never returned.
     """
 
     def __init__(self, limit: int = 16_777_216) -> None:
         self._answers: OrderedDict[Question, tuple[Access, int]] = OrderedDict()
-        self._room = limit
-        self._changing = threading.Lock()
+        self._bytes_left = limit
+        self._lock = threading.Lock()
 
     def recall(self, question: Question) -> Access | None:
-        """Return the answer remembered, if there is one."""
-        known = self._answers.get(question)
-        return None if known is None else known[0]
+        """Return the remembered answer, or None."""
+        entry = self._answers.get(question)
+        return None if entry is None else entry[0]
 
     def keep(self, question: Question, answer: Access) -> None:
         """Remember an answer."""
         size = len(msgspec.json.encode(answer))
-        with self._changing:
+        with self._lock:
             if question in self._answers:
                 return
             self._answers[question] = answer, size
-            self._room -= size
-            while self._room < 0:
-                _, (_, freed) = self._answers.popitem(last=False)
-                self._room += freed
+            self._bytes_left -= size
+            while self._bytes_left < 0:
+                _, (_, freed_bytes) = self._answers.popitem(last=False)
+                self._bytes_left += freed_bytes
 
 
 def generation() -> sa.ScalarSelect[str]:
-    """The directory's generation, for use in another noun's statement."""
+    """Return a subquery for the directory's generation, for the statements of other modules."""
     return sa.select(_generation.c.mark).scalar_subquery()
 
 
-def one_at_a_time(cx: Connection) -> None:
-    """Let other decisions that change who may do what wait until this one is committed.
+def read_generation(cx: Connection) -> str:
+    """Read the directory's generation."""
+    mark: str = cx.execute(sa.select(_generation.c.mark)).scalar_one()
+    return mark
 
-    What it then reads is what they left. On SQLite a write transaction is alone anyway.
+
+def lock_rights(cx: Connection) -> None:
+    """Lock all rights: other decisions that change a right wait until this one is committed.
+
+    What the decision reads after the call is up to date. On SQLite no other write transaction runs anyway.
     """
     cx.execute(sa.select(_generation.c.mark).with_for_update())
 
 
 def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question: Question) -> Access:
-    """Say what the client is told of the user at the resource; the generation was read in the same transaction.
+    """Decide whether the client may act for the user at the resource, and return what it learns of the user.
 
-    Raises UnknownResource, AccessEnded.
+    The question's generation must have been read in the same transaction. Raises UnknownResource, AccessEnded.
     """
-    if (known := memory.recall(question)) is not None:
-        return known
+    if (remembered := memory.recall(question)) is not None:
+        return remembered
     resource = resources.by_id(cx, question.resource_id)
-    client = entries.by_id(cx, question.client_id)
-    if client is None or not client.live:
-        raise AccessEnded("The client of this token may not act any more.")
+    if question.client_id is not None:
+        client = entries.by_id(cx, question.client_id)
+        if client is None or not client.live:
+            raise AccessEnded("The client of this token may not act any more.")
     user = resources.require_access(cx, question.user_id, resource.id)
-    answer = Access(_shown(cx, names, user), user.has_password, resources.scope(names, resource))
+    answer = Access(_user(cx, names, user), user.has_password, resources.scope(names, resource))
     memory.keep(question, answer)
     return answer
 
 
-def _shown(cx: Connection, names: DirectoryNames, user: Entry) -> User:
+def _user(cx: Connection, names: DirectoryNames, user: Entry) -> User:
     location, user_id = entries.location(names, user), entries.shown_id(names, user)
     partition = entries.shown_partition(names, user)
     groups = memberships.groups_of(cx, user.id)

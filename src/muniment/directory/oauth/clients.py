@@ -1,4 +1,4 @@
-"""Which OAuth client asks, and must it authenticate with a secret (RFC 6749 2.3, 3.2.1)?"""
+"""Which OAuth client sends a request, and must it authenticate with a secret (RFC 6749 2.3, 3.2.1)?"""
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -12,41 +12,38 @@ _REFUSED = "The client is unknown, or did not authenticate as it must."
 
 
 class Client(msgspec.Struct, frozen=True):
-    """An OAuth client that may ask.
+    """An OAuth client that may send token requests.
 
-    When ``stored`` is set it is confidential: the edge checks the secret presented against it at the gate, a check of
-    its own, before anything else.
+    A confidential client has a ``secret_hash``. The endpoint checks the client's secret against it at the gate, before
+    it checks the user's password. For a public client it is None.
     """
 
     id: int
-    stored: str | None
+    secret_hash: str | None
 
 
 def find(cx: Connection, client_id: str, secret: str | None) -> Client:
-    """Look up the client of a token request. Raises InvalidClient."""
-    found = credentials.find_of_client(cx, client_id)
-    # A public client that sends a secret, or a confidential one that sends none, did not authenticate as it must.
-    if found is None or not found.user.live or (found.password_hash is None) != (not secret):
+    """Find the client of a token request. Its secret is not checked here. Raises InvalidClient."""
+    client = credentials.find_of_client(cx, client_id)
+    # A public client must send no secret, and a confidential client must send one.
+    if client is None or not client.user.live or (client.password_hash is None) != (not secret):
         raise InvalidClient(_REFUSED)
-    return Client(found.user.id, found.password_hash)
+    return Client(client.user.id, client.password_hash)
 
 
 def asker(client_id: str, address: str) -> Asker:
-    """Say who waits at the gate while a client's secret is checked."""
+    """Return the asker that waits at the gate for the check of a client's secret."""
     return Asker(neighbourhood(address), f"client {client_id}")
 
 
 def require_authenticated(secret_ok: bool) -> None:
-    """Let on only who sent the right secret. Raises InvalidClient."""
+    """Raise InvalidClient unless the client's secret was right."""
     if not secret_ok:
         raise InvalidClient(_REFUSED)
 
 
 def require_unchanged(cx: Connection, client: Client) -> None:
-    """Lock the client until the decision is committed; it may have been disabled, or given another secret, meanwhile.
-
-    Raises InvalidClient.
-    """
-    known = credentials.lock(cx, client.id, shared=True)
-    if known is None or not known.user.live or known.password_hash != client.stored:
+    """Lock the client until the decision is committed. Raises InvalidClient if it was disabled or has a new secret."""
+    current = credentials.lock(cx, client.id, shared=True)
+    if current is None or not current.user.live or current.password_hash != client.secret_hash:
         raise InvalidClient(_REFUSED)

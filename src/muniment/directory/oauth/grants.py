@@ -1,4 +1,4 @@
-"""Which grants does the token endpoint offer? One row each, and what is decided before and after the gate."""
+"""Which grant types does the token endpoint offer? Look up a token request, check its password, and decide it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,27 +24,27 @@ GRANTS: Mapping[str, GrantType[Any]] = {
     "password": PASSWORD,
     "refresh_token": REFRESH_TOKEN,
 }
-"""Every grant by its ``grant_type``: a new one is a module in ``grant_types`` and a row here."""
+"""Every grant type by its name. A new grant type is a module in ``grant_types`` and a row in this table."""
 
 
 def find(grant_type: str) -> GrantType[Any]:
-    """Return the grant of that name. Raises UnsupportedGrantType."""
+    """Return the grant type of that name. Raises UnsupportedGrantType."""
     if grant_type not in GRANTS:
         raise UnsupportedGrantType(f"The grant types offered are {' and '.join(GRANTS)}.")
     return GRANTS[grant_type]
 
 
 def look_up(cx: Connection, options: DirectoryOptions, request: TokenRequest, now: Instant) -> TokenAttempt[Any]:
-    """Look up who asks for what: the client, then what the grant rests on. It writes nothing.
+    """Look up the client, and what the grant type needs to decide. It writes nothing.
 
-    Raises InvalidClient, and what the grant raises.
+    Raises InvalidClient, UnsupportedGrantType, and the refusals of the grant type.
     """
     client = clients.find(cx, request.client_id, request.client_secret)
     return TokenAttempt(request, client, find(request.grant_type).look_up(cx, options, request, client, now))
 
 
 def check(attempt: TokenAttempt[Any]) -> PasswordCheck | None:
-    """Return the user's password, which is to be checked at the gate; None for a grant without one."""
+    """Return the password check for the gate, or None if the grant type checks no password."""
     return find(attempt.request.grant_type).check(attempt)
 
 
@@ -56,5 +56,8 @@ def decide(
     password_ok: bool,
     now: Instant,
 ) -> TokenResponse:
-    """Decide a token request whose client has authenticated. Raises what the grant raises."""
+    """Decide a token request whose client has authenticated, and issue the tokens.
+
+    Raises the refusals of the grant type.
+    """
     return find(attempt.request.grant_type).decide(cx, options, memory, attempt, password_ok, now)

@@ -1,4 +1,4 @@
-"""How does whoever holds a token end its grant (given 3, 4.4)?"""
+"""End the grant of a token, at the request of the token's holder (given 3, 4.4)."""
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -12,7 +12,7 @@ from muniment.directory.refusals import UnknownResource
 
 
 class Revocation(msgspec.Struct, frozen=True):
-    """The grant that was revoked, by its user's id, its client and its resource; None for what is gone."""
+    """The user id, the client's name and the resource's name of a revoked grant; None for a deleted one."""
 
     user: str | None
     client: str | None
@@ -20,7 +20,7 @@ class Revocation(msgspec.Struct, frozen=True):
 
 
 def revoke(cx: Connection, names: DirectoryNames, token: str, now: Instant) -> Revocation | None:
-    """End the whole grant of an access or refresh token; None when it was over already.
+    """End the whole grant of an access or refresh token. Returns None if the grant had ended before.
 
     Raises UnparseableToken.
     """

@@ -1,7 +1,7 @@
-"""What does every grant share? The token request, its phases, the resource of its scope, the tokens it gets.
+"""What every grant type shares: the token request, its phases, the resource of a scope, and the response.
 
-A token request goes through the same phases for every grant (decision 0033). A grant fills in its part of them: the
-parameters it needs, what it looks up, which password is checked, and how it is decided.
+Every token request goes through the same phases (decision 0033). A grant type fills in its part: which parameters it
+needs, what it looks up, which password is checked, and how it decides.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,9 +27,9 @@ B = TypeVar("B")
 
 
 class TokenRequest(msgspec.Struct, frozen=True):
-    """What a token request says (RFC 6749 3.2), and the address it came from. It has the parameters its grant needs.
+    """A token request (RFC 6749 3.2) and the network address of its sender. It has all parameters of its grant type.
 
-    ``account`` is the user who signs in, as the client names them; None where nobody signs in.
+    ``account`` is the user name that signs in, as the client wrote it; None if nobody signs in.
     """
 
     grant_type: str
@@ -44,16 +44,16 @@ class TokenRequest(msgspec.Struct, frozen=True):
 
 
 class PasswordCheck(msgspec.Struct, frozen=True):
-    """A user's password to be checked at the gate; a user who does not exist costs the same."""
+    """The check of a user's password at the gate. ``password_hash`` is None if no password can be right."""
 
-    stored: str | None
+    password_hash: str | None
     password: str
     asker: Asker
     user_exists: bool
 
 
 class TokenResponse(msgspec.Struct, frozen=True):
-    """What the token endpoint replies (given 2.4), ready to encode; a refresh gives no refresh token (given 4.1)."""
+    """The response of the token endpoint (given 2.4). A refresh returns no refresh token (given 4.1)."""
 
     access_token: str
     expires_in: int
@@ -63,7 +63,7 @@ class TokenResponse(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class TokenAttempt(Generic[B]):
-    """A token request under way, with its client and with the basis that its grant has looked up."""
+    """A token request under way, with its client, and with what its grant type has looked up (``basis``)."""
 
     request: TokenRequest
     client: Client
@@ -72,11 +72,11 @@ class TokenAttempt(Generic[B]):
 
 @dataclass(frozen=True)
 class GrantType(Generic[B]):
-    """One way to ask for tokens (RFC 6749 4), which fills in its part of the phases.
+    """One grant type of the token endpoint (RFC 6749 4), with its part of the phases.
 
-    ``parameters`` are those that the request must have. ``look_up`` writes nothing. ``check`` gives the password to be
-    checked at the gate, if there is one. ``decide`` is told whether it was right. ``account`` is the parameter that
-    names the user who signs in, which leaves a security event.
+    ``parameters`` are the parameters that a request must have. ``look_up`` reads and writes nothing. ``check`` returns
+    the password check for the gate, or None. ``decide`` learns whether the password was right. ``account`` is the
+    parameter that names the user who signs in; such a request leaves a security event.
     """
 
     parameters: tuple[str, ...]
@@ -87,9 +87,10 @@ class GrantType(Generic[B]):
 
 
 def resource_of(cx: Connection, names: DirectoryNames, scope: str) -> Resource:
-    """Return the activated resource that a scope names. Raises InvalidScope."""
+    """Return the activated resource that a scope names, by its name or by its identifier. Raises InvalidScope."""
+    name = resource_name(scope)
     try:
-        resource = resources.find(cx, names, resource_name(scope))
+        resource = _named(cx, names, name)
     except UnknownResource as unknown:
         raise InvalidScope("The scope names no resource.") from unknown
     if resource.activated is None:
@@ -97,10 +98,17 @@ def resource_of(cx: Connection, names: DirectoryNames, scope: str) -> Resource:
     return resource
 
 
+def _named(cx: Connection, names: DirectoryNames, name: str) -> Resource:
+    try:
+        return resources.find(cx, names, name)
+    except UnknownResource:
+        return resources.by_id(cx, name)
+
+
 def issue(
     cx: Connection, options: DirectoryOptions, grant: Grant, refresh_token: str | msgspec.UnsetType, now: Instant
 ) -> TokenResponse:
-    """Issue an access token of a grant, which it does not outlive."""
+    """Issue an access token of a grant. The token expires with the grant at the latest."""
     expires = min(now + options.access_token_seconds * SECOND, grant.expires)
     access_token = tokens.add_access_token(cx, grant, now, expires)
     return TokenResponse(access_token, (expires - now) // SECOND, refresh_token, "Bearer")

@@ -1,4 +1,4 @@
-"""Whose token is this (given 2.6, 4.3, 7)?"""
+"""Verify an access token or a ticket, and say whose it is (given 2.6, 4.3, 7)."""
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -6,14 +6,15 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant, timestamp
 from muniment.directory import resources
 from muniment.directory.oauth import access, tokens
-from muniment.directory.oauth.access import AccessMemory, User
+from muniment.directory.oauth.access import AccessMemory, Question, User
 from muniment.directory.options import DirectoryOptions
-from muniment.directory.refusals import WrongResource
+from muniment.directory.refusals import AccessEnded, WrongResource
+from muniment.directory.sign_in import tickets
 from muniment.web.refusals import Refusal
 
 
 class TokenInfo(msgspec.Struct, frozen=True):
-    """What tokeninfo replies (given 2.6), ready to encode."""
+    """The answer of tokeninfo (given 2.6)."""
 
     user: User
     expiry_time: str
@@ -25,30 +26,52 @@ class TokenInfo(msgspec.Struct, frozen=True):
 def verify(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
 ) -> TokenInfo:
-    """Say whose token this is, for the resource it was issued for.
+    """Return whose access token this is. ``resource_id`` must be the resource for which it was issued.
 
-    Raises, in this order, UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded.
+    Raises UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded. The first reason in this order
+    counts.
     """
     try:
-        return _verified(cx, options, memory, token, resource_id, now)
+        return _verify(cx, options, memory, token, resource_id, now)
     except Refusal:
-        # Whatever else is wrong, an unknown resource is said first.
+        # If the resource is unknown too, that is the refusal.
         resources.by_id(cx, resource_id)
         raise
 
 
-def _verified(
+class TicketInfo(msgspec.Struct, frozen=True):
+    """What a repository learns of a ticket, ready to encode: its user, as tokeninfo shows them."""
+
+    user: User
+
+
+def verify_ticket(
+    cx: Connection, options: DirectoryOptions, memory: AccessMemory, ticket: str, resource_id: str, now: Instant
+) -> TicketInfo:
+    """Return whose ticket this is, at any resource in whose access role they are (given 5.2).
+
+    Raises UnknownResource, NotSignedIn when the ticket is over, AccessEnded.
+    """
+    resource = resources.by_id(cx, resource_id)
+    held = tickets.read(cx, ticket, now)
+    if resource.activated is None:
+        raise AccessEnded("This resource has not been activated yet.")
+    question = Question(access.read_generation(cx), None, held.user_id, resource.id)
+    return TicketInfo(access.decide(cx, memory, options.names, question).user)
+
+
+def _verify(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
 ) -> TokenInfo:
-    standing = tokens.state_of(cx, token)
-    if not resources.same(resource_id, standing.grant.resource_id):
+    state = tokens.state_of(cx, token)
+    if not resources.is_same_id(resource_id, state.grant.resource_id):
         raise WrongResource("The token was issued for another resource.")
-    standing.require_alive(now)
-    found = access.decide(cx, memory, options.names, standing.grant.question(standing.generation))
+    state.require_alive(now)
+    answer = access.decide(cx, memory, options.names, state.grant.question(state.generation))
     return TokenInfo(
-        user=found.user,
-        expiry_time=timestamp(standing.expires),
-        token_id=standing.token_id,
-        scopes=[found.scope],
-        data_map={options.names.has_password: "true" if found.has_password else "false"},
+        user=answer.user,
+        expiry_time=timestamp(state.expires),
+        token_id=state.token_id,
+        scopes=[answer.scope],
+        data_map={options.names.has_password: "true" if answer.has_password else "false"},
     )

@@ -1,8 +1,9 @@
-"""Is this string a token of ours, and which grant stands behind it?
+"""Is this string a token of ours, and to which grant does it belong?
 
-A token is 32 random bytes and an 8-byte keyed check (BLAKE2b, RFC 7693), base64url without padding. The check tells a
-token of this directory from any other string: "cannot be parsed" (given 7). Only the SHA-256 digest is kept. The
-refresh token and all access tokens that came from one sign-in are one grant: one row, which ends them all.
+A token is 32 random bytes and an 8-byte keyed check (BLAKE2b, RFC 7693), in base64url without padding. The check tells
+a token of this directory from any other string, which "cannot be parsed" (given 7). Only the SHA-256 digest of the
+random bytes is stored. The refresh token and all access tokens of one sign-in belong to one grant. A grant is one row,
+so one write ends all of its tokens.
 """
 
 import base64
@@ -25,20 +26,22 @@ from muniment.directory.oauth.access import Question
 from muniment.directory.refusals import DeadToken, UnparseableToken
 
 Kind = Literal["access", "refresh"]
-Which = Literal["user", "client", "resource"]
+Party = Literal["user", "client", "resource"]
+"""The three parties of a grant, each with a column of its id."""
 
 _DEAD = "The token has expired or was revoked."
 _RANDOM = 32
 _CHECK = 8
-# The last character holds two bits of the check and four of padding. These are zero: a second spelling is no token.
-_SPELLED = re.compile(r"[A-Za-z0-9_-]{53}[AQgw]")
+# The last character holds two bits of the check and four bits of padding. The padding is zero, so that a token has one
+# spelling only.
+_TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]{53}[AQgw]")
 _KINDS: dict[Kind, bytes] = {"access": b"access\x00", "refresh": b"refresh\x00"}
 
 _grants = sa.Table(
     "grants",
     directory_tables,
     sa.Column("id", BigId, primary_key=True),
-    # No foreign keys: a deleted user's or client's tokens are still known, as tokens whose access has ended.
+    # There are no foreign keys, so that tokens of a deleted user or client are still known: their access has ended.
     sa.Column("user_id", sa.BigInteger, nullable=False, index=True),
     sa.Column("client_id", sa.BigInteger, nullable=False, index=True),
     sa.Column("resource_id", sa.String(36), nullable=False),
@@ -57,21 +60,21 @@ _access_tokens = sa.Table(
     sa.Column("grant_id", sa.ForeignKey("grants.id", ondelete="CASCADE"), nullable=False),
     sa.Column("issued", sa.BigInteger, nullable=False),
     sa.Column("expires", sa.BigInteger, nullable=False),
-    # The live tokens of a grant are counted, and its tokens removed, along the one; what expired goes along the other.
+    # The first index serves to count and remove the tokens of a grant, the second to remove expired tokens.
     sa.Index("ix_access_tokens_of_grant", "grant_id", "expires"),
     sa.Index("ix_access_tokens_expires", "expires", "digest"),
 )
 
 
 class ParsedToken(msgspec.Struct, frozen=True):
-    """A string that is a token of ours: its kind and the digest it is known by."""
+    """The kind and the digest of a string that is a token of ours."""
 
     kind: Kind
     digest: bytes
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What one sign-in gave a client: tokens for one user and one resource."""
+    """One sign-in of a user with a client at a resource. Tokens may be issued for it until ``expires``."""
 
     id: int
     user_id: int
@@ -81,16 +84,16 @@ class Grant(msgspec.Struct, frozen=True):
     revoked: Instant | None
 
     def question(self, generation: str) -> Question:
-        """Ask whether its client may still act for its user, in the generation that was read with it."""
+        """Return the question whether the grant's client may still act for its user, in this generation."""
         return Question(generation, self.client_id, self.user_id, self.resource_id)
 
     def alive(self, now: Instant) -> bool:
-        """Whether tokens may still come from it."""
+        """Return whether the grant has neither expired nor been revoked."""
         return self.revoked is None and now < self.expires
 
 
 class GrantSummary(msgspec.Struct, frozen=True):
-    """A living grant as a list of sessions shows it. ``digest`` is its refresh token's."""
+    """A living grant, for a list of sessions. ``digest`` is the digest of its refresh token."""
 
     digest: bytes
     user_id: int
@@ -100,19 +103,19 @@ class GrantSummary(msgspec.Struct, frozen=True):
     expires: Instant
 
 
-class SweepPlace(NamedTuple):
-    """How far a sweep of expired access tokens has come, in the order in which they expire."""
+class PurgeProgress(NamedTuple):
+    """The last access token that a purge has looked at, in the order in which access tokens expire."""
 
     expires: Instant
     digest: bytes
 
 
-SWEEP_START = SweepPlace(-1, b"")
-"""Where a sweep begins."""
+PURGE_START = PurgeProgress(-1, b"")
+"""The progress of a purge that has looked at no access token yet."""
 
 
 class TokenState(msgspec.Struct, frozen=True):
-    """An access token as the database knows it, read in this generation of the directory."""
+    """The row of an access token, its grant, and the directory's generation in which both were read."""
 
     token_id: str
     expires: Instant
@@ -120,18 +123,18 @@ class TokenState(msgspec.Struct, frozen=True):
     generation: str
 
     def alive(self, now: Instant) -> bool:
-        """Whether the token is neither expired nor revoked."""
+        """Return whether the token has neither expired nor been revoked."""
         return now < self.expires and self.grant.alive(now)
 
     def require_alive(self, now: Instant) -> None:
-        """Go on only with a living token. Raises DeadToken."""
+        """Raise DeadToken if the token has expired or was revoked."""
         if not self.alive(now):
             raise DeadToken(_DEAD)
 
 
 def parse(cx: Connection, token: str) -> ParsedToken:
-    """Read a token. Raises UnparseableToken for whatever this directory did not write (given 7)."""
-    if not _SPELLED.fullmatch(token):
+    """Parse a token. Raises UnparseableToken for a string that this directory did not issue (given 7)."""
+    if not _TOKEN_PATTERN.fullmatch(token):
         raise UnparseableToken("The token cannot be parsed.")
     raw = base64.urlsafe_b64decode(token + "==")
     key = system.key(cx, "tokens")
@@ -145,7 +148,7 @@ def parse(cx: Connection, token: str) -> ParsedToken:
 def open_grant(
     cx: Connection, user_id: int, client_id: int, resource_id: str, now: Instant, expires: Instant
 ) -> tuple[Grant, str]:
-    """Begin a grant: it, and its refresh token, told here once."""
+    """Store a new grant, and return it with its refresh token. The token itself is not stored."""
     token, digest = _mint(cx, "refresh")
     grant_id = cx.execute(
         _grants.insert().returning(_grants.c.id),
@@ -163,66 +166,70 @@ def open_grant(
 
 
 def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instant) -> str:
-    """Make an access token of a grant, told here once."""
+    """Store a new access token of a grant, and return it. The token itself is not stored."""
     token, digest = _mint(cx, "access")
-    _ADD.run(cx, digest=digest, id=str(uuid.uuid4()), grant_id=grant.id, issued=now, expires=expires)
+    _ADD_ACCESS_TOKEN.run(cx, digest=digest, id=str(uuid.uuid4()), grant_id=grant.id, issued=now, expires=expires)
     return token
 
 
-def lock_grant(cx: Connection, refresh_digest: bytes, most: int, now: Instant) -> tuple[Grant, str, Instant] | None:
-    """Find the grant of a refresh token, the directory's generation, and from when on a token more is within ``most``.
+def lock_grant(cx: Connection, refresh_digest: bytes, limit: int, now: Instant) -> tuple[Grant, str, Instant] | None:
+    """Lock the grant of a refresh token: other decisions about the grant wait until this one is committed.
 
-    That instant is the end of the oldest of the grant's ``most`` newest live access tokens; it is 0 while there are
-    fewer. Other decisions about the grant wait until this one is committed.
+    Returns the grant, the directory's generation, and the instant until which the grant has ``limit`` live access
+    tokens or more (0 while it has fewer). Returns None if there is no such grant.
     """
-    row = _LOCK_GRANT.first(cx, refresh=refresh_digest, now=now, others=most - 1)
+    row = _LOCK_GRANT.first(cx, refresh=refresh_digest, now=now, others=limit - 1)
     return None if row is None else (Grant(*row[2:]), row[0], row[1] or 0)
 
 
 def look_up(cx: Connection, digest: bytes) -> TokenState | None:
-    """Find an access token with its grant: one statement. None when it was purged."""
-    row = _STANDING.first(cx, access=digest)
+    """Find an access token with its grant, by one statement. Returns None if the token was purged."""
+    row = _TOKEN_STATE.first(cx, access=digest)
     return None if row is None else TokenState(row[0], row[1], Grant(*row[3:]), row[2])
 
 
 def state_of(cx: Connection, token: str) -> TokenState:
-    """Read an access token and look it up; it may have expired. Raises UnparseableToken, DeadToken (purged)."""
+    """Parse an access token and find its state. The token may have expired.
+
+    Raises UnparseableToken, and DeadToken if the token was purged.
+    """
     parsed = parse(cx, token)
     if parsed.kind != "access":
         raise UnparseableToken("The token is no access token.")
-    standing = look_up(cx, parsed.digest)
-    if standing is None:
+    state = look_up(cx, parsed.digest)
+    if state is None:
         raise DeadToken(_DEAD)
-    return standing
+    return state
 
 
 def revoke(cx: Connection, token: ParsedToken, now: Instant) -> Grant | None:
-    """End the grant that a token belongs to, and give it; None for one ended before, or purged (given 3)."""
+    """End the grant of a token, and return the grant. Returns None if it had ended before (given 3)."""
     row = cx.execute(_REVOKE[token.kind].returning(*_GRANT), {"token_digest": token.digest, "now": now}).first()
     return None if row is None else Grant(*row)
 
 
-def end(cx: Connection, which: Which, number: int | str, now: Instant) -> int:
-    """End every grant of a user, or issued to a client, or for a resource; say how many. One indexed statement.
+def end(cx: Connection, party: Party, party_id: int | str, now: Instant) -> int:
+    """End every grant of a user, a client or a resource, and return how many there were.
 
-    The rows are marked, not deleted: who has a million tokens is out at once, and the purge takes the rows in its turn.
+    One statement marks the rows and deletes none. So even a user with a million tokens is signed out at once. The purge
+    deletes the rows later.
     """
-    return cx.execute(_END[which], {"of": number, "now": now}).rowcount
+    return cx.execute(_END[party], {"party": party_id, "now": now}).rowcount
 
 
 def end_every(cx: Connection, now: Instant) -> int:
-    """End every grant there is, and say how many."""
+    """End every grant, and return how many there were."""
     return cx.execute(_revoke(sa.true()), {"now": now}).rowcount
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes], now: Instant) -> int:
-    """End the grant whose refresh token's digest lies between the two, both included; say how many there were."""
+    """End the grant whose refresh token has a digest between these two (both included). Return how many ended."""
     return cx.execute(_revoke(_grants.c.refresh_digest.between(*digests)), {"now": now}).rowcount
 
 
-def live_grants(cx: Connection, which: Which, number: int, now: Instant, limit: int) -> list[GrantSummary]:
-    """List at most ``limit`` living grants of a user, or issued to a client, or for a resource: the newest first."""
-    wanted = (
+def live_grants(cx: Connection, party: Party, party_id: int | str, now: Instant, limit: int) -> list[GrantSummary]:
+    """Return at most ``limit`` living grants of a user, a client or a resource, the newest first."""
+    query = (
         sa.select(
             _grants.c.refresh_digest,
             _grants.c.user_id,
@@ -231,65 +238,67 @@ def live_grants(cx: Connection, which: Which, number: int, now: Instant, limit: 
             _grants.c.created,
             _grants.c.refresh_expires,
         )
-        .where(_WHICH[which] == number, _grants.c.revoked.is_(None), _grants.c.refresh_expires > now)
+        .where(_PARTY_COLUMNS[party] == party_id, _grants.c.revoked.is_(None), _grants.c.refresh_expires > now)
         .order_by(_grants.c.id.desc())
         .limit(limit)
     )
-    return [GrantSummary(*row) for row in cx.execute(wanted)]
+    return [GrantSummary(*row) for row in cx.execute(query)]
 
 
 def purge(cx: Connection, before: Instant, rows: int) -> int:
-    """Forget grants that ended before that instant, with their tokens; say how many rows went, ``rows`` at most.
+    """Delete grants that ended before this instant, with their tokens. Return how many rows were deleted.
 
-    The tokens of a grant go before it, so that no single statement takes more rows than that.
+    At most ``rows`` rows are deleted. The tokens of a grant are deleted before the grant, so that no single statement
+    deletes more rows than that.
     """
-    left, empty = rows, list[int]()
+    rows_left, empty_grant_ids = rows, list[int]()
     for grant_id in _ended(cx, before, rows):
-        taken = cx.execute(_DELETE_TOKENS_OF, {"grant": grant_id, "rows": left}).rowcount
-        left -= taken
-        if left:
-            empty.append(grant_id)
-            left -= 1
-        if not left:
+        rows_left -= cx.execute(_DELETE_TOKENS_OF, {"grant": grant_id, "rows": rows_left}).rowcount
+        if rows_left:
+            empty_grant_ids.append(grant_id)
+            rows_left -= 1
+        if not rows_left:
             break
-    if empty:
-        cx.execute(_grants.delete().where(_grants.c.id.in_(empty)))
-    return rows - left
+    if empty_grant_ids:
+        cx.execute(_grants.delete().where(_grants.c.id.in_(empty_grant_ids)))
+    return rows - rows_left
 
 
-def sweep(cx: Connection, after: SweepPlace, before: Instant, rows: int) -> tuple[int, SweepPlace]:
-    """Forget access tokens that expired before that instant; look at ``rows`` at most, those after ``after``.
+def purge_expired(cx: Connection, after: PurgeProgress, before: Instant, rows: int) -> tuple[int, PurgeProgress]:
+    """Delete access tokens that expired before this instant. Look at ``rows`` tokens at most, those after ``after``.
 
-    The newest of each grant stays as long as the grant: whoever revokes the last token that they were given ends the
-    grant. Says how many were looked at, and where to go on.
+    The newest token of a grant stays as long as the grant, so that its holder can still end the grant with it. Returns
+    how many tokens were looked at, and the progress for the next call.
     """
-    seen = cx.execute(_EXPIRED, {"after": after.expires, "digest": after.digest, "before": before, "rows": rows}).all()
-    if not seen:
+    expired = cx.execute(
+        _EXPIRED, {"after": after.expires, "digest": after.digest, "before": before, "rows": rows}
+    ).all()
+    if not expired:
         return 0, after
-    cx.execute(_DELETE_OUTLIVED, {"digests": [row.digest for row in seen]})
-    return len(seen), SweepPlace(seen[-1].expires, bytes(seen[-1].digest))
+    cx.execute(_DELETE_ALL_BUT_NEWEST, {"digests": [row.digest for row in expired]})
+    return len(expired), PurgeProgress(expired[-1].expires, bytes(expired[-1].digest))
 
 
 def _ended(cx: Connection, before: Instant, limit: int) -> list[int]:
-    """Find grants that ended before that instant; another process that purges takes others."""
-    found: dict[int, None] = {}
-    # One index after the other: asked for both at once, a database may read every grant there is.
+    """Return the ids of grants that ended before this instant. Another process that purges gets other grants."""
+    grant_ids: dict[int, None] = {}
+    # One query for each index: a query with both conditions may make the database read every grant.
     for column in (_grants.c.refresh_expires, _grants.c.revoked):
-        over = sa.select(_grants.c.id).where(column < before).order_by(column).limit(limit)
-        found |= dict.fromkeys(cx.execute(over.with_for_update(skip_locked=True)).scalars())
-    return list(found)[:limit]
+        ended = sa.select(_grants.c.id).where(column < before).order_by(column).limit(limit)
+        grant_ids |= dict.fromkeys(cx.execute(ended.with_for_update(skip_locked=True)).scalars())
+    return list(grant_ids)[:limit]
 
 
 def _mint(cx: Connection, kind: Kind) -> tuple[str, bytes]:
     random = secrets.token_bytes(_RANDOM)
-    return _text(random, _check(system.key(cx, "tokens"), kind, random)), _digest(random)
+    return _encode(random, _check(system.key(cx, "tokens"), kind, random)), _digest(random)
 
 
 def _check(key: bytes, kind: Kind, random: bytes) -> bytes:
     return hashlib.blake2b(_KINDS[kind] + random, digest_size=_CHECK, key=key).digest()
 
 
-def _text(random: bytes, check: bytes) -> str:
+def _encode(random: bytes, check: bytes) -> str:
     return base64.urlsafe_b64encode(random + check).decode().rstrip("=")
 
 
@@ -305,7 +314,7 @@ _GRANT = (
     _grants.c.refresh_expires,
     _grants.c.revoked,
 )
-_ADD = PreparedStatement(_access_tokens.insert())
+_ADD_ACCESS_TOKEN = PreparedStatement(_access_tokens.insert())
 _LIVE_OF_GRANT = (
     sa.select(_access_tokens.c.expires)
     .where(_access_tokens.c.grant_id == _grants.c.id, _access_tokens.c.expires > sa.bindparam("now"))
@@ -320,7 +329,7 @@ _LOCK_GRANT = PreparedStatement(
     .where(_grants.c.refresh_digest == sa.bindparam("refresh"))
     .with_for_update(of=_grants)
 )
-_STANDING = PreparedStatement(
+_TOKEN_STATE = PreparedStatement(
     sa.select(_access_tokens.c.id, _access_tokens.c.expires, access.generation(), *_GRANT)
     .select_from(_access_tokens.join(_grants))
     .where(_access_tokens.c.digest == sa.bindparam("access"))
@@ -341,12 +350,12 @@ _REVOKE = {
     "refresh": _revoke(_grants.c.refresh_digest == sa.bindparam("token_digest")),
 }
 
-_WHICH: dict[Which, sa.ColumnElement[Any]] = {
+_PARTY_COLUMNS: dict[Party, sa.ColumnElement[Any]] = {
     "user": _grants.c.user_id,
     "client": _grants.c.client_id,
     "resource": _grants.c.resource_id,
 }
-_END = {which: _revoke(column == sa.bindparam("of")) for which, column in _WHICH.items()}
+_END = {party: _revoke(column == sa.bindparam("party")) for party, column in _PARTY_COLUMNS.items()}
 
 _DELETE_TOKENS_OF = _access_tokens.delete().where(
     _access_tokens.c.digest.in_(
@@ -368,7 +377,7 @@ _EXPIRED = (
     .with_for_update(skip_locked=True)
 )
 _newer = _access_tokens.alias("newer")
-_DELETE_OUTLIVED = _access_tokens.delete().where(
+_DELETE_ALL_BUT_NEWEST = _access_tokens.delete().where(
     _access_tokens.c.digest.in_(sa.bindparam("digests", expanding=True)),
     sa.exists().where(_newer.c.grant_id == _access_tokens.c.grant_id, _newer.c.expires > _access_tokens.c.expires),
 )

@@ -1,1 +1,1 @@
-"""Signing in: passwords behind their gate, whose turn it is there, pauses after wrong ones, browsers' tickets."""
+"""Sign users in: check passwords at the gate, pause sign-in after wrong ones, and issue tickets to browsers."""

@@ -1,8 +1,9 @@
 """May this user sign in to this resource? Two decisions with one password check between them.
 
-``begin`` looks up, the edge takes the password to the gate, and ``finish`` decides. Whatever is wrong with the user -
-unknown, wrong password, disabled, locked, paused, not in the access role - takes the same statements and one check,
-and gets the same sentence.
+``begin`` looks the user up, the endpoint has the password checked at the gate, and ``finish`` decides. A user may be
+unknown, disabled, locked, paused or not in the access role, or the password may be wrong. Each of these cases takes the
+same statements and one password check, and gets the same sentence. So the answer does not show which users exist. At
+the sign-in page of the administration a person needs no role.
 """
 
 import msgspec
@@ -11,7 +12,7 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.directory import resources
 from muniment.directory.entries import credentials
-from muniment.directory.entries.table import Entry
+from muniment.directory.entries.table import CLIENTS, Entry
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import SignInRefused
 from muniment.directory.resources import Resource
@@ -25,51 +26,70 @@ _REFUSED = "The user name or the password is wrong, or the user may not sign in 
 
 
 class SignInAttempt(msgspec.Struct, frozen=True):
-    """A sign-in under way, whose password is still to be checked.
+    """A sign-in under way, whose password must still be checked.
 
-    The edge checks it against ``stored`` (None: a dummy) at the gate, once, always. ``user_id`` is None for a user who
-    does not exist. ``known`` says that the browser proved to have signed in as this user before.
+    The endpoint has it checked against ``password_hash`` at the gate, exactly once, also if the hash is None. Then no
+    password is right. ``user_id`` is None if the user does not exist. ``known_browser`` is true if a cookie shows that
+    this browser signed in as this user before. Without ``needs_role`` a person need not be in the access role; a client
+    always needs it.
     """
 
     resource_id: str
     user_id: int | None
-    stored: str | None
+    password_hash: str | None
     origin: Origin
-    known: bool
+    known_browser: bool
+    needs_role: bool = True
 
     def asker(self, username: str) -> Asker:
-        """Say who waits at the gate: by the name as it was typed, whether there is such a user or not."""
-        return Asker(pauses.neighbourhood(self.origin.address), fold_name(username), self.known)
+        """Return the asker that waits at the gate. Its account is the name as typed, whether the user exists or not."""
+        return Asker(pauses.neighbourhood(self.origin.address), fold_name(username), self.known_browser)
 
 
 def begin(
-    cx: Connection, options: DirectoryOptions, resource: Resource, username: str, origin: Origin, now: Instant
+    cx: Connection,
+    options: DirectoryOptions,
+    resource: Resource,
+    username: str,
+    origin: Origin,
+    now: Instant,
+    *,
+    needs_role: bool = True,
 ) -> SignInAttempt:
-    """Look up who signs in, from where. It writes nothing."""
-    found = credentials.find(cx, options.names, username)
-    standing = pauses.state_of(cx, found, origin, now)
-    if found is None:
-        return SignInAttempt(resource.id, None, None, origin, False)
-    stored = None if standing.paused(options, now) else found.password_hash
-    return SignInAttempt(resource.id, found.user.id, stored, origin, standing.by_cookie)
+    """Look up the user of a sign-in, and the pauses at its origin. It writes nothing."""
+    account = credentials.find(cx, options.names, username)
+    state = pauses.state_of(cx, account, origin, now)
+    if account is None:
+        return SignInAttempt(resource.id, None, None, origin, False, needs_role)
+    password_hash = None if state.paused(options, now) else account.password_hash
+    return SignInAttempt(resource.id, account.user.id, password_hash, origin, state.by_cookie, needs_role)
 
 
 def finish(cx: Connection, options: DirectoryOptions, attempt: SignInAttempt, password_ok: bool, now: Instant) -> Entry:
-    """Decide a sign-in (given 5.1, 5.2), count it, and give the user.
+    """Decide a sign-in (given 5.1, 5.2), count it, and return the user.
 
-    Raises SignInRefused, which keeps the count.
+    Raises SignInRefused, which keeps the count of wrong passwords.
     """
-    found = credentials.lock(cx, attempt.user_id)
-    standing = pauses.state_of(cx, found, attempt.origin, now)
+    account = credentials.lock(cx, attempt.user_id)
+    state = pauses.state_of(cx, account, attempt.origin, now)
     in_role = resources.admits(cx, attempt.resource_id, _NOBODY if attempt.user_id is None else attempt.user_id)
-    # The hash is compared again: the password may have been changed while the check waited.
-    right = (
-        password_ok and found is not None and found.password_hash is not None and found.password_hash == attempt.stored
+    # The hashes are compared, because the password may have been changed while the check waited.
+    is_right = (
+        password_ok
+        and account is not None
+        and account.password_hash is not None
+        and account.password_hash == attempt.password_hash
     )
-    admitted = found is not None and right and in_role and found.user.live and not standing.paused(options, now)
-    tries, begins = pauses.count(options, standing, right or found is None, now)
-    places = pauses.remember(standing, now) if admitted else pauses.keep_places(standing)
-    credentials.note_sign_in(cx, None if found is None else found.user.id, tries, places, now)
-    if found is None or not admitted:
-        raise SignInRefused(_REFUSED, pauses=begins)
-    return found.user
+    may_enter = (
+        account is not None
+        and is_right
+        and (in_role or not (attempt.needs_role or account.user.partition_built_in == CLIENTS))
+        and account.user.live
+        and not state.paused(options, now)
+    )
+    tries, begins_pause = pauses.count(options, state, is_right or account is None, now)
+    places = pauses.remember(state, now) if may_enter else pauses.keep_places(state)
+    credentials.note_sign_in(cx, None if account is None else account.user.id, tries, places, now)
+    if account is None or not may_enter:
+        raise SignInRefused(_REFUSED, pauses=begins_pause)
+    return account.user

@@ -1,22 +1,36 @@
-"""How does a user sign in with a browser? To which resource, with which ticket in the end (given 5.2)?"""
+"""Sign a user in with a browser, and find the user of a ticket (given 5.2).
 
+Everybody may sign in to the administration, so that the page can say truthfully that there is nothing for them. The
+ticket of somebody who is not in its access role opens nothing: the role is asked at each use.
+"""
+
+import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.directory import resources
+from muniment.directory.entries import entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryOptions
-from muniment.directory.refusals import AccessEnded, NotSignedIn, UnknownResource
+from muniment.directory.refusals import NotSignedIn, UnknownResource
 from muniment.directory.resources import Resource
 from muniment.directory.sign_in import attempts, tickets
 from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.pauses import Origin
 
 
-def resource_of(cx: Connection, resource_id: str | None) -> Resource:
-    """Return the resource that a browser signs in to (None: the administration), activated as given 2.2 requires.
+class TicketHolder(msgspec.Struct, frozen=True):
+    """Who is signed in with a browser, to which resource, and whether they are in its access role."""
 
-    Raises UnknownResource.
+    user: Entry
+    resource_id: str
+    in_role: bool
+
+
+def resource_of(cx: Connection, resource_id: str | None) -> Resource:
+    """Return the resource to which a browser signs in. ``resource_id`` is None for the administration.
+
+    Raises UnknownResource, also if the resource has not been activated (given 2.2).
     """
     resource = resources.administration(cx) if resource_id is None else resources.by_id(cx, resource_id)
     if resource.activated is None:
@@ -27,11 +41,13 @@ def resource_of(cx: Connection, resource_id: str | None) -> Resource:
 def begin(
     cx: Connection, options: DirectoryOptions, resource_id: str | None, username: str, origin: Origin, now: Instant
 ) -> SignInAttempt:
-    """Look up who signs in with a browser, for which resource (None: the administration). It writes nothing.
+    """Begin a sign-in with a browser. ``resource_id`` is None for the administration. It writes nothing.
 
     Raises UnknownResource.
     """
-    return attempts.begin(cx, options, resource_of(cx, resource_id), username, origin, now)
+    resource = resource_of(cx, resource_id)
+    needs_role = resource.built_in != resources.ADMINISTRATION
+    return attempts.begin(cx, options, resource, username, origin, now, needs_role=needs_role)
 
 
 def finish(
@@ -41,28 +57,34 @@ def finish(
     password_ok: bool,
     old_ticket: str,
     now: Instant,
-) -> str:
-    """Decide a sign-in with a browser, and give the ticket that takes the old one's place. Raises SignInRefused."""
+) -> tuple[str, bool]:
+    """Decide a sign-in with a browser, and end the browser's old ticket.
+
+    Returns a new ticket, and whether its user is in the access role. Raises SignInRefused.
+    """
     user = attempts.finish(cx, options, attempt, password_ok, now)
     tickets.end(cx, old_ticket)
-    return tickets.issue(cx, user.id, attempt.resource_id, options.ticket_seconds, now)
+    ticket = tickets.issue(cx, user.id, attempt.resource_id, options.ticket_seconds, now)
+    return ticket, resources.admits(cx, attempt.resource_id, user.id)
 
 
-def user_of(cx: Connection, ticket: str, now: Instant) -> tuple[Entry, str]:
+def holder_of(cx: Connection, ticket: str, now: Instant) -> TicketHolder:
     """Return who is signed in by this ticket, and to which resource; asks the database each time.
 
-    Raises NotSignedIn when the ticket is over, or the user may not sign in to that resource any more.
+    Raises NotSignedIn when the ticket has ended, when the user may no longer act, or when they are not in the access
+    role of a resource other than the administration.
     """
-    held = tickets.read(cx, ticket, now)
-    try:
-        return resources.require_access(cx, held.user_id, held.resource_id), held.resource_id
-    except AccessEnded as ended:
-        raise NotSignedIn(ended.sentence) from ended
+    live_ticket = tickets.read(cx, ticket, now)
+    user = entries.by_id(cx, live_ticket.user_id)
+    in_role = resources.admits(cx, live_ticket.resource_id, live_ticket.user_id)
+    if user is None or not user.live or not (in_role or live_ticket.resource_id == resources.administration(cx).id):
+        raise NotSignedIn("The user has no access to the resource.")
+    return TicketHolder(user, live_ticket.resource_id, in_role)
 
 
 def administrator_of(cx: Connection, ticket: str, now: Instant) -> Entry:
     """Return the administrator who is signed in by this ticket. Raises NotSignedIn for anybody else."""
-    user, resource_id = user_of(cx, ticket, now)
-    if resource_id != resources.administration(cx).id:
+    holder = holder_of(cx, ticket, now)
+    if not holder.in_role or holder.resource_id != resources.administration(cx).id:
         raise NotSignedIn("Sign in to the administration first.")
-    return user
+    return holder.user

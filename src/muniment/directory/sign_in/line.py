@@ -1,8 +1,9 @@
-"""Who is next at the gate, and who leaves when the line is full? Addresses take turns, and accounts within them.
+"""Whose password is checked next, and whose check leaves when the line is full?
 
-Each address gets a turn, and at each address each account. Addresses and accounts with recent wrong passwords wait
-behind the others: they get one of four turns. When the line is full, the newest check of the heaviest address makes
-room for a lighter one. A name counts as typed, whether the user exists or not, so that nothing tells who exists.
+Addresses take turns, and the accounts of an address take turns. Suspect addresses and accounts, which sent wrong
+passwords a moment ago, get one of four turns. When the line is full, the newest check of the heaviest address makes
+room for a check of a lighter address. An account is a name as typed, whether the user exists or not. So the line does
+not show which users exist.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -16,9 +17,9 @@ from muniment.clock import SECOND, Instant
 W = TypeVar("W")
 G = TypeVar("G")
 
-_Place = tuple[str, bool]
+_Source = tuple[str, bool]
 
-_LATELY = 60 * SECOND
+_RECENT = 60 * SECOND
 _WRONG_OF_ADDRESS = 5
 _WRONG_OF_ACCOUNT = 1
 _REMEMBERED = 4096
@@ -26,9 +27,10 @@ _TURNS = 4
 
 
 class Asker(msgspec.Struct, frozen=True):
-    """The source of a password check: its address, its account, and whether the account knows the browser.
+    """The sender of a password check: its address and its account.
 
-    A known browser counts as an address of its own, so that a flood from the same address does not delay it.
+    ``known_browser`` is true if the account signed in with this browser before. Such a browser takes turns as if it had
+    its own address. So a flood of checks from its real address does not delay it.
     """
 
     address: str
@@ -36,120 +38,123 @@ class Asker(msgspec.Struct, frozen=True):
     known_browser: bool = False
 
     @property
-    def place(self) -> "_Place":
-        """The key that takes turns with other keys."""
+    def source(self) -> "_Source":
+        """The key of the address in the line. A known browser has a key of its own."""
         return (self.account if self.known_browser else self.address), self.known_browser
 
 
 class _Waiting(NamedTuple, Generic[W]):
     asker: Asker
-    who: W
+    check: W
 
 
 class Line(Generic[W]):
-    """A line in which at most ``limit`` wait. It reads no clock; its time is the latest ``now`` of a call."""
+    """A line in which at most ``limit`` checks wait. It reads no clock: its time is the latest ``now`` of any call."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._waiting: Counter[_Place] = Counter()
+        self._waiting: Counter[_Source] = Counter()
         self._now: Instant = 0
         self._wrong: OrderedDict[int, tuple[int, Instant]] = OrderedDict()
-        self._places: _Turns[_Place, _Turns[str, deque[_Waiting[W]]]] = _Turns(self._suspect_place)
+        self._sources: _Turns[_Source, _Turns[str, deque[_Waiting[W]]]] = _Turns(self._is_suspect_source)
 
     def __len__(self) -> int:
         return self._waiting.total()
 
-    def join(self, asker: Asker, who: W, now: Instant) -> W | None:
-        """Let a check wait. If the line is full, return the check that leaves: another one, or this one."""
+    def join(self, asker: Asker, check: W, now: Instant) -> W | None:
+        """Let a check wait. If the line is full, return the check that must leave, which may be this one."""
         self._now = max(self._now, now)
-        leaves = self._room_for(asker, who) if len(self) >= self._limit else None
-        if leaves is who:
-            return who
-        accounts = self._places.get(asker.place) or self._places.add(asker.place, _Turns(self._suspect_account))
+        leaving_check = self._room_for(asker, check) if len(self) >= self._limit else None
+        if leaving_check is check:
+            return check
+        accounts = self._sources.get(asker.source) or self._sources.add(asker.source, _Turns(self._is_suspect_account))
         waiting = accounts.get(asker.account) or accounts.add(asker.account, deque())
-        waiting.append(_Waiting(asker, who))
-        self._waiting[asker.place] += 1
-        return leaves
+        waiting.append(_Waiting(asker, check))
+        self._waiting[asker.source] += 1
+        return leaving_check
 
     def next(self) -> tuple[Asker, W] | None:
-        """Remove and return the check whose turn it is; None when none waits."""
+        """Remove the check whose turn it is, and return it with its asker. Returns None if no check waits."""
         if not self._waiting:
             return None
-        place, accounts = self._places.take()
+        source, accounts = self._sources.take()
         account, waiting = accounts.take()
-        asker, who = waiting.popleft()
-        self._count_down(place)
+        asker, check = waiting.popleft()
+        self._count_down(source)
         if waiting:
             accounts.add(account, waiting)
         if accounts:
-            self._places.add(place, accounts)
-        return asker, who
+            self._sources.add(source, accounts)
+        return asker, check
 
-    def note(self, asker: Asker, right: bool, now: Instant) -> None:
-        """Remember for a minute whether a password was right; only the latest few thousand are remembered."""
+    def note(self, asker: Asker, is_right: bool, now: Instant) -> None:
+        """Remember a wrong password for a minute, and forget an account's wrong passwords after a right one.
+
+        Only the latest few thousand addresses and accounts are remembered.
+        """
         self._now = max(self._now, now)
-        if right:
+        if is_right:
             self._wrong.pop(_key(asker.account), None)
             return
-        for key in (_key(asker.place), _key(asker.account)):
+        for key in (_key(asker.source), _key(asker.account)):
             count, since = self._wrong.pop(key, (0, self._now))
-            self._wrong[key] = (1, self._now) if self._now - since > _LATELY else (count + 1, since)
+            self._wrong[key] = (1, self._now) if self._now - since > _RECENT else (count + 1, since)
         while len(self._wrong) > _REMEMBERED:
             self._wrong.popitem(last=False)
 
-    def _room_for(self, asker: Asker, who: W) -> W:
-        """Remove the newest check of the heaviest place, or return this check if none is heavier."""
-        place = max(self._places, key=self._weight_of_place)
-        own_weight = self._suspect_place(asker.place), self._waiting[asker.place] + 1
-        if place != asker.place and self._weight_of_place(place) <= own_weight:
-            return who
-        accounts = self._places.get(place)
-        assert accounts is not None  # noqa: S101 - it is one of the places
+    def _room_for(self, asker: Asker, check: W) -> W:
+        """Remove the newest check of the heaviest address, and return it; ``check`` if no address is heavier."""
+        source = max(self._sources, key=self._weight_of_source)
+        own_weight = self._is_suspect_source(asker.source), self._waiting[asker.source] + 1
+        if source != asker.source and self._weight_of_source(source) <= own_weight:
+            return check
+        accounts = self._sources.get(source)
+        assert accounts is not None  # noqa: S101 - ``max`` chose it from the line
 
         def weight(account: str) -> tuple[bool, int]:
-            return self._suspect_account(account), len(accounts.get(account) or ())
+            return self._is_suspect_account(account), len(accounts.get(account) or ())
 
         account = max(accounts, key=weight)
         waiting = accounts.get(account)
-        assert waiting is not None  # noqa: S101 - likewise
-        suspect, own_count = self._suspect_account(asker.account), len(accounts.get(asker.account) or ())
-        if place == asker.place and weight(account) <= (suspect, own_count + 1):
-            return who
-        leaves = waiting.pop().who
-        self._count_down(place)
+        assert waiting is not None  # noqa: S101 - ``max`` chose it from the line
+        is_suspect, own_count = self._is_suspect_account(asker.account), len(accounts.get(asker.account) or ())
+        if source == asker.source and weight(account) <= (is_suspect, own_count + 1):
+            return check
+        leaving_check = waiting.pop().check
+        self._count_down(source)
         if not waiting:
             accounts.drop(account)
         if not accounts:
-            self._places.drop(place)
-        return leaves
+            self._sources.drop(source)
+        return leaving_check
 
-    def _count_down(self, place: "_Place") -> None:
-        self._waiting[place] -= 1
-        if not self._waiting[place]:
-            del self._waiting[place]
+    def _count_down(self, source: "_Source") -> None:
+        self._waiting[source] -= 1
+        if not self._waiting[source]:
+            del self._waiting[source]
 
-    def _weight_of_place(self, place: "_Place") -> tuple[bool, int]:
-        return self._suspect_place(place), self._waiting[place]
+    def _weight_of_source(self, source: "_Source") -> tuple[bool, int]:
+        return self._is_suspect_source(source), self._waiting[source]
 
-    def _suspect_place(self, place: "_Place") -> bool:
-        return self._wrong_lately(_key(place)) >= _WRONG_OF_ADDRESS
+    def _is_suspect_source(self, source: "_Source") -> bool:
+        return self._recent_wrong_count(_key(source)) >= _WRONG_OF_ADDRESS
 
-    def _suspect_account(self, account: str) -> bool:
-        return self._wrong_lately(_key(account)) >= _WRONG_OF_ACCOUNT
+    def _is_suspect_account(self, account: str) -> bool:
+        return self._recent_wrong_count(_key(account)) >= _WRONG_OF_ACCOUNT
 
-    def _wrong_lately(self, key: int) -> int:
+    def _recent_wrong_count(self, key: int) -> int:
         count, since = self._wrong.get(key, (0, 0))
-        return count if self._now - since <= _LATELY else 0
+        return count if self._now - since <= _RECENT else 0
 
 
 K = TypeVar("K")
 
 
 class _Turns(Generic[K, G]):
-    """Groups that take turns. Suspect groups get one of four turns while others wait."""
+    """Groups that take turns. While others wait, suspect groups get one of four turns."""
 
-    def __init__(self, suspect: Callable[[K], bool]) -> None:
-        self._suspect = suspect
+    def __init__(self, is_suspect: Callable[[K], bool]) -> None:
+        self._is_suspect = is_suspect
         self._sides: tuple[dict[K, G], dict[K, G]] = ({}, {})
         self._turn = 0
 
@@ -161,28 +166,28 @@ class _Turns(Generic[K, G]):
             yield from side
 
     def get(self, key: K) -> G | None:
-        """Return a waiting group."""
+        """Return the waiting group with this key, or None."""
         return self._sides[0].get(key) or self._sides[1].get(key)
 
     def add(self, key: K, group: G) -> G:
-        """Let a group wait behind the others of its side."""
-        self._sides[self._suspect(key)][key] = group
+        """Let a group wait behind the other groups: suspect groups wait apart. Returns the group."""
+        self._sides[self._is_suspect(key)][key] = group
         return group
 
     def take(self) -> tuple[K, G]:
-        """Remove and return the group whose turn it is."""
-        clean, suspect = self._sides
+        """Remove the group whose turn it is, and return it with its key."""
+        clean, is_suspect = self._sides
         self._turn = (self._turn + 1) % _TURNS
-        side = suspect if not clean or (suspect and self._turn == 0) else clean
+        side = is_suspect if not clean or (is_suspect and self._turn == 0) else clean
         key = next(iter(side))
         return key, side.pop(key)
 
     def drop(self, key: K) -> None:
-        """Remove a group wherever it waits."""
+        """Remove a group, if it waits."""
         for side in self._sides:
             side.pop(key, None)
 
 
-def _key(what: str | _Place) -> int:
-    # A stranger may send names of any length; a hash has a fixed size, and differs in each process.
+def _key(what: str | _Source) -> int:
+    # Strangers may send names of any length. A hash has a fixed size, and Python salts it in each process.
     return hash(what)

@@ -1,7 +1,8 @@
-"""Is this the password? argon2id (RFC 9106) behind one gate for all worker processes.
+"""Check passwords with argon2id (RFC 9106), behind one gate for all worker processes.
 
-The gate bounds how many checks run at one time on the machine (memory and cores) and how many wait in this process, so
-a flood of sign-ins is answered "too many" and never starves verification and refresh. Who waits takes turns: ``line``.
+The gate limits how many checks run at one time on the machine, because a check takes much memory and a core. It also
+limits how many checks wait in this process. So a flood of sign-ins is refused, and never delays tokeninfo or refresh.
+Waiting checks take turns, as ``line`` decides.
 """
 
 import base64
@@ -29,23 +30,24 @@ from muniment.web.refusals import Overloaded
 _NICENESS = 10
 _POLL_SECONDS = 0.0005
 _LONGEST_RETRY = 30
-_CHANCE = secrets.SystemRandom().random
+_RANDOM = secrets.SystemRandom().random
 _TOO_MANY = "Too many sign-ins are under way."
 
 
 class _Check(NamedTuple):
-    stored: str | None
+    password_hash: str | None
     password: str
-    asked: Instant
+    sent_at: Instant
     answer: "Future[bool]"
 
 
 class PasswordGate:
-    """Checks passwords, a few at a time over all processes that share ``folder``; at most ``queue`` wait in this one.
+    """Checks passwords: ``slots`` at one time over all processes that share ``folder``.
 
-    Each of the ``slots`` (0: one fewer than the cores) is a locked file in the folder: the lock of a process that was
-    killed is free at once. A process makes its own gate: it must not cross a fork. ``spread`` gives numbers from 0 to 1
-    by which those who were sent away come back at different times.
+    ``slots`` 0 means one fewer than the machine has cores, but at least one. At most ``queue`` checks wait in this
+    process. Each slot is a file in the folder that is locked during a check, so a killed process frees its slots at
+    once. Each process makes its own gate, because none may cross a fork. ``spread`` returns random numbers from 0 to 1,
+    so that refused callers do not all come back at one time.
     """
 
     def __init__(
@@ -56,14 +58,14 @@ class PasswordGate:
         memory_kib: int,
         passes: int,
         *,
-        spread: Callable[[], float] = _CHANCE,
+        spread: Callable[[], float] = _RANDOM,
     ) -> None:
         self._hasher = _hasher(memory_kib, passes)
         self._dummy = _dummy(memory_kib, passes)
         self._slots = _Slots(folder, slots or max(1, (os.cpu_count() or 2) - 1))
         self._line: Line[_Check] = Line(queue)
         self._changed = threading.Condition()
-        self._seconds = 0.0
+        self._seconds_per_check = 0.0
         self._spread = spread
         self._closed = False
         self._threads = [
@@ -73,26 +75,27 @@ class PasswordGate:
         for thread in self._threads:
             thread.start()
 
-    def check(self, stored: str | None, password: str, asker: Asker, now: Instant) -> Future[bool]:
-        """Check a password against a stored hash; None costs the same and is never right.
+    def check(self, password_hash: str | None, password: str, asker: Asker, now: Instant) -> Future[bool]:
+        """Check a password against a hash. Returns a future that tells whether the password is right.
 
-        Raises Overloaded, here or as the answer: when nobody who waits is heavier, or whoever waits has to make room.
+        With None as the hash the check takes as long and returns False. Raises Overloaded when the line is full. The
+        future raises Overloaded when the waiting check has to make room for another one.
         """
-        check = _Check(stored, password, now, Future())
+        check = _Check(password_hash, password, now, Future())
         with self._changed:
             if self._closed:
                 raise Overloaded(_TOO_MANY, 1)
-            leaves = self._line.join(asker, check, now)
+            leaving_check = self._line.join(asker, check, now)
             full = Overloaded(_TOO_MANY, self._retry_seconds())
             self._changed.notify()
-        if leaves is check:
+        if leaving_check is check:
             raise full
-        if leaves is not None and leaves.answer.set_running_or_notify_cancel():
-            leaves.answer.set_exception(full)
+        if leaving_check is not None and leaving_check.answer.set_running_or_notify_cancel():
+            leaving_check.answer.set_exception(full)
         return check.answer
 
     def close(self) -> None:
-        """Finish what was let in, then stop. Raises nothing when called twice."""
+        """Finish the checks that wait, then stop. A second call does nothing."""
         with self._changed:
             if self._closed:
                 return
@@ -103,53 +106,59 @@ class PasswordGate:
         self._slots.close()
 
     def _retry_seconds(self) -> int:
-        # When those who wait now have been served: it is half as long again at most, so that not all come back at once.
-        seconds = len(self._line) * self._seconds * (1 + self._spread() / 2)
+        # The time until the waiting checks are done, and up to half as much again, so that not all callers come back at
+        # one time.
+        seconds = len(self._line) * self._seconds_per_check * (1 + self._spread() / 2)
         return min(max(1, math.ceil(seconds)), _LONGEST_RETRY)
 
     def _work(self) -> None:
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
-        while self._somebody_waits():
-            began = time.perf_counter()
-            # Whose turn it is is decided when there is a slot, not before.
-            with self._slots.one():
+        while self._wait_for_check():
+            start = time.perf_counter()
+            # The next check is chosen when a slot is free, not before.
+            with self._slots.hold():
                 with self._changed:
                     turn = self._line.next()
                 if turn is not None:
-                    self._answer(*turn, began)
+                    self._answer(*turn, start)
 
-    def _somebody_waits(self) -> bool:
+    def _wait_for_check(self) -> bool:
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._line))
             return len(self._line) > 0
 
-    def _answer(self, asker: Asker, check: _Check, began: float) -> None:
+    def _answer(self, asker: Asker, check: _Check, start: float) -> None:
         if not check.answer.set_running_or_notify_cancel():
             return
-        right = _verified(self._hasher, check.stored or self._dummy, check.password) and check.stored is not None
-        took = (time.perf_counter() - began) / self._slots.count
+        matches = _verify(self._hasher, check.password_hash or self._dummy, check.password)
+        is_right = matches and check.password_hash is not None
+        seconds_per_check = (time.perf_counter() - start) / self._slots.count
         with self._changed:
-            self._seconds = took if not self._seconds else 0.8 * self._seconds + 0.2 * took
-            self._line.note(asker, right, check.asked)
-        check.answer.set_result(right)
+            self._seconds_per_check = (
+                seconds_per_check
+                if not self._seconds_per_check
+                else 0.8 * self._seconds_per_check + 0.2 * seconds_per_check
+            )
+            self._line.note(asker, is_right, check.sent_at)
+        check.answer.set_result(is_right)
 
 
 def hash_password(password: str, *, memory_kib: int = 19_456, passes: int = 2) -> str:
-    """Hash a new password for storing, outside any gate: for the command line."""
-    return _hasher(memory_kib, passes).hash(_normal(password))
+    """Return the hash of a new password. It does not wait at the gate, so only the command line may call it."""
+    return _hasher(memory_kib, passes).hash(_normalise(password))
 
 
 def hash_new(password: str, options: DirectoryOptions) -> str:
-    """Hash a new password or secret for storing as the settings say."""
+    """Return the hash of a new password or secret, with the cost that the settings say."""
     return hash_password(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
 
 
 class _Slots:
-    """The files whose locks are the right to hash; a thread holds one while it works.
+    """The slots of the gate: files, one of which a thread locks while it hashes.
 
-    Whoever wants one waits for it at the turnstile, one process at a time: a process that has just given its slot back
-    comes behind those who wait, however fast it asks again.
+    Threads that need a slot first wait at the turnstile, another file whose lock one process holds at a time. So a
+    process that has just freed its slot gets the next one only after the processes that already wait.
     """
 
     def __init__(self, folder: Path, count: int) -> None:
@@ -158,42 +167,42 @@ class _Slots:
         self._turnstile, *self._files = (
             locks.open_file(folder / name) for name in ("turnstile", *map(str, range(count)))
         )
-        # One open file serves all threads here, and its lock is the process's: this tells the threads apart.
-        self._here = [threading.Lock() for _ in range(count)]
-        self._at_turnstile = threading.Lock()
+        # A file's lock belongs to the whole process. These locks keep the threads of the process apart.
+        self._thread_locks = [threading.Lock() for _ in range(count)]
+        self._turnstile_lock = threading.Lock()
 
     @contextmanager
-    def one(self) -> Iterator[None]:
-        number = self._taken()
+    def hold(self) -> Iterator[None]:
+        number = self._take()
         try:
             yield
         finally:
             locks.release(self._files[number])
-            self._here[number].release()
+            self._thread_locks[number].release()
 
     def close(self) -> None:
         for file in (self._turnstile, *self._files):
             os.close(file)
 
-    def _taken(self) -> int:
-        with self._at_turnstile:
+    def _take(self) -> int:
+        with self._turnstile_lock:
             locks.take(self._turnstile)
             try:
                 while True:
                     for number in range(self.count):
-                        if self._took(number):
+                        if self._try(number):
                             return number
                     time.sleep(_POLL_SECONDS)
             finally:
                 locks.release(self._turnstile)
 
-    def _took(self, number: int) -> bool:
-        if not self._here[number].acquire(blocking=False):
+    def _try(self, number: int) -> bool:
+        if not self._thread_locks[number].acquire(blocking=False):
             return False
         try:
             locks.take(self._files[number], wait=False)
         except locks.Held:
-            self._here[number].release()
+            self._thread_locks[number].release()
             return False
         return True
 
@@ -202,14 +211,14 @@ def _hasher(memory_kib: int, passes: int) -> PasswordHasher:
     return PasswordHasher(time_cost=passes, memory_cost=memory_kib, parallelism=1)
 
 
-def _verified(hasher: PasswordHasher, stored: str, password: str) -> bool:
+def _verify(hasher: PasswordHasher, password_hash: str, password: str) -> bool:
     try:
-        return hasher.verify(stored, _normal(password))
+        return hasher.verify(password_hash, _normalise(password))
     except (VerificationError, InvalidHashError):
         return False
 
 
-def _normal(password: str) -> bytes:
+def _normalise(password: str) -> bytes:
     return unicodedata.normalize("NFC", password).encode("utf-8", "surrogatepass")
 
 

@@ -19,7 +19,7 @@ from muniment.directory.entries.credentials import Credentials
 from muniment.directory.options import DirectoryOptions
 
 MOST_PLACES = 16
-"""How many places of one account are remembered; a new one replaces the least recently used."""
+"""How many places of one account are remembered. A new place replaces the least recently used one."""
 
 PLACE_SECONDS = 180 * 86_400
 """How long a place is remembered after the last sign-in from it, and how long a browser keeps its cookie."""
@@ -30,7 +30,7 @@ _NOBODY = -1
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The source of a sign-in: the caller's address, the OAuth client (empty: the form), the browser's cookie."""
+    """The origin of a sign-in: the caller's address, the OAuth client (empty for the form), the browser's cookie."""
 
     address: str
     client: str = ""
@@ -38,7 +38,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Wrong passwords in a row from one place, or from elsewhere, and the end of the pause (0: there is none)."""
+    """The wrong passwords in a row from one place or from elsewhere, and the end of the pause (0: no pause)."""
 
     elsewhere: bool
     failures: int
@@ -46,9 +46,9 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class SignInState(msgspec.Struct, frozen=True):
-    """The state for one sign-in: the account's tries and places, and the place that decides.
+    """The state of an account for one sign-in: its wrong passwords by place, its places, and the place of the sign-in.
 
-    ``candidates`` are the places that this origin can be, the most certain first.
+    ``candidates`` are the places that this origin may be, the most certain first.
     """
 
     tries: dict[str, tuple[int, Instant]]
@@ -58,19 +58,19 @@ class SignInState(msgspec.Struct, frozen=True):
 
     @property
     def by_cookie(self) -> bool:
-        """Whether the cookie shows that this account signed in with this browser."""
+        """Whether a cookie shows that this account signed in with this browser before."""
         return self.place != _ELSEWHERE and self.place.startswith("b")
 
     def paused(self, options: DirectoryOptions, now: Instant) -> bool:
-        """Whether sign-in is paused at the place."""
+        """Return whether sign-in is paused at the place."""
         return _pauses(options, self.tries.get(self.place, (0, 0))[1], now)
 
 
 def state_of(cx: Connection, credentials: Credentials | None, origin: Origin, now: Instant) -> SignInState:
-    """Return the state for a sign-in from an origin. It takes as long for a user that does not exist."""
+    """Return the state for a sign-in from an origin. For an unknown user (None) it takes as long as for a known one."""
     key = system.key(cx, "places")
     user_id, password_hash = (credentials.user.id, credentials.password_hash or "") if credentials else (_NOBODY, "")
-    # A new password makes old cookies worthless; addresses keep their worth.
+    # A new password makes old cookies worthless. Known addresses remain known.
     browser = "b" + _digest(key, user_id, "browser", origin.browser, password_hash)
     address = "a" + _digest(key, user_id, "address", neighbourhood(origin.address), origin.client)
     candidates = (browser, address) if _COOKIE.fullmatch(origin.browser) else (address,)
@@ -84,39 +84,41 @@ def state_of(cx: Connection, credentials: Credentials | None, origin: Origin, no
     return SignInState(tries, places, candidates, place)
 
 
-def count(options: DirectoryOptions, standing: SignInState, right: bool, now: Instant) -> tuple[str, bool]:
-    """Count a wrong password at its place, or reset the count for a right one; return the tries and whether it pauses.
+def count(options: DirectoryOptions, state: SignInState, is_right: bool, now: Instant) -> tuple[str, bool]:
+    """Count a wrong password at its place, or reset the count after a right one.
 
-    While sign-in is paused, nothing counts and nothing succeeds. So however many guesses are under way at one time, at
-    most ``lockout_failures`` from one place learn whether they were right.
+    Returns the tries to store, and whether a pause begins. During a pause nothing is counted and no sign-in succeeds.
+    So when many guesses come from one place at one time, at most ``lockout_failures`` of them get a true answer.
     """
-    tries, begins = dict(standing.tries), False
-    if not standing.paused(options, now):
-        failures, until = tries.pop(standing.place, (0, 0))
+    tries, begins_pause = dict(state.tries), False
+    if not state.paused(options, now):
+        failures, until = tries.pop(state.place, (0, 0))
         failures = 1 if until else failures + 1
-        if not right:
-            begins = bool(options.lockout_failures) and failures >= options.lockout_failures
-            tries[standing.place] = failures, (now + options.lockout_seconds * SECOND if begins else 0)
-    return _encode({place: tries[place] for place in tries if place in standing.places or place == _ELSEWHERE}), begins
+        if not is_right:
+            begins_pause = bool(options.lockout_failures) and failures >= options.lockout_failures
+            tries[state.place] = failures, (now + options.lockout_seconds * SECOND if begins_pause else 0)
+    return _encode(
+        {place: tries[place] for place in tries if place in state.places or place == _ELSEWHERE}
+    ), begins_pause
 
 
-def remember(standing: SignInState, now: Instant) -> str:
-    """Add the origin to the account's places, and return the places to store."""
-    places = {place: used_at for place, used_at in standing.places.items() if now < used_at + PLACE_SECONDS * SECOND}
-    for place in standing.candidates:
+def remember(state: SignInState, now: Instant) -> str:
+    """Return the account's places with this origin added, ready to store."""
+    places = {place: used_at for place, used_at in state.places.items() if now < used_at + PLACE_SECONDS * SECOND}
+    for place in state.candidates:
         places.pop(place, None)
         places[place] = now
     latest = sorted(places, key=lambda place: places[place])[-MOST_PLACES:]
     return _encode({place: places[place] for place in latest})
 
 
-def keep_places(standing: SignInState) -> str:
-    """Return the places to store, unchanged."""
-    return _encode(standing.places)
+def keep_places(state: SignInState) -> str:
+    """Return the account's places unchanged, ready to store."""
+    return _encode(state.places)
 
 
 def pauses(options: DirectoryOptions, credentials: Credentials, now: Instant) -> list[Pause]:
-    """List the places of an account with recent wrong passwords, for administrators."""
+    """Return the wrong passwords and pauses of an account by place, for administrators."""
     tries = msgspec.json.decode(credentials.tries, type=dict[str, tuple[int, Instant]])
     return [
         Pause(place == _ELSEWHERE, failures, until if _pauses(options, until, now) else 0)
@@ -125,7 +127,7 @@ def pauses(options: DirectoryOptions, credentials: Credentials, now: Instant) ->
 
 
 def known_places(credentials: Credentials) -> int:
-    """Count the known places of an account."""
+    """Return how many places of an account are remembered."""
     return len(msgspec.json.decode(credentials.places, type=dict[str, Instant]))
 
 
@@ -146,7 +148,7 @@ def neighbourhood(address: str) -> str:
 
 
 def _pauses(options: DirectoryOptions, until: Instant, now: Instant) -> bool:
-    # A pause with a later end than one that begins now is from before the clock was set back.
+    # A pause that ends later than one that begins now comes from a clock that was set back.
     return now < until <= now + options.lockout_seconds * SECOND
 
 

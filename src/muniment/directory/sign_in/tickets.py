@@ -1,7 +1,7 @@
-"""Who is signed in with this browser? A ticket proves it: a random value in a cookie. Only its digest is stored.
+"""Who is signed in with this browser? A ticket, a random value in a cookie, proves it. Only its digest is stored.
 
-A ticket speaks for one user and one resource until it is ended or expires. Whether that user may still sign in is
-another question, which ``grants`` answers each time.
+A ticket is valid for one user and one resource until it is ended or expires. It does not say whether the user may still
+sign in: ``form`` asks that each time.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ class TicketSummary(msgspec.Struct, frozen=True):
 
 
 def issue(cx: Connection, user_id: int, resource_id: str, seconds: int, now: Instant) -> str:
-    """Make a ticket that lasts ``seconds``. Returns its value, which is not stored."""
+    """Make a ticket that expires after ``seconds``, and return its value, which is not stored."""
     value = secrets.token_urlsafe(32)
     cx.execute(
         tickets.insert().values(
@@ -81,17 +81,17 @@ def end_of(cx: Connection, user_id: int) -> int:
 
 
 def end_every(cx: Connection) -> int:
-    """End every ticket there is, and return how many there were."""
+    """End every ticket, and return how many there were."""
     return cx.execute(tickets.delete()).rowcount
 
 
 def end_one(cx: Connection, digests: tuple[bytes, bytes]) -> int:
-    """End the ticket whose digest lies between the two, both included, and return how many there were."""
+    """End the ticket with a digest between these two (both included). Returns how many ended."""
     return cx.execute(tickets.delete().where(tickets.c.digest.between(*digests))).rowcount
 
 
 def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> list[TicketSummary]:
-    """List at most ``limit`` tickets of a user that have not expired, the newest first."""
+    """Return at most ``limit`` tickets of a user that have not expired, the newest first."""
     columns = (tickets.c.digest, tickets.c.resource_id, tickets.c.created, tickets.c.expires)
     query = sa.select(*columns).where(tickets.c.user_id == user_id, tickets.c.expires > now)
     newest = query.order_by(tickets.c.created.desc(), tickets.c.digest).limit(limit)
@@ -99,9 +99,9 @@ def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> list
 
 
 def purge(cx: Connection, before: Instant, limit: int) -> int:
-    """Remove at most ``limit`` tickets that expired before that instant, and return how many."""
-    over = sa.select(tickets.c.digest).where(tickets.c.expires < before).limit(limit)
-    return cx.execute(tickets.delete().where(tickets.c.digest.in_(over))).rowcount
+    """Delete at most ``limit`` tickets that expired before this instant, and return how many."""
+    expired = sa.select(tickets.c.digest).where(tickets.c.expires < before).limit(limit)
+    return cx.execute(tickets.delete().where(tickets.c.digest.in_(expired))).rowcount
 
 
 def _digest(value: str) -> bytes:

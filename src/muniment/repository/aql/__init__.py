@@ -1,1 +1,1 @@
-"""The structured query language: one query tree, and its spellings apart from it."""
+"""The structured query language (AQL): one query tree, and a reader for each way of writing it."""

@@ -1,4 +1,4 @@
-"""Read AQL in XML into the query tree. Source: given 2.8; the rest of the field's AQL is not offered yet."""
+"""What does a query document in XML ask for? Source: given 2.8; the rest of the field's AQL is not offered yet."""
 
 from collections.abc import Callable
 from typing import NoReturn
@@ -21,7 +21,7 @@ from muniment.web.refusals import Malformed
 from muniment.web.xml import Element
 
 BUILT_IN_TYPES = frozenset({"sysobject", "folder", "cabinet", "document"})
-"""Types whose names carry the prefix of the settings on the wire."""
+"""The built-in types. On the wire, their names have the prefix that the settings name."""
 
 _SYSTEM_PREFIX = "r_"
 
@@ -40,8 +40,8 @@ def read(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
     """Read a search document into a query with neutral names.
 
     A document without an expression-set asks for every object of its types. An expression-set needs at least one
-    expression. White space around values is ignored. Raises BadQuery with line and column, NotOfferedYet for
-    what the interface knows and this release does not, UnknownType for a built-in type without its prefix.
+    expression. White space around values is ignored. Raises BadQuery with line and column, NotOfferedYet for a feature
+    of the interface that this release does not offer, UnknownType for a built-in type without its prefix.
     """
     try:
         root = xml.parse(document, 2 * limits.depth + 8, 4 * limits.clauses + 1000)
@@ -51,7 +51,7 @@ def read(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
 
 
 def neutral_type(name: str, names: RepositoryNames) -> str:
-    """Translate a type's name on the wire. Raises UnknownType for a built-in one without its prefix."""
+    """Translate the name of a type on the wire. Raises UnknownType for a built-in type without its prefix."""
     bare = name.removeprefix(names.type_prefix)
     if bare in BUILT_IN_TYPES and name != bare:
         return bare
@@ -61,7 +61,7 @@ def neutral_type(name: str, names: RepositoryNames) -> str:
 
 
 def neutral_property(name: str, names: RepositoryNames) -> str:
-    """Translate a property's name on the wire."""
+    """Translate the name of a property on the wire."""
     if names.system_property_prefix != _SYSTEM_PREFIX and name.startswith(names.system_property_prefix):
         return _SYSTEM_PREFIX + name.removeprefix(names.system_property_prefix)
     return name
@@ -195,7 +195,7 @@ class _Reader:
         return neutral_property(name, self._names)
 
     def _value(self, name: str, text: str) -> str:
-        """Trim a value; in ``r_object_type``, values are names of types and lose their prefix."""
+        """Trim a value. Values of ``r_object_type`` are names of types, and lose their prefix."""
         value = text.strip()
         bare = value.removeprefix(self._names.type_prefix)
         if name == "r_object_type" and bare and any(type_name.startswith(bare) for type_name in BUILT_IN_TYPES):

@@ -1,8 +1,8 @@
-"""Check a query against the catalogue: add the sub-types to its types, and read its values by kind."""
+"""Does a query fit a repository's types? ``bind`` adds the sub-types to its types, and reads its values by kind."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, assert_never
 
 import msgspec
 
@@ -18,11 +18,12 @@ from muniment.repository.aql.tree import (
     Query,
     Value,
 )
+from muniment.repository.folding import fold
 from muniment.repository.refusals import UnknownProperty, UnknownType, WrongValue
 
 
 class Definition(Protocol):
-    """What a query needs to know about a property."""
+    """The part of a property's definition that a query needs."""
 
     @property
     def kind(self) -> values.Kind:
@@ -30,7 +31,7 @@ class Definition(Protocol):
 
 
 class Catalogue(Protocol):
-    """What a query needs to know about a repository's types."""
+    """The part of a repository's types that a query needs."""
 
     def with_subtypes(self, names: Collection[str]) -> Collection[str]:
         """Return these types with all their sub-types. Raises UnknownType."""
@@ -40,14 +41,14 @@ class Catalogue(Protocol):
 
 
 ACL_NAME = "acl_name"
-"""The property that names an object's ACL as its caller would. The index holds no text of it."""
+"""The property that names an object's ACL. Its values mean different ACLs to different callers, so ids are compared."""
 
 
 def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int]) -> Query:
-    """Add the sub-types and read the values. A query of no type, or of ``sysobject``, asks for every type.
+    """Return the query with its sub-types added and its values read. Without types, it asks for objects of any type.
 
-    ``acls`` maps the texts of ``acl_texts`` to the ACLs that they mean to the caller. A missing text matches nothing.
-    Raises UnknownType, UnknownProperty, WrongValue.
+    ``acls`` maps the texts of ``acl_texts`` to the ids of the ACLs that they mean to the caller. A text that is missing
+    there matches nothing. Raises UnknownType, UnknownProperty, WrongValue.
     """
     with _naming_place(query.types_place):
         types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))
@@ -58,34 +59,49 @@ def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int]) -> Query:
 
 def acl_texts(expression: Expression | None) -> frozenset[str]:
     """List the texts by which an expression names ACLs."""
-    if isinstance(expression, ExpressionSet):
-        return frozenset().union(*map(acl_texts, expression.expressions))
-    if isinstance(expression, PropertyList) and expression.name == ACL_NAME:
-        return frozenset(map(str, expression.values))
-    return frozenset()
+    match expression:
+        case ExpressionSet():
+            return frozenset().union(*map(acl_texts, expression.expressions))
+        case PropertyList() if expression.name == ACL_NAME:
+            return frozenset(map(str, expression.values))
+        case Property() | PropertyList() | PropertyRange() | Fulltext() | Carries() | None:
+            return frozenset()
+        case _:
+            assert_never(expression)
 
 
 def _bind(expression: Expression, catalogue: Catalogue, acls: Mapping[str, int]) -> Expression:
-    if isinstance(expression, Fulltext | Carries):
-        return expression
-    if isinstance(expression, ExpressionSet):
-        parts = tuple(_bind(part, catalogue, acls) for part in expression.expressions)
-        return ExpressionSet(expression.operator, parts)
-    with _naming_place(expression.place):
-        if expression.name == ACL_NAME:
-            return _carries(expression, acls)
-        kind = catalogue.property(expression.name).kind
-        if isinstance(expression, Property):
+    match expression:
+        case Fulltext() | Carries():
+            return expression
+        case ExpressionSet():
+            parts = tuple(_bind(part, catalogue, acls) for part in expression.expressions)
+            return ExpressionSet(expression.operator, parts)
+        case Property() | PropertyList() | PropertyRange():
+            with _naming_place(expression.place):
+                if expression.name == ACL_NAME:
+                    return _carries(expression, acls)
+                return _comparison(expression, catalogue.property(expression.name).kind)
+        case _:
+            assert_never(expression)
+
+
+def _comparison(expression: Property | PropertyList | PropertyRange, kind: values.Kind) -> Expression:
+    match expression:
+        case Property():
             return _property(expression, kind)
-        if isinstance(expression, PropertyList):
-            values_read = tuple(_value(kind, expression.name, value) for value in expression.values)
-            return msgspec.structs.replace(expression, values=values_read)
-        return _range(expression, kind)
+        case PropertyList():
+            new_values = tuple(_value(kind, expression.name, value) for value in expression.values)
+            return msgspec.structs.replace(expression, values=new_values)
+        case PropertyRange():
+            return _range(expression, kind)
+        case _:
+            assert_never(expression)
 
 
 @contextmanager
 def _naming_place(place: str) -> Iterator[None]:
-    """Add to a refusal the place in the document that it is about."""
+    """Add the expression's place in the document to the sentence of a refusal."""
     try:
         yield
     except (UnknownType, UnknownProperty, WrongValue) as refusal:
@@ -106,7 +122,7 @@ def _range(expression: PropertyRange, kind: values.Kind) -> PropertyRange:
     low = _value(kind, expression.name, expression.low)
     high = _value(kind, expression.name, expression.high, end=True)
     for limit in (low, high):
-        if isinstance(limit, str) and len(values.fold(limit)) > values.LONGEST_BOUND:
+        if isinstance(limit, str) and len(fold(limit)) > values.LONGEST_BOUND:
             raise WrongValue(
                 f"A bound of {expression.name!r} is longer than {values.LONGEST_BOUND} characters: "
                 "a range of strings is compared by its beginning."

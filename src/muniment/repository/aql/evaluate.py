@@ -1,7 +1,7 @@
-"""Evaluate a query over one object, slowly and simply. Tests compare every index engine with this oracle."""
+"""Does one object meet a query? This oracle answers slowly and simply; tests compare every index engine with it."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from muniment.repository.aql.tree import (
     Both,
@@ -13,23 +13,25 @@ from muniment.repository.aql.tree import (
     Keywords,
     Phrase,
     Property,
+    PropertyList,
     PropertyRange,
     Query,
     Term,
     Value,
     Without,
 )
-from muniment.repository.aql.values import fold, keyword_values
+from muniment.repository.aql.values import keyword_values
+from muniment.repository.folding import fold
 
 Words = list[tuple[int, str]]
 """Words with their places in a text."""
 
 
 class Analyser(Protocol):
-    """Splits text into words. It is the index's own, so that both agree on what a word is."""
+    """Splits text into words. The oracle uses the analyser of the index, so that both agree on what a word is."""
 
     def exact(self, text: str) -> Words:
-        """Split text into words as written, without case and accents."""
+        """Split text into words without case and accents, not reduced to stems."""
 
     def stemmed(self, text: str) -> Words:
         """Split text into stems."""
@@ -71,40 +73,56 @@ class _Object:
         self._stemmed = ([analyser.stemmed(value) for value in metadata], [analyser.stemmed(text)])
 
     def meets(self, expression: Expression) -> bool:
-        if isinstance(expression, ExpressionSet):
-            met = map(self.meets, expression.expressions)
-            return all(met) if expression.operator == "AND" else any(met)
-        if isinstance(expression, Carries):
-            return self._acl in expression.acls
-        if isinstance(expression, Fulltext):
-            return expression.keywords is not None and self._says(expression.keywords)
-        values = [fold(value) if isinstance(value, str) else value for value in self._values.get(expression.name, ())]
-        if isinstance(expression, Property):
-            beginning = fold(str(expression.value))
-            return any(isinstance(value, str) and value.startswith(beginning) for value in values)
-        if isinstance(expression, PropertyRange):
-            return any(_between(expression.low, value, expression.high) for value in values)
-        sought = [fold(value) if isinstance(value, str) else value for value in expression.values]
-        return any(value in sought for value in values)
+        match expression:
+            case ExpressionSet():
+                results = map(self.meets, expression.expressions)
+                return all(results) if expression.operator == "AND" else any(results)
+            case Carries():
+                return self._acl in expression.acls
+            case Fulltext():
+                return expression.keywords is not None and self._matches(expression.keywords)
+            case Property():
+                beginning = fold(str(expression.value))
+                values = self._folded_values(expression.name)
+                return any(isinstance(value, str) and value.startswith(beginning) for value in values)
+            case PropertyRange():
+                values = self._folded_values(expression.name)
+                return any(_between(expression.low, value, expression.high) for value in values)
+            case PropertyList():
+                sought = list(map(_fold, expression.values))
+                return any(value in sought for value in self._folded_values(expression.name))
+            case _:
+                assert_never(expression)
 
-    def _says(self, keywords: Keywords) -> bool:
-        if isinstance(keywords, Both):
-            return all(map(self._says, keywords.parts))
-        if isinstance(keywords, Either):
-            return any(map(self._says, keywords.parts))
-        if isinstance(keywords, Without):
-            return not self._says(keywords.part)
-        if isinstance(keywords, Phrase):
-            return _occur(self._analyser.exact(keywords.text), self._exact)
-        if isinstance(keywords, Term) and keywords.prefix:
-            return _occur(self._analyser.exact(keywords.text), self._exact, beginning=True)
-        return _occur(self._analyser.stemmed(keywords.text), self._stemmed)
+    def _folded_values(self, name: str) -> list[Value]:
+        return list(map(_fold, self._values.get(name, ())))
+
+    def _matches(self, keywords: Keywords) -> bool:
+        match keywords:
+            case Both():
+                return all(map(self._matches, keywords.parts))
+            case Either():
+                return any(map(self._matches, keywords.parts))
+            case Without():
+                return not self._matches(keywords.part)
+            case Phrase():
+                return _occur(self._analyser.exact(keywords.text), self._exact)
+            case Term(prefix=True):
+                return _occur(self._analyser.exact(keywords.text), self._exact, beginning=True)
+            case Term():
+                return _occur(self._analyser.stemmed(keywords.text), self._stemmed)
+            case _:
+                assert_never(keywords)
+
+
+def _fold(value: Value) -> Value:
+    return fold(value) if isinstance(value, str) else value
 
 
 def _occur(sought: Words, parts: Sequence[Sequence[Words]], beginning: bool = False) -> bool:
-    """Say whether the words occur in a text, at the distances that they have in the query.
+    """Say whether the words occur in one of the texts, at the same distances as in the query.
 
-    With ``beginning``, the last one matches any word that begins with it.
+    With ``beginning``, the last word matches any word that begins with it.
     """
     if not sought:
         return False

@@ -1,13 +1,13 @@
-"""Read the simple keyword language into the query tree: words, "phrases", AND OR NOT, parentheses, trailing ``*``.
+"""What do keywords ask for? The simple language has words, "phrases", AND, OR, NOT, parentheses and a trailing ``*``.
 
 AND binds tighter than OR, NOT applies to the next term, and a blank means AND. Operators may be in lower or upper case,
-but only between terms: anywhere else ``and`` is a word. Stray punctuation and unclosed quotation marks are ignored.
-Source: docs/aql.md, "By keywords".
+but they are operators only between terms: anywhere else ``and`` is a word. Stray punctuation and unclosed quotation
+marks are ignored. Source: docs/aql.md, "By keywords".
 """
 
 import re
 import unicodedata
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Without
 from muniment.repository.refusals import BadQuery
@@ -16,9 +16,9 @@ UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff"
 )
-"""Characters of scripts without blanks between words, for a regular expression: each counts as a word.
+"""The characters of scripts without blanks between words, for a regular expression. Each counts as a word.
 
-Thai, Lao, Burmese, Khmer, Japanese, Chinese.
+These are Thai, Lao, Burmese, Khmer, Japanese and Chinese.
 """
 
 _WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
@@ -33,7 +33,7 @@ class _Piece(NamedTuple):
 
 
 def read(text: str, limits: QueryLimits) -> Keywords | None:
-    """Read keywords; None when there are none, only punctuation. Raises BadQuery for a query over a limit."""
+    """Read keywords; None if the text holds only punctuation. Raises BadQuery for a query beyond a limit."""
     pieces = []
     terms = 0
     for match in _PIECE.finditer(text):
@@ -42,7 +42,7 @@ def read(text: str, limits: QueryLimits) -> Keywords | None:
         if kind != "bracket":
             if not any(map(str.isalnum, piece.text)):
                 continue
-            terms += _words(piece.text)
+            terms += _count_words(piece.text)
             if terms > limits.clauses:
                 raise BadQuery(f"The query has more than {limits.clauses} keywords.")
         pieces.append(piece)
@@ -51,17 +51,21 @@ def read(text: str, limits: QueryLimits) -> Keywords | None:
 
 def count(keywords: Keywords | None) -> int:
     """Count the words, including those in phrases."""
-    if keywords is None:
-        return 0
-    if isinstance(keywords, Without):
-        return count(keywords.part)
-    if isinstance(keywords, Both | Either):
-        return sum(map(count, keywords.parts))
-    return _words(keywords.text)
+    match keywords:
+        case None:
+            return 0
+        case Without():
+            return count(keywords.part)
+        case Both() | Either():
+            return sum(map(count, keywords.parts))
+        case Term() | Phrase():
+            return _count_words(keywords.text)
+        case _:
+            assert_never(keywords)
 
 
 class _Reader:
-    """Reads pieces from left to right. Every method reads the pieces that it understands and stops behind them."""
+    """Reads pieces from left to right. Each method reads the pieces that it understands, and stops after them."""
 
     def __init__(self, pieces: list[_Piece], max_depth: int) -> None:
         self._pieces = pieces
@@ -122,7 +126,7 @@ class _Reader:
         return Term(piece.text[:end], prefix=piece.text[end:].startswith("*"))
 
     def _begins(self, at: int) -> bool:
-        """Say whether a term can begin here."""
+        """Say whether a term can begin at this piece."""
         return at < len(self._pieces) and self._pieces[at].text != ")"
 
     def _spells(self, word: str) -> bool:
@@ -133,7 +137,7 @@ class _Reader:
         )
 
     def _operator(self, word: str) -> bool:
-        """Say whether the operator is here and a term follows. The term before it has been read."""
+        """Say whether the next piece is this operator and a term follows. The term before it was read already."""
         return self._spells(word) and self._begins(self._at + 1)
 
 
@@ -141,7 +145,7 @@ def _belongs_to_a_word(character: str) -> bool:
     return character.isalnum() or unicodedata.category(character).startswith("M")
 
 
-def _words(text: str) -> int:
+def _count_words(text: str) -> int:
     return max(1, len(_WORD.findall(text)))
 
 

@@ -1,6 +1,6 @@
-"""The query tree: the meaning of a query, independent of how it was written. Its names are our neutral ones.
+"""What does a query mean, however it was written? The query tree says so, in our neutral names.
 
-Source: given 2.8 for the expressions, the simple keyword language for the keywords. ``place`` is the place of an
+Source: given 2.8 for the expressions; docs/aql.md, "By keywords", for the keywords. ``place`` is the place of an
 expression in its document, for the sentence of a refusal.
 """
 
@@ -9,11 +9,15 @@ from typing import Literal, TypeAlias
 import msgspec
 
 Value: TypeAlias = str | int | float | bool
-"""A property's value: text as written, or after ``bind`` the value of the property's kind."""
+"""A value of a property. It is the text of the query; after ``bind``, it has the property's kind."""
 
 
 class QueryLimits(msgspec.Struct, frozen=True):
-    """How large a query may be: nesting of expressions or parentheses; expressions, list values and keywords in all."""
+    """How large a query may be.
+
+    ``depth`` limits the nesting of expressions or parentheses, ``clauses`` the number of expressions, list values and
+    keywords together.
+    """
 
     depth: int = 20
     clauses: int = 1024
@@ -22,8 +26,8 @@ class QueryLimits(msgspec.Struct, frozen=True):
 class Term(msgspec.Struct, frozen=True, tag=True):
     """One word, in any grammatical form; with ``prefix``, every word that begins with it.
 
-    If punctuation splits the text into several words, they must follow each other. With ``prefix``, they are not
-    stemmed, and the last one is a beginning.
+    If punctuation splits the text into several words, they must follow each other. With ``prefix``, no word is reduced
+    to its stem, and the last one matches every word that begins with it.
     """
 
     text: str
@@ -58,7 +62,7 @@ Keywords: TypeAlias = Term | Phrase | Both | Either | Without
 
 
 class Fulltext(msgspec.Struct, frozen=True, tag=True):
-    """Keywords that match an object's metadata or content. No keywords (only stray punctuation) match nothing."""
+    """Keywords that match an object's metadata or content. None (the text held only punctuation) matches nothing."""
 
     keywords: Keywords | None
 
@@ -73,7 +77,7 @@ class Property(msgspec.Struct, frozen=True, tag=True):
 
 
 class PropertyList(msgspec.Struct, frozen=True, tag=True):
-    """A property with one of these values."""
+    """A property that has one of these values."""
 
     name: str
     operator: Literal["IN"]
@@ -82,7 +86,7 @@ class PropertyList(msgspec.Struct, frozen=True, tag=True):
 
 
 class PropertyRange(msgspec.Struct, frozen=True, tag=True):
-    """A property with a value between two, both included."""
+    """A property that has a value from ``low`` to ``high``, both included."""
 
     name: str
     operator: Literal["BETWEEN"]
@@ -99,7 +103,7 @@ class ExpressionSet(msgspec.Struct, frozen=True, tag=True):
 
 
 class Carries(msgspec.Struct, frozen=True, tag=True):
-    """An object carries one of these ACLs. ``bind`` makes this from a comparison with ``acl_name``."""
+    """The object carries one of the ACLs with these ids. ``bind`` makes this from a comparison with ``acl_name``."""
 
     acls: tuple[int, ...]
 
@@ -108,7 +112,10 @@ Expression: TypeAlias = Fulltext | Property | PropertyList | PropertyRange | Exp
 
 
 class Query(msgspec.Struct, frozen=True, tag=True):
-    """Asks for the objects of these types and their sub-types that meet the condition; without both, for everything."""
+    """The objects of these types and their sub-types that meet the condition.
+
+    Without types, it asks for objects of any type; without a condition, for all of them.
+    """
 
     types: tuple[str, ...] = ()
     condition: Expression | None = None

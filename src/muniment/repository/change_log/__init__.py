@@ -1,1 +1,1 @@
-"""The ordered log of changes: written with each change, read by followers, told to callers as sealed positions."""
+"""The change log: each change writes to it, followers read it, and callers get its positions sealed."""

@@ -1,12 +1,12 @@
-"""The change log: what happened to which object, in the order in which it became visible.
+"""The change log: what happened to which object, in the order in which the changes became visible?
 
-A sequence alone does not give that order on PostgreSQL: a transaction may take its number early and commit late, and a
-reader who has passed the number would miss it. So each row also has its transaction's number. A reader takes only rows
-whose transaction is older than every open transaction, ordered by transaction and then by sequence. SQLite has one
-writer at a time: there the sequence is the order and the transaction is 0.
+On PostgreSQL, a sequence alone does not give that order: a transaction may take its number early and commit late, and
+a reader who has passed the number would miss the row. So each row also has the number of its transaction. A reader
+takes only rows whose transaction is older than every open transaction, ordered by transaction and then by sequence.
+SQLite has one writer at a time: there the sequence is the order, and the transaction is 0.
 
-The oldest lines are cut off. The place of the cut is stored in the same transaction. So a reader behind that place
-learns of it, and never takes the remaining lines for all lines.
+The oldest lines are cut off, and the same transaction stores the position of the cut. A reader behind that position
+notices the cut, and never takes the remaining lines for all lines.
 """
 
 import itertools
@@ -26,8 +26,8 @@ from muniment.repository.refusals import IndexBehind
 Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted"]
 
 _HIDING = "kind NOT IN ('created', 'text')"
-"""Kinds of change that a search must not overlook. Newly created objects are not in the index yet, and new texts are at
-worst not found yet. A query must repeat this very text to use the partial index."""
+"""The condition for kinds of change that a search must not overlook. A new object is not in the index yet, and the
+worst case of a new text is that it is not found yet. A query must repeat this very text to use the partial index."""
 
 changes = sa.Table(
     "changes",
@@ -67,7 +67,7 @@ _NEXT_TO_OPEN = sa.text("CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TE
 
 
 class Position(NamedTuple):
-    """A place in one repository's change log; positions compare in the order of the log."""
+    """A place in the change log of one repository. Positions compare in the order of the log."""
 
     transaction: int
     sequence: int
@@ -77,7 +77,7 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Position":
-        """Read what ``str`` wrote. Raises ValueError."""
+        """Read a position that ``str`` wrote. Raises ValueError."""
         transaction, _, sequence = text.partition(".")
         return cls(int(transaction), int(sequence))
 
@@ -115,7 +115,10 @@ def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind
 
 
 def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
-    """Read the next lines after a position, oldest first, that no later commit can precede. Raises LinesGone."""
+    """Return the next lines after a position, oldest first, as long as no later commit can precede them.
+
+    Raises LinesGone.
+    """
     if position < cut_to(cx, repository_id):
         raise LinesGone(f"The change log no longer holds what followed position {position}.")
     rows = cx.execute(_NEXT[cx.dialect.name], _after(repository_id, position) | {"most": limit})
@@ -123,16 +126,16 @@ def after(cx: Connection, repository_id: int, position: Position, limit: int) ->
 
 
 def are_more_than(cx: Connection, repository_id: int, position: Position, count: int) -> bool:
-    """Say whether more than ``count`` settled lines follow the position."""
+    """Say whether more than ``count`` lines follow the position that no later commit can precede."""
     parameters = _after(repository_id, position) | {"passed_over": count}
     return cx.execute(_ONE_FURTHER[cx.dialect.name], parameters).first() is not None
 
 
 def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -> dict[str, frozenset[Kind]]:
-    """Return the objects with a committed change after the position that a search must not overlook, with its kinds.
+    """Return the objects with a committed change after the position that a search must not overlook, with the kinds.
 
-    One statement reads at most two lines more than ``limit``. Raises IndexBehind when there are more than ``limit``,
-    and when lines after the position are gone.
+    One statement reads at most two lines more than ``limit``. Raises IndexBehind when there are more than ``limit``
+    such lines, and when lines after the position are gone.
     """
     rows = cx.execute(_HIDING_AFTER[cx.dialect.name], _after(repository_id, position) | {"most": limit + 2}).all()
     kinds_by_object: dict[str, set[Kind]] = {}
@@ -203,9 +206,9 @@ def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newes
 
 
 def settle(cx: Connection) -> None:
-    """Put every line and every cut before whatever is written from now on: needed after a restore.
+    """Order every line and every cut before all later writes. This is needed after a restore.
 
-    Another PostgreSQL cluster has its own transaction numbers, which may be lower than those in the lines.
+    Another PostgreSQL cluster has its own transaction numbers, and these may be lower than the numbers in the lines.
     """
     for table in (changes, cuts):
         cx.execute(table.update().values(transaction=0))
@@ -235,7 +238,7 @@ def _after(repository_id: int, position: Position) -> dict[str, object]:
 
 
 def _later(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
-    """Make a query for the lines after a position that reads the database index from there on only."""
+    """Make a query for the lines after a position. It reads the database index only from there on."""
     transaction, sequence = sa.bindparam("passed", type_=sa.BigInteger), sa.bindparam("sequence", type_=sa.BigInteger)
     later: sa.ColumnElement[bool] = sa.tuple_(changes.c.transaction, changes.c.sequence) > sa.tuple_(
         transaction, sequence
@@ -256,8 +259,8 @@ def _next(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
 _NOTE = {dialect: _note(dialect) for dialect in ("sqlite", "postgresql")}
 _NEXT = {dialect: _next(dialect) for dialect in ("sqlite", "postgresql")}
 _ONE_FURTHER = {
-    dialect: wanted.with_only_columns(changes.c.sequence).limit(1).offset(sa.bindparam("passed_over"))
-    for dialect, wanted in _NEXT.items()
+    dialect: query.with_only_columns(changes.c.sequence).limit(1).offset(sa.bindparam("passed_over"))
+    for dialect, query in _NEXT.items()
 }
 
 
@@ -271,7 +274,7 @@ _CUT_TO = {dialect: _cut_to(dialect) for dialect in ("sqlite", "postgresql")}
 
 
 def _hiding_after(dialect: str) -> sa.CompoundSelect[tuple[int, int, str, Kind]]:
-    """Make a query for the place of the cut (a row without an object) and for the lines, as of one moment."""
+    """Make one query for the position of the cut (a row without an object) and for the lines after a position."""
     lines = (
         _later(dialect)
         .with_only_columns(changes.c.transaction, changes.c.sequence, changes.c.object_id, changes.c.kind)

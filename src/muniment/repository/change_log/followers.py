@@ -1,8 +1,8 @@
 """Who still reads the change log, and which of its lines may be cut off?
 
-Each index agent notes how far it has read, and each rebuild where it began: no line that one of them must still read is
-cut off. A follower that has not noted anything for as long as lines are kept is forgotten. If it comes back, it finds
-that lines are gone (``changes.LinesGone``) and rebuilds its index.
+Each index agent notes the position up to which it has read; each rebuild notes the position where it began. No line
+that one of them must still read is cut off. A follower that notes nothing for as long as lines are kept is forgotten.
+If it comes back, it finds that lines are gone (``changes.LinesGone``), and rebuilds its index.
 """
 
 import msgspec
@@ -27,7 +27,7 @@ followers = sa.Table(
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """How long lines of the log are kept, in seconds, and how many of one repository at most."""
+    """How long lines of the log are kept, in seconds, and how many lines of one repository at most."""
 
     seconds: int = 604_800
     lines: int = 1_000_000
@@ -40,19 +40,19 @@ def note(cx: Connection, repository_id: int, name: str, position: Position, now:
 
 
 def leave(cx: Connection, repository_id: int, name: str) -> None:
-    """Forget a follower that will read no more."""
+    """Delete a follower that has stopped reading."""
     cx.execute(followers.delete().where(followers.c.repository_id == repository_id, followers.c.name == name))
 
 
 def forget(cx: Connection) -> None:
-    """Forget every follower: needed after a restore, when their indexes do not exist."""
+    """Delete every follower. This is needed after a restore, when their indexes do not exist."""
     cx.execute(followers.delete())
 
 
 def cut(cx: Connection, repository_id: int, retention: Retention, now: Instant, limit: int = 1000) -> int:
-    """Cut off at most ``limit`` lines that nobody must read and that are too old or too many; return how many.
+    """Cut off at most ``limit`` lines that no follower must read and that exceed the retention; return how many.
 
-    Nothing is cut off while there is no follower.
+    Without a follower, no line is cut off.
     """
     before = now - retention.seconds * SECOND
     of_repository = followers.c.repository_id == repository_id

@@ -1,1 +1,1 @@
-"""Keep these bytes; give me those bytes; are they still what they were?"""
+"""The content store: it keeps bytes, returns them, and checks that they are unchanged."""

@@ -1,7 +1,7 @@
-"""What a content store does: it keeps bytes under a key, gives them back piece by piece, and never changes them.
+"""What does a content store do? It keeps bytes under a key, returns them piece by piece, and never changes them.
 
-Whoever uses a store knows neither folders nor descriptors, so that a store of objects in another place fits beside the
-built-in one. A reader that needs a file of this machine asks for one with ``local``.
+The contract names neither folders nor descriptors, so that a store in another place fits beside the built-in one. A
+reader that needs a file of this machine gets one from ``local``.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,13 +13,13 @@ import msgspec
 from muniment.clock import Instant
 
 PIECE = 262_144
-"""Bytes that are read or written at one time."""
+"""How many bytes are read or written at one time."""
 
 
 class StoredContent(msgspec.Struct, frozen=True):
-    """Content that is kept: its key, its size in bytes, its SHA-256 digest.
+    """Content in the store: its key, its size in bytes, its SHA-256 digest.
 
-    The store chooses the key: 32 hexadecimal digits that it never uses again.
+    The store chooses the key, 32 hexadecimal digits, and never uses it again.
     """
 
     key: str
@@ -34,10 +34,10 @@ class ContentWriter(Protocol):
         """Add bytes, in one or several pieces. Raises NotStored."""
 
     def finish(self) -> StoredContent:
-        """Keep what was written: from here on it survives a power cut. Raises NotStored; then nothing is kept."""
+        """Keep the bytes, and return the content. It survives a power cut. Raises NotStored; then nothing is kept."""
 
     def abort(self) -> None:
-        """Forget what was written. After ``finish`` it does nothing."""
+        """Drop the bytes. After ``finish`` it does nothing."""
 
 
 class ContentStore(Protocol):
@@ -50,48 +50,48 @@ class ContentStore(Protocol):
         """Keep these bytes; if the pieces end with an exception, nothing is kept. Raises NotStored."""
 
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
-        """Keep several small contents at once: when this returns, all of them survive a power cut.
+        """Keep several small contents at once. When this returns, all of them survive a power cut.
 
-        Raises NotStored; then nothing is kept.
+        Raises NotStored; then none is kept.
         """
 
     def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
-        """Keep a copy from another store under the key that it has there, as a backup and a restore do.
+        """Keep a copy of another store's content under the same key, as a backup and a restore do.
 
-        ``pieces`` is what the other store's ``read`` gives. Returns False when that finds the content damaged; then
-        nothing is kept. The copy may not survive a power cut yet: whoever adopts many brings all of them to the disk
-        at once. Raises OSError.
+        ``pieces`` comes from the other store's ``read``. Returns False if that store finds the content damaged; then
+        nothing is kept. The copy may not survive a power cut: the caller syncs the disk once after all copies. Raises
+        OSError.
         """
 
     def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """Yield bytes, piece by piece: all, or ``length`` of them from ``start``.
+        """Yield the bytes piece by piece: all of them, or ``length`` bytes from ``start`` on.
 
-        Raises ContentDamaged at the first piece when size or presence is wrong, and before the last piece when
-        all of it was read and its digest is wrong: damaged content is never given back whole. Whoever reads content
-        that is removed meanwhile reads on.
+        Raises ContentDamaged before the first piece if the content is missing or has another size. When it reads the
+        whole content, it raises ContentDamaged before the last piece if the digest is wrong, so damaged content is
+        never returned whole. A reader of content that is removed meanwhile can go on.
         """
 
     def local(self, key: str) -> AbstractContextManager[BinaryIO]:
-        """Lend a file of this machine that holds the content, unverified, for a reader that needs its descriptor.
+        """Lend a file of this machine with the content, to a reader that needs a descriptor.
 
-        The file is open for reading, at its beginning. Raises ContentDamaged when there is none under the key.
+        The digest is not checked. The file is open for reading, at its beginning. Raises ContentDamaged when there is
+        no content under the key.
         """
 
     def verify(self, key: str, sha256: bytes) -> bool:
-        """Say whether the content is still what was kept."""
+        """Say whether the content has this digest; False if it is missing."""
 
     def remove(self, key: str) -> bool:
-        """Let content go, and say whether it may. Nothing happens when there is none.
+        """Remove content, and return whether removing is allowed. Without content under the key it does nothing.
 
-        What cannot be removed now, or is being kept for a backup, stays, named by nothing, until a later search for
-        such content (``older_than``).
+        A ``keeping`` block forbids it. Content that cannot be removed now stays until a later ``older_than`` finds it.
         """
 
     def keeping(self) -> AbstractContextManager[None]:
-        """Let no process remove content while the block runs. It waits for a process that removes some just now.
+        """Forbid every process to remove content while the block runs. It waits for a removal that is under way.
 
         The right ends with the process that holds it.
         """
 
     def older_than(self, before: Instant) -> Iterator[str]:
-        """Name every content last written before the instant; remove what was begun before it and never finished."""
+        """Yield the keys of all content last written before the instant; remove unfinished content of that age."""

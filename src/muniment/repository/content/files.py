@@ -1,7 +1,8 @@
-"""The built-in content store: a file for each content, in folders of the data folder, never whole in memory.
+"""The built-in content store: it keeps each content in a file of its own, in folders of the data folder.
 
-A file is written beside its place, brought to the disk, then renamed into it. A crash before the rename leaves a part
-in ``incoming``, a crash after it a file that no object names; both are found by their age.
+No content is ever whole in memory. A file is written to ``incoming``, synced to the disk, then renamed to its place. A
+crash before the rename leaves a part in ``incoming``; a crash after it leaves a file that no object names. Both are
+found later by their age.
 """
 
 import errno
@@ -41,7 +42,7 @@ _KEY = re.compile(r"[0-9a-f]{32}")
 
 
 class FileWriter:
-    """Content on its way into a file (a ContentWriter)."""
+    """Writes one content to a file (a ContentWriter)."""
 
     def __init__(self, folder: Path, key: str) -> None:
         self._folder = folder
@@ -49,23 +50,23 @@ class FileWriter:
         self._part = folder / "incoming" / key
         self._digest = hashlib.sha256()
         self._size = 0
-        # A request may be given up while a thread still writes for it: the file must not be closed under its hands.
+        # A request may end while a thread still writes for it: the lock keeps the file open until the thread is done.
         self._lock = threading.Lock()
-        with _kept():
+        with _disk_refusals():
             self._file: BinaryIO | None = disk.create(self._part, buffering=0)
 
     def write(self, *pieces: bytes) -> None:
         """Add bytes, in one or several pieces. Raises NotStored."""
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        with self._lock, _kept():
-            _write(self._opened(), piece)
+        with self._lock, _disk_refusals():
+            _write(self._open_file(), piece)
             self._digest.update(piece)
             self._size += len(piece)
 
     def finish(self) -> StoredContent:
-        """Keep what was written: from here on it survives a power cut. Raises NotStored; then nothing is kept."""
-        with self._lock, _kept():
-            file = self._opened()
+        """Keep the bytes, and return the content. It survives a power cut. Raises NotStored; then nothing is kept."""
+        with self._lock, _disk_refusals():
+            file = self._open_file()
             try:
                 os.fsync(file.fileno())
                 place = _place(self._folder, self._key)
@@ -80,26 +81,26 @@ class FileWriter:
         return StoredContent(self._key, self._size, self._digest.digest())
 
     def abort(self) -> None:
-        """Forget what was written. After ``finish`` it does nothing."""
+        """Drop the bytes. After ``finish`` it does nothing."""
         with self._lock:
             if self._file is not None:
                 self._drop(self._file)
 
-    def _opened(self) -> BinaryIO:
+    def _open_file(self) -> BinaryIO:
         if self._file is None:
-            raise ValueError("this content is finished or given up")
+            raise ValueError("this content was finished or aborted")
         return self._file
 
     def _drop(self, file: BinaryIO) -> None:
         file.close()
         self._file = None
-        _let_go(self._part)
+        _unlink(self._part)
 
 
 class FileStore:
     """A folder that holds every content (a ContentStore).
 
-    ``copies`` says that it is a backup's folder: nothing is made in it but what is adopted.
+    ``copies``: it is the folder of a backup, to which only ``adopt`` writes.
     """
 
     def __init__(self, folder: Path, *, copies: bool = False) -> None:
@@ -126,47 +127,47 @@ class FileStore:
             raise
 
     def put_all(self, contents: Sequence[bytes]) -> list[StoredContent]:
-        """Keep several small contents at once: when this returns, all of them survive a power cut.
+        """Keep several small contents at once. When this returns, all of them survive a power cut.
 
-        Raises NotStored; then nothing is kept.
+        Raises NotStored; then none is kept.
         """
-        # One folder for all: it is brought to the disk once, not once for each.
+        # All contents go to one folder, so that one sync is enough for their names.
         shared = uuid.uuid4().hex[:4]
-        kept: list[StoredContent] = []
+        stored: list[StoredContent] = []
         incoming = self._folder / "incoming"
         place = _place(self._folder, shared + uuid.uuid4().hex[4:]).parent
         try:
-            with _kept():
+            with _disk_refusals():
                 for content in contents:
                     key = shared + uuid.uuid4().hex[4:]
-                    kept.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))
+                    stored.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))
                     with disk.create(f"{incoming}/{key}", buffering=0) as part:
                         _write(part, content)
-                for each in kept:
+                for each in stored:
                     disk.sync(f"{incoming}/{each.key}")
                 _make_folders(place, self._folder)
-                for each in kept:
+                for each in stored:
                     os.rename(f"{incoming}/{each.key}", f"{place}/{each.key}")
                 disk.sync(place)
         except BaseException:
-            for each in kept:
-                _let_go(incoming / each.key)
+            for each in stored:
+                _unlink(incoming / each.key)
                 self.remove(each.key)
             raise
-        return kept
+        return stored
 
     def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
-        """Keep a copy from another store under the key that it has there, and say whether it is whole: else nothing is.
+        """Keep a copy of another store's content under the same key; False if that store finds the content damaged.
 
-        It is not brought to the disk: who adopts many does that once.
+        The copy is not synced to the disk: the caller does that once after all copies.
         """
         place = _place(self._folder, content.key)
         for folder in (place.parent.parent, place.parent):
             folder.mkdir(mode=0o700, exist_ok=True)
-        with disk.create(place, buffering=0) as copied:
+        with disk.create(place, buffering=0) as copy:
             try:
                 for piece in pieces:
-                    _write(copied, piece)
+                    _write(copy, piece)
             except ContentDamaged:
                 place.unlink()
                 return False
@@ -174,20 +175,20 @@ class FileStore:
 
     @contextmanager
     def local(self, key: str) -> Iterator[BinaryIO]:
-        """Open the content's own file. Raises ContentDamaged when there is none under the key."""
+        """Open the content's own file. Raises ContentDamaged when there is no content under the key."""
         with self._open(key) as file:
             yield file
 
     def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """Yield bytes, piece by piece.
+        """Yield the bytes piece by piece: all of them, or ``length`` bytes from ``start`` on.
 
-        Raises ContentDamaged at the first piece when size or presence is wrong, and before the last piece when
-        all of it was read and its digest is wrong: damaged content is never given back whole.
+        Raises ContentDamaged before the first piece if the content is missing or has another size. When it reads the
+        whole content, it raises ContentDamaged before the last piece if the digest is wrong.
         """
         whole = start == 0 and (length is None or length >= content.size)
         with self._open(content.key) as file:
             if os.fstat(file.fileno()).st_size != content.size:
-                raise ContentDamaged("The content does not have the size it was kept with.")
+                raise ContentDamaged("The content no longer has the size with which it was stored.")
             file.seek(start)
             left = content.size - start if length is None else min(length, content.size - start)
             digest = hashlib.sha256()
@@ -199,11 +200,11 @@ class FileStore:
                 if whole:
                     digest.update(piece)
                     if left == 0 and digest.digest() != content.sha256:
-                        raise ContentDamaged("The content is not what was kept.")
+                        raise ContentDamaged("The content no longer has the digest with which it was stored.")
                 yield piece
 
     def verify(self, key: str, sha256: bytes) -> bool:
-        """Say whether the content is still what was kept."""
+        """Say whether the content has this digest; False if it is missing."""
         try:
             with self._open(key) as file:
                 digest = hashlib.sha256()
@@ -214,22 +215,23 @@ class FileStore:
             return False
 
     def remove(self, key: str) -> bool:
-        """Let content go, and say whether it may; who is reading it reads on. Nothing happens when there is none.
+        """Remove content, and return whether removing is allowed. Without content under the key it does nothing.
 
-        What the disk does not let go, or what is being kept for a backup, stays, named by nothing, until a later search
-        for such content (``older_than``).
+        A ``keeping`` block forbids it. A reader that has opened the content can go on. Content that the disk does not
+        remove stays until a later ``older_than`` finds it.
         """
         with suppress(ValueError), self._removing() as allowed:
             if allowed:
-                _let_go(_place(self._folder, key))
+                _unlink(_place(self._folder, key))
             return allowed
         return False
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Let no process remove content while the block runs. Who is removing some is waited for, and who keeps it too.
+        """Forbid every process to remove content while the block runs.
 
-        The right ends with the process that holds it.
+        It waits for a removal that is under way, and for another process's ``keeping`` block. The right ends with the
+        process that holds it.
         """
         with self._removals() as lock:
             locks.take(lock)
@@ -243,7 +245,7 @@ class FileStore:
 
     @contextmanager
     def _removing(self) -> Iterator[bool]:
-        """Say whether content may be removed while the block runs: not while somebody keeps all of it."""
+        """Say whether content may be removed while the block runs: not during a ``keeping`` block."""
         with self._removals() as lock:
             try:
                 locks.take(lock, wait=False, shared=True)
@@ -266,9 +268,9 @@ class FileStore:
             os.close(lock)
 
     def older_than(self, before: Instant) -> Iterator[str]:
-        """Name every content last written before the instant; parts of that age in ``incoming`` are removed.
+        """Yield the keys of all content last written before the instant; remove parts of that age from ``incoming``.
 
-        Files that a former release left readable to others are closed to them on the way.
+        It also takes others' permissions from files that an earlier release left open to them.
         """
         limit = before / SECOND
         for part in (self._folder / "incoming").iterdir():
@@ -279,15 +281,15 @@ class FileStore:
             for second in sorted(_folders(first)):
                 for place in sorted(second.iterdir()):
                     with suppress(FileNotFoundError):
-                        seen = place.stat()
-                        _close_to_others(place, seen.st_mode)
-                        if _KEY.fullmatch(place.name) and seen.st_mtime < limit:
+                        status = place.stat()
+                        _close_to_others(place, status.st_mode)
+                        if _KEY.fullmatch(place.name) and status.st_mtime < limit:
                             yield place.name
 
 
 @contextmanager
-def _kept() -> Iterator[None]:
-    """Tell a disk that takes nothing from a bug."""
+def _disk_refusals() -> Iterator[None]:
+    """Turn the errors of a disk that takes no writes into NotStored; other errors are bugs, and pass."""
     try:
         yield
     except OSError as error:
@@ -296,7 +298,7 @@ def _kept() -> Iterator[None]:
         raise NotStored(f"The content cannot be kept: {os.strerror(error.errno).lower()}.") from error
 
 
-def _let_go(file: Path) -> None:
+def _unlink(file: Path) -> None:
     try:
         file.unlink(missing_ok=True)
     except OSError as error:

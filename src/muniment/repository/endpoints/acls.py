@@ -3,7 +3,7 @@
 Source: docs/interface.md, ours 4.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -11,22 +11,26 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.repository import cursors, removal
+from muniment.repository import removal
 from muniment.repository.cursors import Listing
-from muniment.repository.endpoints import object_body, parameters, representations, spelling
+from muniment.repository.endpoints import collections, object_body, representations, spelling
+from muniment.repository.endpoints.collections import AskedList, ListPage
 from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
-from muniment.repository.endpoints.representations import ListPage, Page
+from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.objects import objects
-from muniment.repository.objects.objects import StoredObject
+from muniment.repository.objects.properties import Given
+from muniment.repository.objects.table import StoredObject
 from muniment.repository.options import RepositoryNames
-from muniment.repository.permissions import acl_entries, acl_names, acls
+from muniment.repository.permissions import acl_entries, acl_lists, acls
+from muniment.repository.permissions.acl_lists import ListedAcl
 from muniment.repository.permissions.acl_names import AclQuota
 from muniment.repository.permissions.acls import Acl
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import (
     InUse,
     NameTaken,
+    NotOfferedYet,
     QuotaExceeded,
     UnknownAccessor,
     UnknownAcl,
@@ -35,6 +39,7 @@ from muniment.repository.refusals import (
     WrongValue,
 )
 from muniment.repository.repositories import Repository
+from muniment.repository.search.atom import FeedEntry
 from muniment.web import bodies
 from muniment.web import xml as strangers_xml
 from muniment.web.refusals import Malformed, UnsupportedMediaType
@@ -43,6 +48,7 @@ from muniment.web.xml import Element
 
 TABLE: Table = {
     **ENTERING,
+    **collections.SELECTING,
     UnknownAcl: ErrorCode(404, "E_UNKNOWN_ACL"),
     UnknownAccessor: ErrorCode(400, "E_UNKNOWN_ACCESSOR"),
     WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
@@ -59,21 +65,41 @@ ASSIGNING: Table = {
 }
 
 _LEVELS = {level.name.lower(): level for level in Permission}
+_EXTENDED = ("extend-permissions", "application-permission")
 
 
 class AclEntryBody(msgspec.Struct, rename="kebab"):
-    """One entry of an ACL: a user, a group, the owner or everybody, and what they may do at most."""
+    """One entry of an ACL: a user, a group, the owner or everybody, and what they may do at most.
+
+    Extended permissions are read so that they can be refused by name.
+    """
 
     accessor: str
     basic_permission: str
+    extend_permissions: str | list[str] | None = None
+    application_permission: str | list[str] | None = None
+
+
+class AclProperties(msgspec.Struct):
+    """The properties of an ACL that a body may give: its name."""
+
+    object_name: str = ""
 
 
 class AclBody(msgspec.Struct, rename="kebab"):
-    """An ACL with its entries, or the name of the one to assign."""
+    """An ACL with its entries, or the name of the one to assign. Its name may stand among its ``properties``."""
 
     name: str = ""
     acl_name: str = ""
     permitted: list[AclEntryBody] | None = None
+    properties: AclProperties = msgspec.field(default_factory=AclProperties)
+
+    @property
+    def object_name(self) -> str:
+        """The name of the ACL, wherever the body gives it. Raises WrongValue for two different names."""
+        if self.name and self.properties.object_name and self.name != self.properties.object_name:
+            raise WrongValue("The body gives the ACL two different names.")
+        return self.name or self.properties.object_name
 
 
 _body = msgspec.json.Decoder(AclBody)
@@ -99,11 +125,10 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     """GET acls: a feed of those the caller may see."""
     caller = await enter(request, context)
     repository = caller.repository
-    representations.feed_type(request, context.options.names)
-    wanted = representations.page(request, context.options)
-    own = f"{address(request, context, repository)}/acls"
-    list_all = await caller.read_long(lambda cx, principals: _listed(cx, repository, principals, wanted, own))
-    return representations.feed_answer(request, context, "ACLs", own, wanted, list_all)
+    here = address(request, context, repository)
+    asked = collections.asked(request, context, f"{here}/acls", "ACLs")
+    body = await caller.read_long(lambda cx, principals: asked.write(_listed(cx, repository, principals, asked, here)))
+    return asked.answer(body)
 
 
 @events.tells("acl")
@@ -115,10 +140,10 @@ async def make(request: Request, context: RepositoryContext) -> Response:
     repository = caller.repository
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     body = await _read(request, context)
-    entries, quota = _entries(body, context.options.names), _quota(context)
+    name, entries, quota = body.object_name, _entries(body.permitted or [], context.options.names), _quota(context)
     made = await caller.write(
         lambda cx, principals: _shown(
-            cx, acls.add(cx, repository.id, body.name, principals, entries, context.clock(), quota), principals
+            cx, acls.add(cx, repository.id, name, principals, entries, context.clock(), quota), principals
         )
     )
     event.on = made.acl.name
@@ -145,11 +170,14 @@ async def change(request: Request, context: RepositoryContext) -> Response:
     repository = caller.repository
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     body = await _read(request, context)
-    entries, name, quota = _entries(body, context.options.names), _called(request), _quota(context)
+    if body.permitted is None:
+        raise WrongValue("Say in 'permitted' who may do how much.")
+    entries, name, quota = _entries(body.permitted, context.options.names), _called(request), _quota(context)
+    new_name = body.object_name
 
     def decided(cx: Connection, principals: Principals) -> _Shown:
         acl = acls.find(cx, repository.id, name, principals)
-        if body.name and body.name != acl.name:
+        if new_name and new_name != acl.name:
             raise WrongValue("An ACL keeps its name.")
         return _shown(cx, acls.change(cx, acl, principals, entries, context.clock(), quota), principals)
 
@@ -164,7 +192,6 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
     event = events.begin(request.scope, "acl", how="removed")
     caller = await enter(request, context)
     caller.tell(event)
-    representations.parameters(request, (parameters.FORCE,))
     name = _called(request)
     await caller.write(lambda cx, principals: _removed(cx, caller.repository, name, principals))
     event.on = name
@@ -201,29 +228,52 @@ async def assign(request: Request, context: RepositoryContext) -> Response:
     return answered
 
 
+async def has_name(request: Request, context: RepositoryContext) -> bool:
+    """Say whether the caller may see an ACL that has exactly the name in the address. Raises as ``enter``."""
+    caller, name = await enter(request, context), _called(request)
+    return await caller.read(lambda cx, principals: _has_name(cx, caller.repository, name, principals))
+
+
+def _has_name(cx: Connection, repository: Repository, name: str, principals: Principals) -> bool:
+    try:
+        acls.find(cx, repository.id, name, principals)
+    except UnknownAcl:
+        return False
+    return True
+
+
 def _called(request: Request) -> str:
-    """Say what the address calls the ACL by, without a suffix that only chooses the format."""
     text: str = request.path_params["acl"]
-    without = text.removesuffix(".json").removesuffix(".xml")
-    return without if acl_names.is_id(without) else text
+    return text
 
 
 def _quota(context: RepositoryContext) -> AclQuota:
     return AclQuota(context.options.max_acls, context.options.max_acl_entries)
 
 
-def _listed(cx: Connection, repository: Repository, principals: Principals, wanted: Page, own: str) -> ListPage:
-    listing = Listing(repository.id, principals.key, "acls")
-    asked = cursors.stretch(cx, listing, wanted.part)
-    name, shown_id = asked.after or ("", "")
-    after = str(name), str(shown_id)
-    found = acls.page(cx, repository.id, principals, asked.limit, offset=asked.offset, after=after)
-    following = cursors.next_cursor(cx, listing, wanted.part, [(acl.name, acl.shown_id) for acl in found])
-    entries = [
-        representations.plain_entry(f"{own}/{acl.shown_id}", acl.name, acl.owner, _summary(acl.entries), acl.modified)
-        for acl in found[: wanted.part.size]
-    ]
-    return ListPage(entries, following, acls.count(cx, repository.id, principals) if wanted.include_total else None)
+def _listed(cx: Connection, repository: Repository, principals: Principals, asked: AskedList, here: str) -> ListPage:
+    selection = asked.page.selection
+
+    def entries(found: Sequence[ListedAcl]) -> list[FeedEntry]:
+        shown = acl_lists.entries(cx, found, principals) if asked.page.inline else {}
+        listed = []
+        for acl, *_ in found:
+            own, summary = f"{asked.own}/{acl.shown_id}", _summary(acl.entries)
+            entry = collections.plain_entry(own, acl.name, acl.owner, summary, acl.modified)
+            if asked.page.inline:
+                document = representations.acl_document(here, acl, shown[acl.id], asked.names)
+                entry = asked.with_thing(entry, Thing("acl", document))
+            listed.append(entry)
+        return listed
+
+    return collections.page(
+        cx,
+        Listing(repository.id, principals.key, "acls", selection.text),
+        asked.page,
+        lambda stretch: acl_lists.page(cx, repository.id, principals, stretch, selection),
+        entries,
+        lambda: acl_lists.count(cx, repository.id, principals, selection),
+    )
 
 
 def _summary(entries: int) -> str:
@@ -272,8 +322,7 @@ async def _read(request: Request, context: RepositoryContext) -> AclBody:
 def _from_xml(root: Element, names: RepositoryNames) -> AclBody:
     body = AclBody()
     for part in (root, *root.children):
-        if part.namespace != names.vocab_namespace:
-            raise Malformed(f"The element {part.name[:100]!r} is not in the vocabulary's namespace ({part.place}).")
+        object_body.check_namespace(part, names)
     for part in root.children:
         match part.name:
             case "name":
@@ -281,29 +330,40 @@ def _from_xml(root: Element, names: RepositoryNames) -> AclBody:
             case "acl-name":
                 body.acl_name = part.text.strip()
             case "permitted":
-                body.permitted = [_permitted(line) for line in part.children]
+                body.permitted = [_permitted(entry) for entry in part.children]
+            case "properties":
+                body.properties = AclProperties(_text(object_body.properties(part, names).get("object_name")))
+            case _:
+                pass  # An ACL that was read may be sent back: its id, owner and links change nothing.
     return body
 
 
-def _permitted(line: Element) -> AclEntryBody:
-    said = {part.name: part.text.strip() for part in line.children}
-    if "accessor" not in said or "basic-permission" not in said:
-        raise Malformed(f"A permission has an accessor and a basic-permission ({line.place}).")
-    return AclEntryBody(said["accessor"], said["basic-permission"])
+def _text(value: Given) -> str:
+    if value is not None and not isinstance(value, str):
+        raise WrongValue("The name of an ACL is one text.")
+    return value or ""
 
 
-def _entries(body: AclBody, names: RepositoryNames) -> dict[str, Permission]:
-    if body.permitted is None:
-        raise WrongValue("Say in 'permitted' who may do how much.")
+def _permitted(entry: Element) -> AclEntryBody:
+    parts = {part.name: part.text.strip() for part in entry.children}
+    if "accessor" not in parts or "basic-permission" not in parts:
+        raise Malformed(f"A permission has an accessor and a basic-permission ({entry.place}).")
+    extended = next((part for part in entry.children if part.name in _EXTENDED and (part.children or part.text)), None)
+    return AclEntryBody(parts["accessor"], parts["basic-permission"], extended.name if extended else None)
+
+
+def _entries(permitted: Sequence[AclEntryBody], names: RepositoryNames) -> dict[str, Permission]:
     entries: dict[str, Permission] = {}
-    for line in body.permitted:
-        level = _LEVELS.get(line.basic_permission.lower())
+    for entry in permitted:
+        if entry.extend_permissions or entry.application_permission:
+            raise NotOfferedYet("Extended and application permissions are not offered yet.")
+        level = _LEVELS.get(entry.basic_permission.lower())
         if level is None:
             known = ", ".join(name.capitalize() for name in _LEVELS)
-            raise WrongValue(f"There is no permission {line.basic_permission[:40]!r}: it is one of {known}.")
-        accessor = spelling.read_accessor(line.accessor, names)
+            raise WrongValue(f"There is no permission {entry.basic_permission[:40]!r}: it is one of {known}.")
+        accessor = spelling.read_accessor(entry.accessor, names)
         if accessor in entries:
-            raise WrongValue(f"The ACL names {line.accessor[:100]!r} twice.")
+            raise WrongValue(f"The ACL names {entry.accessor[:100]!r} twice.")
         entries[accessor] = level
     return entries
 

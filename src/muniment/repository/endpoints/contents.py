@@ -17,15 +17,18 @@ from starlette.responses import Response
 from muniment import events
 from muniment.db import Busy
 from muniment.repository.content.contract import StoredContent
-from muniment.repository.endpoints import parameters, representations, spelling, uploads
+from muniment.repository.endpoints import collections, format_names, parameters, representations, spelling, uploads
+from muniment.repository.endpoints.collections import AskedList, ListPage
 from muniment.repository.endpoints.context import ENTERING, Caller, RepositoryContext, address, enter
-from muniment.repository.endpoints.representations import ListPage
+from muniment.repository.endpoints.representations import Thing
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import IndexStatus
+from muniment.repository.filters import pages
 from muniment.repository.index_agent import indexing
 from muniment.repository.objects import objects, usage
-from muniment.repository.objects.objects import StoredObject
+from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.usage import Amount, StorageQuota
+from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import (
     ContentDamaged,
@@ -45,6 +48,7 @@ from muniment.web.slots import HoldingResponse
 
 TABLE: Table = {
     **ENTERING,
+    **collections.SELECTING,
     UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT"),
     WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
     VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
@@ -61,12 +65,13 @@ _UNPRINTABLE = re.compile(r'[^ -~]|["\\%/]')
 async def media(request: Request, context: RepositoryContext) -> Response:
     """GET content-media: the bytes, whole or one range of them."""
     caller = await enter(request, context)
-    representations.parameters(request, parameters.MEDIA)
+    given = parameters.read(request)
     with ExitStack() as held:
         held.enter_context(caller.downloading())
         while True:
             stored = await _readable(request, caller)
             content = _content(stored)
+            _check_format(stored, given.get("format"), context.options.names)
             try:
                 return HoldingResponse(await _media(request, context, caller, stored), held.pop_all())
             except ContentDamaged:
@@ -80,9 +85,10 @@ async def describe(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     names = context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
-    representations.parameters(request, parameters.DESCRIPTION)
+    given = parameters.read(request)
     stored = await _readable(request, caller)
     _content(stored)
+    _check_format(stored, given.get("format"), names)
     document = representations.content_document(address(request, context, caller.repository), stored, names)
     return _answered(media_type, "content", document, context)
 
@@ -90,18 +96,15 @@ async def describe(request: Request, context: RepositoryContext) -> Response:
 async def list_all(request: Request, context: RepositoryContext) -> Response:
     """GET contents: a feed of the one content an object has, or of none."""
     caller = await enter(request, context)
-    representations.feed_type(request, context.options.names)
-    wanted = representations.page(request, context.options)
-    stored = await _readable(request, caller)
-    thing = f"{address(request, context, caller.repository)}/objects/{stored.id}"
-    entries = [
-        representations.plain_entry(
-            f"{thing}/contents/content", stored.name, stored.owner, stored.media_type, stored.modified
+    object_id, repository = representations.identifier(request), caller.repository
+    here = address(request, context, repository)
+    asked = collections.asked(request, context, f"{here}/objects/{object_id}/contents", "Contents")
+    body = await caller.read_long(
+        lambda cx, principals: asked.write(
+            _listed(cx, objects.readable(cx, repository, object_id, principals), asked, here)
         )
-    ]
-    shown = entries if stored.content is not None and wanted.part.number == 1 else []
-    list_all = ListPage(shown, None, len(shown) if wanted.include_total else None)
-    return representations.feed_answer(request, context, "Contents", f"{thing}/contents", wanted, list_all)
+    )
+    return asked.answer(body)
 
 
 @events.tells()
@@ -110,14 +113,16 @@ async def replace(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     repository, names = caller.repository, context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
-    given = representations.parameters(request, parameters.REPLACE, later=("modifier",))
+    given = parameters.read(request)
     if given.get("primary", "true").lower() != "true" or given.get("page", "0") != "0":
         raise NotOfferedYet("Renditions and further pages of content are not offered yet.")
     expected = representations.expected_version(request)
     object_id = representations.identifier(request)
     quota = uploads.upload_quota(context)
     name, room = await caller.read(lambda cx, principals: _may_replace(cx, repository, principals, object_id, quota))
-    stated = given["format"] if "/" in given.get("format", "") else request.headers.get("content-type", "")
+    stated = request.headers.get("content-type", "")
+    if "format" in given:
+        stated = format_names.media_type(given["format"], names)
     with caller.uploading():
         received = await uploads.raw_content(request, context, room)
     kind = uploads.media_type_of(stated, name)
@@ -133,7 +138,7 @@ async def replace(request: Request, context: RepositoryContext) -> Response:
                 kind,
                 context.clock(),
                 expected=expected,
-                found=found,
+                text=found,
                 quota=quota,
             ),
             lambda replaced: replaced[0].position,
@@ -166,6 +171,24 @@ async def index_status(request: Request, context: RepositoryContext) -> Response
         "links": [{"rel": "self", "href": f"{own}/index-status"}, {"rel": "parent", "href": own}],
     }
     return _answered(media_type, "index-status", document, context)
+
+
+def _listed(cx: Connection, stored: StoredObject, asked: AskedList, here: str) -> ListPage:
+    """List the content that the object has, if it has any and the filter leaves it."""
+    page, names = asked.page, asked.names
+    values = representations.content_properties(stored, names)
+    selected = pages.wants(cx, {name: value for name, value in values.items() if value is not None}, page.selection)
+    own = f"{here}/objects/{stored.id}"
+    found = selected and stored.content is not None
+    entry = collections.plain_entry(
+        f"{own}/contents/content", stored.name, stored.owner, stored.media_type, stored.modified
+    )
+    if page.inline:
+        entry = asked.with_thing(
+            entry, Thing("content", representations.content_document(here, stored, names, page.view))
+        )
+    entries = [entry] if found and page.part.number == 1 else []
+    return ListPage(entries, None, int(found) if page.include_total else None)
 
 
 async def _media(request: Request, context: RepositoryContext, caller: Caller, stored: StoredObject) -> Response:
@@ -246,6 +269,12 @@ def _content(stored: StoredObject) -> StoredContent:
     if stored.content is None:
         raise NoContent(f"The object {stored.id!r} has no content.")
     return stored.content
+
+
+def _check_format(stored: StoredObject, wanted: str | None, names: RepositoryNames) -> None:
+    """Check that the content has the format that the caller names. Raises WrongValue, NoContent."""
+    if wanted and not format_names.are_same(format_names.media_type(wanted, names), stored.media_type):
+        raise NoContent(f"The object {stored.id!r} has no content of the format {wanted[:100]!r}.")
 
 
 def _headers(stored: StoredObject, content: StoredContent) -> dict[str, str]:

@@ -16,13 +16,15 @@ from muniment.clock import Instant
 from muniment.db import Busy
 from muniment.events import Event
 from muniment.repository import keys, repositories
-from muniment.repository.callers import Bearer, Callers, StaleAnswer
+from muniment.repository.callers.callers import Bearer, Callers, StaleAnswer
+from muniment.repository.callers.credentials import CSRF_PARAMETER
 from muniment.repository.change_log.changes import Position
 from muniment.repository.content.contract import ContentStore
 from muniment.repository.endpoints import positions
-from muniment.repository.index.contract import Index
+from muniment.repository.index.contract import Index, Snapshot
 from muniment.repository.keys import Seal
 from muniment.repository.options import RepositoryOptions
+from muniment.repository.people import People
 from muniment.repository.permissions import bearers
 from muniment.repository.permissions.bearers import KeyMemory
 from muniment.repository.permissions.principals import Principals
@@ -35,7 +37,7 @@ from muniment.repository.refusals import (
 )
 from muniment.repository.repositories import Repository
 from muniment.web.refusals import Overloaded
-from muniment.web.responses import ErrorCode, Table
+from muniment.web.responses import ErrorCode, Table, add_header
 from muniment.web.slots import Slots
 from muniment.web.streams import Stream
 from muniment.web.transactions import Transactions
@@ -59,10 +61,10 @@ _UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
 class RepositoryContext:
     """The repository as its endpoints see it; ``indexes`` opens a repository's index, ``clock`` says the time.
 
-    ``searching`` is held by each search while it works off the loop. ``repositories`` are those asked for so far, by
-    name, each with the half's seal; whether its guard is still the same is asked when a right is used. ``bearers``
-    remembers under which keys callers' names are kept.
-    ``downloads`` and ``uploads`` say how many each caller has under way.
+    ``people`` are the users and groups of the directory, None where it runs elsewhere. ``searching`` is held by each
+    search while it works off the loop. ``repositories`` are those asked for so far, by name, each with the half's seal;
+    whether its guard is still the same is asked when a right is used. ``bearers`` remembers under which keys callers'
+    names are kept. ``downloads`` and ``uploads`` say how many each caller has under way.
     """
 
     transactions: Transactions
@@ -71,6 +73,7 @@ class RepositoryContext:
     store: ContentStore
     indexes: Callable[[Repository], Index]
     clock: Callable[[], Instant]
+    people: People | None = None
     searching: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SEARCHES))
     repositories: dict[str, tuple[Repository, Seal]] = field(default_factory=dict)
     bearers: KeyMemory = field(default_factory=KeyMemory)
@@ -114,11 +117,11 @@ class Caller:
 
     def downloading(self) -> AbstractContextManager[None]:
         """Hold the place of a download. Raises Overloaded when the caller has no more of them."""
-        return self._context.downloads.place(self._bearer.turn, self._context.options.max_downloads, "downloads")
+        return self._context.downloads.hold(self._bearer.turn, self._context.options.max_downloads, "downloads")
 
     def uploading(self) -> AbstractContextManager[None]:
         """Hold the place of an upload. Raises Overloaded when the caller has no more of them."""
-        return self._context.uploads.place(self._bearer.turn, self._context.options.max_uploads, "uploads")
+        return self._context.uploads.hold(self._bearer.turn, self._context.options.max_uploads, "uploads")
 
     async def read(self, question: Callable[[Connection, Principals], T]) -> T:
         """Ask a question of one snapshot. Raises NotSignedIn, DirectoryUnavailable, and what the question raises."""
@@ -175,19 +178,17 @@ class Caller:
             lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, written)
         )
 
-    async def search(self, work: Callable[[Principals], T]) -> T:
-        """Do work off the loop that opens its own transactions, when its turn among the searches has come.
+    async def search(self, index: Index, question: Callable[[Connection, Snapshot, Principals], T]) -> T:
+        """Ask a question of a snapshot of the index and of a newer one of the database, in a turn among the searches.
 
-        Raises as ``read``.
+        It runs in a thread. Raises as ``read``, and IndexUnavailable.
         """
-
-        def asked() -> Principals:
-            with self._context.transactions.database.read() as cx:
-                return self._principals(cx)
 
         async def in_turn() -> T:
             async with self._context.searching:
-                return await self._context.transactions.off_loop(lambda: work(asked()))
+                return await self._context.transactions.read_after(
+                    index.snapshot, lambda cx, snapshot: question(cx, snapshot, self._principals(cx))
+                )
 
         return await self._used(in_turn)
 
@@ -273,25 +274,41 @@ class Caller:
 async def enter(request: Request, context: RepositoryContext) -> Caller:
     """Say who calls which repository: step 1 of every request below a repository. A stranger gets no further.
 
-    Raises UnknownRepository, NotSignedIn, DirectoryUnavailable, Malformed.
+    Raises UnknownRepository, NotSignedIn, DirectoryUnavailable, Overloaded, Malformed.
     """
-    name, authorization = request.path_params["repository"], request.headers.get("authorization")
-    known = context.repositories.get(name)
+    request.scope["muniment.basic"] = context.callers.pairs is not None
+    name, shown = request.path_params["repository"], context.callers.read(request, context.options)
+    # A ticket or a password is good for whatever resource guards the repository: it has to be the one that does now.
+    known = None if shown.outlives_guards else context.repositories.get(name)
     repository, seal = known or await _look_up(context, name)
     try:
-        bearer = await context.callers.identify(authorization, repository)
+        bearer = await context.callers.identify(shown, repository)
     except NotSignedIn:
-        if known is None or authorization is None:
+        if known is None or not (shown.token or shown.address_token):
             raise
         # Another resource may guard it by now.
         repository, seal = await _look_up(context, name)
         if repository == known[0]:
             raise
-        bearer = await context.callers.identify(authorization, repository)
+        bearer = await context.callers.identify(shown, repository)
+    for header, value in {**bearer.headers, **_csrf_headers(bearer.csrf, context.options)}.items():
+        add_header(request, header, value)
     plain = positions.plain_wanted(request.headers.get(positions.HEADER))
     caller = Caller(context, repository, seal, bearer, plain_positions=plain)
     await caller.prove()
     return caller
+
+
+def _csrf_headers(token: str, options: RepositoryOptions) -> dict[str, str]:
+    """Write the headers that tell a browser's script the CSRF token, and how to send it back with a write."""
+    prefix = options.names.csrf_prefix
+    if not token:
+        return {}
+    return {
+        f"{prefix}-Header-Name": f"{prefix}-Token",
+        f"{prefix}-Query-Name": CSRF_PARAMETER,
+        f"{prefix}-Token": token,
+    }
 
 
 async def _look_up(context: RepositoryContext, name: str) -> tuple[Repository, Seal]:

@@ -1,22 +1,41 @@
-"""Which repositories are there, and where does each keep what: the addresses a client begins with.
+"""Where does a client begin? The home document, the product, the repositories, and what each of them offers.
 
-Source: given 2.10; docs/interface.md, ours 1. The list is open without credentials, as in the field, and shows
-names only.
+Source: given 2.10; docs/interface.md, ours 1; JSON home documents (draft-nottingham-json-home-02). All but the
+repository itself is open without credentials, as in the field; the list of repositories shows names only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import metadata
+from urllib.parse import urlsplit
+from xml.sax.saxutils import escape, quoteattr
 
+import msgspec
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository import cursors, repositories
+from muniment.repository import repositories
 from muniment.repository.cursors import Listing
-from muniment.repository.endpoints import representations, spelling
-from muniment.repository.endpoints.context import RepositoryContext, address, base_address, enter
-from muniment.repository.endpoints.representations import ListPage, Page
+from muniment.repository.endpoints import collections, parameters, spelling
+from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.endpoints.context import (
+    ENTERING,
+    Answering,
+    RepositoryContext,
+    address,
+    base_address,
+    enter,
+)
+from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
-from muniment.repository.repositories import Repository
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import UnknownRepository
+from muniment.repository.repositories import ListedRepository, Repository
+from muniment.repository.search.atom import FeedEntry
+from muniment.web.responses import Table
+
+LISTING: Table = {**ENTERING, **collections.SELECTING}
 
 SEARCH_TEMPLATE = (
     "search{?collections,facet,include-total,inline,items-per-page,locations,object-type,page,q,sort,timezone,view}"
@@ -26,47 +45,182 @@ SEARCH_TEMPLATE = (
 _STRANGERS = ""
 """Whose turn it is where nobody signs in, and whose a cursor is."""
 
-_RELATIONS = ("cabinets", "types", "acls")
-
-
-async def listing(request: Request, context: RepositoryContext) -> Response:
-    """GET: every repository's name and address, as a feed, a page of them at a time."""
-    representations.feed_type(request, context.options.names)
-    wanted = representations.page(request, context.options)
-    here = f"{base_address(request, context)}/repositories"
-    listed = await context.transactions.read_long(
-        _STRANGERS, _listed, wanted, lambda one: address(request, context, one)
+_FIELD_RELATIONS = frozenset(
+    (
+        *("acls", "archived-contents", "aspect-types", "batch-capabilities", "batches", "cabinets"),
+        *("checked-out-objects", "current-user", "current-user-preferences", "distributed-upload", "formats", "groups"),
+        *("lifecycles", "network-locations", "relation-types", "relations", "repositories", "saved-searches", "search"),
+        *("search-templates", "subscriptions", "supported-facets", "types", "users"),
     )
-    return representations.feed_answer(request, context, "Repositories", here, wanted, listed)
+)
+"""Relations of the field that lead from the home document or from a repository; all others are our own."""
+
+_RELATIONS: Mapping[str, str] = {"currentuser": "current-user"}
+"""Relations that are called otherwise than the last part of the path."""
+
+_WHOLE_RELATIONS: Mapping[str, str] = {"product-info": "about"}
+"""Relations without a base, by the last part of the path."""
 
 
-async def repository_resource(request: Request, context: RepositoryContext) -> Response:
-    """GET: one repository and where its services are (given 2.10)."""
-    caller = await enter(request, context)
-    repository = await caller.read(lambda cx, _: repositories.find(cx, caller.repository.name))
-    media_type = spelling.negotiate(request, spelling.both(context.options.names))
-    here, base = address(request, context, repository), context.options.names.linkrel_base
-    links: list[Written] = [
-        {"rel": "self", "href": here},
-        *({"rel": f"{base}/{relation}", "href": f"{here}/{relation}"} for relation in _RELATIONS),
-        {"rel": f"{base}/search", "hreftemplate": f"{here}/{SEARCH_TEMPLATE}"},
-    ]
-    said: dict[str, Written] = {
-        "id": repository.id,
-        "name": repository.name,
-        "description": repository.description,
-        "links": links,
+class LinkTarget(msgspec.Struct, frozen=True):
+    """An address to which the home document or a repository leads.
+
+    ``name`` is the last part of its path, ``media_types`` are those in which it is read.
+    """
+
+    name: str
+    methods: Sequence[str]
+    media_types: Sequence[str]
+
+
+def home(targets: Sequence[LinkTarget]) -> Answering:
+    """Make the GET of the home document, which lists these targets."""
+
+    async def services_document(request: Request, context: RepositoryContext) -> Response:
+        names = context.options.names
+        media_type = spelling.negotiate(request, spelling.home_types(names))
+        write = _home_json if media_type.endswith("json") else _home_xml
+        body = write(targets, base_address(request, context), names)
+        return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-cache", "Vary": "Accept"})
+
+    return services_document
+
+
+async def product_info(request: Request, context: RepositoryContext) -> Response:
+    """GET: the name of the product, the release of the interface that clients compare, and our own release."""
+    names = context.options.names
+    media_type = spelling.negotiate(request, spelling.both(names))
+    release = _release()
+    document: dict[str, Written] = {
+        "name": names.product,
+        "properties": {
+            "product": names.product,
+            "product_version": release,
+            "major": names.major,
+            "minor": "0000",
+            "build_number": release,
+            "revision_number": "0000",
+        },
+        "links": [{"rel": "self", "href": f"{base_address(request, context)}/product-info"}],
     }
-    body = spelling.answer(media_type, "repository", said, context.options.names)
-    return Response(body, headers={"Content-Type": media_type})
+    body = spelling.answer(media_type, "product-info", document, names)
+    return Response(body, headers={"Content-Type": media_type, "Cache-Control": "no-cache", "Vary": "Accept"})
 
 
-def _listed(cx: Connection, wanted: Page, address_of: Callable[[Repository], str]) -> ListPage:
-    listing = Listing(0, _STRANGERS, "repositories")
-    found = repositories.page(cx, cursors.stretch(cx, listing, wanted.part))
-    following = cursors.next_cursor(cx, listing, wanted.part, [(one.name,) for one in found])
-    entries = [
-        representations.plain_entry(address_of(one), one.name, "Muniment", one.name, one.created)
-        for one in found[: wanted.part.size]
+def listing_of(targets: Sequence[LinkTarget]) -> Answering:
+    """Make the GET of every repository's name and address, as a feed; a repository within it links these targets."""
+
+    async def listing(request: Request, context: RepositoryContext) -> Response:
+        asked = collections.asked(request, context, f"{base_address(request, context)}/repositories", "Repositories")
+
+        def entries(found: Sequence[ListedRepository]) -> list[FeedEntry]:
+            return [_entry(asked, one, address(request, context, one), targets) for one, _ in found]
+
+        body = await context.transactions.read_long(_STRANGERS, lambda cx: asked.write(_listed(cx, asked, entries)))
+        return asked.answer(body)
+
+    return listing
+
+
+def repository_resource(targets: Sequence[LinkTarget]) -> Answering:
+    """Make the GET of one repository, which links these targets (given 2.10)."""
+
+    async def show(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
+        names = context.options.names
+        has_links = parameters.truth(parameters.read(request), parameters.LINKS.name, default=True)
+        media_type = spelling.negotiate(request, spelling.both(names))
+        repository = await caller.read(lambda cx, _: repositories.find(cx, caller.repository.name))
+        here = address(request, context, repository)
+        host = urlsplit(here).hostname or ""
+        server = {"name": repository.name, "host": host, "version": _release(), "docbroker": host}
+        document: dict[str, Written] = {
+            "id": repository.id,
+            "name": repository.name,
+            "description": repository.description,
+            "servers": [server],
+        }
+        if has_links:
+            document["links"] = [{"rel": "self", "href": here}, *(_link(target, here, names) for target in targets)]
+        body = spelling.answer(media_type, "repository", document, names)
+        headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+        return Response(body, headers=headers)
+
+    return show
+
+
+async def has_name(request: Request, context: RepositoryContext) -> bool:
+    """Say whether a repository has exactly the name in the address. Raises as ``enter``, but for UnknownRepository."""
+    try:
+        caller = await enter(request, context)
+        await caller.read(lambda _cx, _principals: None)
+    except UnknownRepository:
+        return False
+    return True
+
+
+@cache
+def _release() -> str:
+    return metadata.version("muniment")
+
+
+def _link(target: LinkTarget, here: str, names: RepositoryNames) -> dict[str, Written]:
+    relation = _relation(target.name, names)
+    if target.name == "search":
+        return {"rel": relation, "hreftemplate": f"{here}/{SEARCH_TEMPLATE}"}
+    return {"rel": relation, "href": f"{here}/{target.name}"}
+
+
+def _relation(name: str, names: RepositoryNames) -> str:
+    """Spell the relation of a link target, from the last part of its path."""
+    if name in _WHOLE_RELATIONS:
+        return _WHOLE_RELATIONS[name]
+    relation = _RELATIONS.get(name, name)
+    return f"{names.linkrel_base if relation in _FIELD_RELATIONS else names.own_linkrel_base}/{relation}"
+
+
+def _home_json(targets: Sequence[LinkTarget], base: str, names: RepositoryNames) -> bytes:
+    resources = {
+        _relation(target.name, names): {
+            "href": f"{base}/{target.name}",
+            "hints": {"allow": target.methods, "representations": target.media_types},
+        }
+        for target in targets
+    }
+    return msgspec.json.encode({"resources": resources})
+
+
+def _home_xml(targets: Sequence[LinkTarget], base: str, names: RepositoryNames) -> bytes:
+    def items(name: str, texts: Sequence[str]) -> str:
+        return f"<{name}>{''.join(f'<i>{escape(text)}</i>' for text in texts)}</{name}>"
+
+    elements = [
+        f"<resource rel={quoteattr(_relation(target.name, names))}><link href={quoteattr(f'{base}/{target.name}')}/>"
+        f"<hints>{items('allow', target.methods)}{items('representations', target.media_types)}</hints></resource>"
+        for target in targets
     ]
-    return ListPage(entries, following, repositories.count(cx) if wanted.include_total else None)
+    root = f"<resources xmlns={quoteattr(names.vocab_namespace)}>{''.join(elements)}</resources>"
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{root}'.encode()
+
+
+def _entry(asked: AskedList, repository: Repository, here: str, targets: Sequence[LinkTarget]) -> FeedEntry:
+    entry = collections.plain_entry(here, repository.name, "Muniment", repository.name, repository.created)
+    if not asked.page.inline:
+        return entry
+    # Nobody has signed in: only what the list shows anyway.
+    links: list[Written] = [{"rel": "self", "href": here}, *(_link(target, here, asked.names) for target in targets)]
+    return asked.with_thing(entry, Thing("repository", {"name": repository.name, "links": links}))
+
+
+def _listed(
+    cx: Connection, asked: AskedList, entries: Callable[[Sequence[ListedRepository]], list[FeedEntry]]
+) -> ListPage:
+    selection = asked.page.selection
+    return collections.page(
+        cx,
+        Listing(0, _STRANGERS, "repositories", selection.text),
+        asked.page,
+        lambda stretch: repositories.page(cx, stretch, selection),
+        entries,
+        lambda: repositories.count(cx, selection),
+    )

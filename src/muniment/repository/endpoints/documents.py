@@ -24,13 +24,51 @@ class LinkDocument(msgspec.Struct):
     title: str | msgspec.UnsetType = msgspec.UNSET
 
 
+class ResourceHints(msgspec.Struct):
+    """The methods of an address, and the media types in which it is read."""
+
+    allow: list[str]
+    representations: list[str]
+
+
+class HomeResource(msgspec.Struct):
+    """An address of the home document."""
+
+    href: str
+    hints: ResourceHints
+
+
+class HomeDocument(msgspec.Struct):
+    """The addresses with which a client begins, by link relation."""
+
+    resources: dict[str, HomeResource]
+
+
+class ProductInfoDocument(msgspec.Struct):
+    """The name and the release of the product; clients compare ``major``."""
+
+    name: str
+    properties: dict[str, str]
+    links: list[LinkDocument]
+
+
+class ServerDocument(msgspec.Struct):
+    """A server that serves a repository."""
+
+    name: str
+    host: str
+    version: str
+    docbroker: str
+
+
 class RepositoryDocument(msgspec.Struct):
     """A repository, and where its services are."""
 
     id: int
     name: str
     description: str
-    links: list[LinkDocument]
+    servers: list[ServerDocument]
+    links: list[LinkDocument] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ObjectDocument(msgspec.Struct):
@@ -40,6 +78,15 @@ class ObjectDocument(msgspec.Struct):
     type: str
     definition: str
     properties: Properties
+    links: list[LinkDocument]
+
+
+class FolderLinkDocument(msgspec.Struct, rename="kebab"):
+    """A link between a folder and an object that lies in it; ``href`` is the address of the other end."""
+
+    href: str
+    parent_id: str
+    child_id: str
     links: list[LinkDocument]
 
 
@@ -73,6 +120,7 @@ class AclDocument(msgspec.Struct):
     id: str
     name: str
     owner: str
+    properties: Properties
     permitted: list[AclEntryDocument]
     links: list[LinkDocument]
 
@@ -101,8 +149,18 @@ class TypeDocument(msgspec.Struct):
 
     name: str
     label: str
+    category: str
     parent: str | None
     properties: list[PropertyDocument]
+    links: list[LinkDocument]
+
+
+class PersonDocument(msgspec.Struct):
+    """A user or a group."""
+
+    name: str
+    type: str
+    properties: Properties
     links: list[LinkDocument]
 
 
@@ -113,15 +171,18 @@ class Author(msgspec.Struct):
 
 
 class EntryContent(msgspec.Struct, rename="kebab"):
-    """Where the thing behind an entry answers, and in which media type."""
+    """Where the thing behind an entry answers, and in which media type. With ``inline=true``, the thing itself."""
 
-    src: str
-    type: str
-    content_type: str
+    src: str | msgspec.UnsetType = msgspec.UNSET
+    type: str | msgspec.UnsetType = msgspec.UNSET
+    content_type: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class EntryDocument(msgspec.Struct):
-    """One member of a feed. A hit of a search has a score, and the words that matched."""
+    """One member of a feed. A hit of a search has a score, and the words that matched.
+
+    With ``links=false`` there are no links.
+    """
 
     id: str
     title: str
@@ -129,7 +190,7 @@ class EntryDocument(msgspec.Struct):
     updated: str
     summary: str
     content: EntryContent
-    links: list[LinkDocument]
+    links: list[LinkDocument] | msgspec.UnsetType = msgspec.UNSET
     score: str | msgspec.UnsetType = msgspec.UNSET
     terms: list[str] | msgspec.UnsetType = msgspec.UNSET
 
@@ -158,6 +219,9 @@ class ErrorDocument(msgspec.Struct):
     id: str
 
 
+_HAL: Schema = {"type": "object", "description": "The same in HAL: `_links` by relation, entries in `_embedded`."}
+
+
 class Documents:
     """The media types of one set of names."""
 
@@ -170,7 +234,8 @@ class Documents:
         )
         self.feed: Content = {
             **dict.fromkeys(self._json, FeedDocument),
-            **dict.fromkeys((*self._xml, "application/atom+xml"), self._text("An Atom feed (RFC 4287).")),
+            **dict.fromkeys((spelling.ATOM, *self._xml), self._text("An Atom feed (RFC 4287).")),
+            spelling.HAL: _HAL,
         }
         self.query: Content = dict.fromkeys(
             (*self._xml, "text/xml"),
@@ -180,7 +245,17 @@ class Documents:
     def thing(self, kind: type[Any], root: str) -> Content:
         """Say in which media types a single thing is sent and answered, and as what."""
         meaning = f"The same elements: `{root}` in the namespace {self._names.vocab_namespace}."
-        return {**dict.fromkeys(self._json, kind), **dict.fromkeys(self._xml, self._text(meaning))}
+        return {
+            **dict.fromkeys(self._json, kind),
+            **dict.fromkeys(self._xml, self._text(meaning)),
+            spelling.HAL: _HAL,
+        }
+
+    def home(self, kind: type[Any]) -> Content:
+        """Say in which media types the home document is answered, and as what."""
+        meaning = f"The same elements: `resources` in the namespace {self._names.vocab_namespace}."
+        by_media_type = {media_type: media_type.endswith("json") for media_type in spelling.home_types(self._names)}
+        return {media_type: kind if is_json else self._text(meaning) for media_type, is_json in by_media_type.items()}
 
     def creation(self, metadata: type[Any]) -> Content:
         """Say what makes an object: metadata, metadata and content in parts, or (with a name) content alone."""

@@ -3,12 +3,14 @@
 Source: docs/interface.md, ours 2.
 """
 
+import re
 from collections.abc import Mapping
+from urllib.parse import unquote
 
 import msgspec
 from starlette.requests import Request
 
-from muniment.repository.endpoints import spelling
+from muniment.repository.endpoints import format_names, spelling
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.objects.properties import Given
 from muniment.repository.options import RepositoryNames
@@ -19,19 +21,33 @@ from muniment.web.xml import Element
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """What a body says about an object, in neutral names; ``type`` is empty when it names none."""
+    """What a body says about an object, in neutral names.
+
+    ``type`` is empty when the body names none. ``href`` is the address of another object that is meant, or empty.
+    """
 
     properties: dict[str, Given] = {}
     type: str = ""
+    href: str = ""
+
+
+class JsonReference(msgspec.Struct):
+    """The address of another object or folder."""
+
+    href: str
 
 
 class JsonMetadata(msgspec.Struct):
-    """An object's properties by name, and its type; either may be left out."""
+    """An object's properties by name, and its type; or ``href``, the address of an object that is to be copied."""
 
     properties: dict[str, msgspec.Raw] = {}
     type: str = ""
+    href: str = ""
 
 
+_ADDRESS = re.compile(
+    r"/repositories/(?P<repository>[^/]+)/(objects|documents|folders|cabinets)/(?P<id>[0-9A-Fa-f]{16})(\.json|\.xml)?/?\Z"
+)
 _json_body = msgspec.json.Decoder(JsonMetadata)
 
 
@@ -61,52 +77,76 @@ def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
         given = {name: msgspec.json.decode(raw) for name, raw in decoded.properties.items()}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"The JSON cannot be read: {str(error)[:300]}.") from error
-    return _neutral(given, decoded.type, names)
+    return _neutral(given, decoded.type, decoded.href, names)
+
+
+def referenced_id(metadata: Metadata, repository_name: str) -> str:
+    """Return the id of the object whose address is the body's ``href``. Raises Malformed."""
+    match = _ADDRESS.search(metadata.href.partition("?")[0])
+    if match is None or unquote(match["repository"]) != repository_name:
+        raise Malformed(f"'href' must be the address of an object of this repository, not {metadata.href[:200]!r}.")
+    return match["id"].lower()
 
 
 def _from_xml(body: bytes, names: RepositoryNames) -> Metadata:
     root = strangers_xml.parse(body)
-    given: dict[str, Given] = {}
+    sent: dict[str, Given] = {}
     for element in (root, *root.children):
-        _check_namespace(element, names)
+        check_namespace(element, names)
     for part in root.children:
-        if part.name != "properties":
-            continue
-        for element in part.children:
-            _check_namespace(element, names)
-            if element.name in given:
-                raise Malformed(f"The property {element.name[:100]!r} comes twice ({element.place}).")
-            given[element.name] = _value(element)
-    stated = root.attributes.get(f"{{{spelling.XSI}}}type", "")
-    return _neutral(given, stated.rpartition(":")[2], names)
+        if part.name == "properties":
+            for name, value in properties(part, names).items():
+                if name in sent:
+                    raise Malformed(f"The property {name[:100]!r} comes twice ({part.place}).")
+                sent[name] = value
+    stated_type = root.attributes.get(f"{{{spelling.XSI}}}type", "")
+    return _neutral(sent, stated_type.rpartition(":")[2], root.attributes.get("href", ""), names)
 
 
-def _value(element: Element) -> Given:
-    if element.attributes.get(f"{{{spelling.XSI}}}nil") in ("true", "1"):
-        return None
-    if not element.children:
-        return element.text
-    if any(child.name != "item" or child.children for child in element.children) or element.text.strip():
-        raise Malformed(f"A property holds text, or item elements with text ({element.place}).")
-    return [child.text for child in element.children]
+def properties(element: Element, names: RepositoryNames) -> dict[str, Given]:
+    """Read the children of a ``properties`` element, by name. An empty element has no value. Raises Malformed."""
+    sent: dict[str, Given] = {}
+    for child in element.children:
+        check_namespace(child, names)
+        if child.name in sent:
+            raise Malformed(f"The property {child.name[:100]!r} comes twice ({child.place}).")
+        sent[child.name] = _value(child, names)
+    return sent
 
 
-def _check_namespace(element: Element, names: RepositoryNames) -> None:
-    if element.namespace != names.vocab_namespace:
+def check_namespace(element: Element, names: RepositoryNames) -> None:
+    """Check that an element is in the vocabulary's namespace or, as old clients write it, in none. Raises Malformed."""
+    if element.namespace not in ("", names.vocab_namespace):
         raise Malformed(
             f"The element {element.name[:100]!r} is not in the namespace {names.vocab_namespace!r} ({element.place})."
         )
 
 
-def _neutral(given: Mapping[str, Given], stated_type: str, names: RepositoryNames) -> Metadata:
-    properties = {spelling.read_property(name, names): value for name, value in given.items()}
-    if len(properties) != len(given):
+def _value(element: Element, names: RepositoryNames) -> Given:
+    if element.attributes.get(f"{{{spelling.XSI}}}nil") in ("true", "1"):
+        return None
+    if not element.children:
+        return element.text or None
+    for child in element.children:
+        check_namespace(child, names)
+    if any(child.name != "item" or child.children for child in element.children) or element.text.strip():
+        raise Malformed(f"A property holds text, or item elements with text ({element.place}).")
+    return [child.text for child in element.children]
+
+
+def _neutral(sent: Mapping[str, Given], stated_type: str, href: str, names: RepositoryNames) -> Metadata:
+    neutral = {spelling.read_property(name, names): value for name, value in sent.items()}
+    if len(neutral) != len(sent):
         raise Malformed("The body names a property twice.")
-    named = properties.get("r_object_type")
-    if isinstance(named, str) and named:
-        properties["r_object_type"] = spelling.read_type(named, names)
-        return Metadata(properties, str(properties["r_object_type"]))
-    return Metadata(properties, spelling.read_type(stated_type, names) if stated_type else "")
+    content_type = neutral.get("a_content_type")
+    if isinstance(content_type, str):
+        neutral["a_content_type"] = format_names.media_type_or_same(content_type, names)
+    type_name = neutral.get("r_object_type")
+    if isinstance(type_name, str) and type_name:
+        neutral["r_object_type"] = stated_type = spelling.read_type(type_name, names)
+    elif stated_type:
+        stated_type = spelling.read_type(stated_type, names)
+    return Metadata(neutral, stated_type, href)
 
 
 def _is_json(media_type: str) -> bool:

@@ -1,37 +1,74 @@
-"""Which parameters and headers may a request to the repository carry, and what does each mean?"""
+"""Which parameters and headers may a request to the repository carry, and what does each mean?
+
+Every method says in the table of addresses which parameters it takes, and ``check`` holds each request to that.
+Source: docs/interface.md, ours 1.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from starlette.requests import Request
 
 from muniment.repository.endpoints.positions import HEADER
-from muniment.web.addresses import TEXT, Parameter, Schema
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import NotOfferedYet
+from muniment.web import bodies
+from muniment.web.addresses import TEXT, Operation, Parameter, Schema
+from muniment.web.refusals import Malformed
+from muniment.web.responses import add_header
 
 _NUMBER: Schema = {"type": "integer", "minimum": 1}
 _TRUTH: Schema = {"type": "boolean", "default": False}
+NOT_YET = "is not offered yet"
 
 REPOSITORY = Parameter("repository", "Name of a repository.", place="path")
 OBJECT_ID = Parameter("id", "Id of an object; `.json` or `.xml` after it chooses the media type.", place="path")
 ACL = Parameter("acl", "Id of an ACL, or a name that needs no owner beside it.", place="path")
 TYPE_NAME = Parameter("name", "Name of an object type.", place="path")
+OTHER_END = Parameter("other", "Id of the folder or object at the other end of a link.", place="path")
+PERSON = Parameter("person", "Id of a user or group, `name@partition`.", place="path")
 
-PAGE = Parameter("page", "Number of the page.", {**_NUMBER, "default": 1})
-ITEMS_PER_PAGE = Parameter("items-per-page", "How many members a page has at most.", _NUMBER)
+PAGE = Parameter("page", "Number of the page; 0 is read as 1.", {"type": "integer", "minimum": 0, "default": 1})
+ITEMS_PER_PAGE = Parameter(
+    "items-per-page",
+    "How many members a page has at most; more than the server allows is as many as it allows.",
+    _NUMBER,
+)
 INCLUDE_TOTAL = Parameter("include-total", "Whether all members are counted.", _TRUTH)
 CURSOR = Parameter("cursor", "Where the page begins: the link `next` carries it.")
 OBJECT_TYPE = Parameter("object-type", "An object type; those below it count as well.")
-LIST = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR)
+FILTER = Parameter("filter", "A condition that the members meet (docs/filters.md).")
+SORT = Parameter("sort", "Properties to sort by, each with `ASC` or `DESC` and `no-case` if need be.")
+VIEW = Parameter("view", "Which properties are shown: `:default`, `:all`, or a list of names.")
+INLINE = Parameter("inline", "Whether each entry carries the thing itself.", _TRUTH)
+LINKS = Parameter("links", "Whether entries and things carry their links.", {"type": "boolean", "default": True})
+LIST = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, FILTER, SORT, VIEW, INLINE, LINKS)
 TYPED_LIST = (*LIST, OBJECT_TYPE)
 
 WAIT_FOR = Parameter("wait-for", f"Position that the index must have reached, as `{HEADER}` states it.")
 Q = Parameter("q", "Keywords; without them, everything the caller may see is found.")
 LINK = Parameter("link", "A search that was posted: the links of its feed carry it.")
-SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, WAIT_FOR)
+SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR)
 KEYWORD_SEARCH = (Q, OBJECT_TYPE, LINK, *SEARCH)
+
+SHOWING = (VIEW, LINKS)
 
 OBJECT_NAME = Parameter("object-name", "Name of the new object: then the body is its content alone.")
 CONTENT_COUNT = Parameter("content-count", "Accepted, and has no effect.")
 ALL_PRIMARY = Parameter("all-primary", "Accepted, and has no effect.")
-FORMAT = Parameter("format", "Media type of the content; any other format has no effect.")
-CREATE = (OBJECT_NAME, OBJECT_TYPE, FORMAT, CONTENT_COUNT, ALL_PRIMARY)
+FORMAT = Parameter("format", "Format of the content: a media type, or a format name such as `crtext` or `pdf`.")
+CREATE = (
+    *(OBJECT_NAME, OBJECT_TYPE, FORMAT, CONTENT_COUNT, ALL_PRIMARY),
+    *(
+        Parameter(name, "Accepted, and has no effect.")
+        for name in ("content-length", "content-charset", "network-location")
+    ),
+)
 
-DEL_NON_EMPTY = Parameter("del-non-empty", "Only `false` is offered.", {"const": "false"})
+DEL_NON_EMPTY = Parameter(
+    "del-non-empty", "`true`: a folder goes with everything in it, if the caller may delete all of that.", _TRUTH
+)
 DELETE = (
     DEL_NON_EMPTY,
     *(
@@ -40,11 +77,9 @@ DELETE = (
     ),
 )
 
-CONTENT_PAGE = Parameter("page", "Page of the content; there is one, `0`.")
-MODIFIER = Parameter("modifier", "Accepted, and has no effect.")
 MEDIA_URL_POLICY = Parameter("media-url-policy", "Accepted, and has no effect.")
 NETWORK_LOCATION = Parameter("network-location", "Accepted, and has no effect.")
-MEDIA = (FORMAT, CONTENT_PAGE, MODIFIER, MEDIA_URL_POLICY)
+MEDIA = (FORMAT, MEDIA_URL_POLICY)
 DESCRIPTION = (*MEDIA, NETWORK_LOCATION)
 REPLACE = (
     FORMAT,
@@ -52,6 +87,40 @@ REPLACE = (
     Parameter("primary", "Only `true` is offered.", {"const": "true"}),
     *(Parameter(name, "Accepted, and has no effect.") for name in ("overwrite", "content-length", "content-charset")),
 )
+SINGLE_REFUSED = dict.fromkeys(("view", "inline", "links"), NOT_YET)
+SHOWING_REFUSED = {"inline": NOT_YET}
+LIST_REFUSED = dict.fromkeys(("locations", "facet"), NOT_YET)
+FOLDER_REFUSED = {**LIST_REFUSED, **dict.fromkeys(("include-all-versions", "hide-shared-parent"), NOT_YET)}
+REPOSITORY_REFUSED = dict.fromkeys(("dql", "include-domains"), NOT_YET)
+SEARCH_REFUSED = dict.fromkeys(
+    (
+        *("collections", "facet", "facet-id-constraints", "facet-value-constraints", "locations"),
+        *("query-locale", "sort", "timezone"),
+    ),
+    NOT_YET,
+)
+DOCUMENT_SEARCH_REFUSED = {
+    **SEARCH_REFUSED,
+    **dict.fromkeys(("q", "object-type", "link"), "belongs to a GET; a POST says it in the query document"),
+}
+CREATE_REFUSED = dict.fromkeys(("modifier", "require-dc-write"), NOT_YET)
+REPLACE_REFUSED = {"modifier": NOT_YET}
+MEDIA_REFUSED = dict.fromkeys(("page", "modifier"), NOT_YET)
+DESCRIPTION_REFUSED = {**SINGLE_REFUSED, **MEDIA_REFUSED}
+"""What the interface knows and a method does not take. ``_NO_EFFECT`` says which values are accepted all the same."""
+
+_NO_EFFECT: Mapping[str, str] = {
+    "hide-shared-parent": "false",
+    "include-all-versions": "false",
+    "include-domains": "false",
+    "inline": "false",
+    "links": "true",
+    "page": "0",
+    "require-dc-write": "false",
+    "view": ":default",
+}
+"""The value of a parameter that asks for what is done without it; so does a value without characters."""
+
 FORCE = Parameter("force", "Accepted, and has no effect.")
 
 IF_MATCH = Parameter("If-Match", "The `ETag` that the object must still have.", place="header")
@@ -65,3 +134,81 @@ PLAIN_POSITION = Parameter(
 LOCATION = Parameter("Location", "Address of the new thing.", place="header")
 ETAG = Parameter("ETag", "Tag of this version, for `If-Match`.", TEXT, place="header")
 POSITION = Parameter(HEADER, "Position of the change, or the one that the page is true to.", place="header")
+
+IGNORED = Parameter("Muniment-Ignored", "The parameters of the query that the address does not know.", place="header")
+_EXPOSED = (
+    *(header.name for header in (LOCATION, ETAG, POSITION, IGNORED)),
+    *("Accept-Ranges", "Allow", "Content-Disposition", "Content-Range", "Retry-After", "WWW-Authenticate"),
+    "X-Request-Id",
+)
+
+_QUERY = "muniment.query"
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.:-]")
+_MOST_IGNORED, _LONGEST_NAME = 20, 40
+
+
+def exposed(names: RepositoryNames) -> tuple[str, ...]:
+    """List the headers of answers that a page of another site may read."""
+    return (*_EXPOSED, *(f"{names.csrf_prefix}-{part}" for part in ("Header-Name", "Query-Name", "Token")))
+
+
+def check(request: Request, operation: Operation[Any], *, strict: bool) -> None:
+    """Hold a request's query to the parameters of its method, and keep for ``read`` those that the method takes.
+
+    A name that nobody knows is ignored, and a header of the answer says so; with ``strict`` it is refused. Raises
+    Malformed, also where a known name is nearly spelled, and NotOfferedYet.
+    """
+    taken = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
+    query: dict[str, str] = {}
+    unknown: list[str] = []
+    for name, value in bodies.query(request).items():
+        if name in taken:
+            query[name] = value
+        elif name in operation.refused:
+            _check_without_effect(name, value, operation.refused[name])
+        else:
+            unknown.append(name)
+    if unknown:
+        _check_unlike(unknown, [*taken, *operation.refused])
+        if strict:
+            raise Malformed(f"This address has no parameter {unknown[0][:100]!r}.")
+        add_header(request, IGNORED.name, _header_list(unknown))
+    request.scope[_QUERY] = query
+
+
+def read(request: Request) -> Mapping[str, str]:
+    """Return the parameters of the query that the address takes, as ``check`` has found them."""
+    query: Mapping[str, str] = request.scope[_QUERY]
+    return query
+
+
+def truth(query: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Read a parameter that is true or false. Raises Malformed."""
+    text = query.get(name, "").lower()
+    if text not in ("", "true", "false"):
+        raise Malformed(f"The parameter {name!r} is true or false, not {text[:40]!r}.")
+    return text == "true" if text else default
+
+
+def _check_without_effect(name: str, value: str, reason: str) -> None:
+    """Raise Malformed or NotOfferedYet unless the value asks for what is done without the parameter."""
+    if value.lower() in ("", _NO_EFFECT.get(name)):
+        return
+    sentence = f"The parameter {name!r} {reason}."
+    raise NotOfferedYet(sentence) if reason == NOT_YET else Malformed(sentence)
+
+
+def _check_unlike(unknown: Iterable[str], known: Iterable[str]) -> None:
+    """Raise Malformed if an unknown name differs from a known one only in case, ``_`` or ``-``."""
+    by_letters = {_letters(name): name for name in known}
+    for name in unknown:
+        if meant := by_letters.get(_letters(name)):
+            raise Malformed(f"This address has no parameter {name[:100]!r}; did you mean {meant!r}?")
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _header_list(names: Iterable[str]) -> str:
+    return ", ".join(_UNSAFE.sub("?", name)[:_LONGEST_NAME] or "?" for name in list(names)[:_MOST_IGNORED])

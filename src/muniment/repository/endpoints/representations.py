@@ -1,37 +1,55 @@
-"""Objects, ACLs and types as the wire shows them, in JSON or XML, and lists of them as feeds.
+"""Objects, ACLs and types as the wire shows them, in JSON or XML.
 
-Sources: given 2.9 (feeds); docs/interface.md, ours 1 (types), ours 2 (objects), ours 3 (contents),
-ours 4 (permission sets), ours 5 (lists).
+Source: docs/interface.md, ours 1 (types), ours 2 (objects), ours 3 (contents), ours 4 (permission sets).
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from urllib.parse import quote, urlencode
+from collections.abc import Mapping
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.clock import Instant, timestamp
-from muniment.repository.cursors import Part
-from muniment.repository.endpoints import spelling
+from muniment.clock import timestamp
+from muniment.repository.endpoints import format_names, spelling
 from muniment.repository.endpoints.context import RepositoryContext
-from muniment.repository.endpoints.parameters import LIST, TYPED_LIST
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.object_types import Catalogue, ObjectType
-from muniment.repository.objects.objects import StoredObject, values
+from muniment.repository.objects.objects import values
 from muniment.repository.objects.properties import PropertyDefinition, Value
-from muniment.repository.options import RepositoryNames, RepositoryOptions
-from muniment.repository.permissions.acls import Acl
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.options import RepositoryNames
+from muniment.repository.permissions.acls import Acl, AclSummary
 from muniment.repository.permissions.principals import Permission
-from muniment.repository.refusals import NotOfferedYet, VersionConflict
-from muniment.repository.search import atom
-from muniment.web import bodies
-from muniment.web.addresses import Parameter
+from muniment.repository.refusals import UnknownProperty, VersionConflict
 from muniment.web.refusals import Malformed
 
-_LATER = ("view", "filter", "sort", "inline", "links", "locations", "facet")
+_ALWAYS_SHOWN = ("r_object_id", "r_object_type", "object_name")
+_MOST_VIEWED = 1000
+
+
+class Thing(msgspec.Struct, frozen=True):
+    """A thing as it is written: its name, which is the root of its XML, its members, and the attributes in its XML."""
+
+    root: str
+    document: dict[str, Written]
+    attributes: Mapping[str, Mapping[str, str]] = {}
+
+    def written(self, media_type: str, names: RepositoryNames) -> bytes:
+        """Write it in this media type."""
+        return spelling.answer(media_type, self.root, self.document, names, attributes=self.attributes)
+
+
+class View(msgspec.Struct, frozen=True):
+    """Which properties of an object are shown: those with a value, ``every`` one, or of the former these alone.
+
+    Id, type and name are always shown. Names are neutral.
+    """
+
+    every: bool = False
+    properties: frozenset[str] | None = None
 
 
 class ObjectBody(msgspec.Struct, frozen=True):
@@ -43,46 +61,27 @@ class ObjectBody(msgspec.Struct, frozen=True):
     index_status: str
 
 
-class Page(msgspec.Struct, frozen=True):
-    """Which part of a list is wanted, of members of which type, and whether they are to be counted."""
-
-    part: Part
-    include_total: bool
-    object_type: str | None
-
-
-class ListPage(msgspec.Struct, frozen=True):
-    """One page of a list: its entries, the cursor of the next one (None for the last), and how many there are in all
-    where that was asked for."""
-
-    entries: Sequence[atom.FeedEntry]
-    following: str | None
-    total: int | None = None
-
-
 def object_answer(
-    request: Request, context: RepositoryContext, media_type: str, here: str, shown: ObjectBody, status: int = 200
+    request: Request,
+    context: RepositoryContext,
+    media_type: str,
+    here: str,
+    shown: ObjectBody,
+    status: int = 200,
+    *,
+    as_object: bool = False,
+    view: View = View(),  # noqa: B008 - it does not change
+    links: bool = True,
 ) -> Response:
-    """Answer with an object: 200, 201 with its address, or 304 when the caller has it already."""
+    """Answer with an object: 200, 201 with its address, or 304 when the caller has it already.
+
+    ``as_object`` says that the caller uses the addresses for objects of any kind: the root and the links are theirs.
+    Raises UnknownProperty for a view of one that no type has.
+    """
     names, stored = context.options.names, shown.stored
-    kind = kind_of(stored.id)
+    kind = "object" if as_object else kind_of(stored.id)
     own = f"{here}/{kind}s/{stored.id}"
-    type_name = spelling.write_type(stored.type, names)
-    definition = f"{here}/types/{quote(type_name)}"
-    document: dict[str, Written] = {
-        "name": kind,
-        "type": type_name,
-        "definition": definition,
-        "properties": _properties(shown, names),
-        "links": object_links(here, stored, names),
-    }
-    if media_type.endswith("xml"):
-        document = {"properties": document["properties"], "links": document["links"]}
-    attributes = {
-        "": {"xsi:type": type_name, "definition": definition},
-        "properties": {"xsi:type": f"{type_name}-properties"},
-    }
-    body = spelling.answer(media_type, kind, document, names, attributes=attributes)
+    body = object_thing(here, shown, names, media_type, kind, view, links=links).written(media_type, names)
     etag = f'"{stored.revision}-{hashlib.sha256(body).hexdigest()[:16]}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
     if status == 201:
@@ -92,39 +91,77 @@ def object_answer(
     return Response(body, status, {**headers, "Content-Type": media_type})
 
 
-def object_links(here: str, stored: StoredObject, names: RepositoryNames) -> list[Written]:
-    """List the addresses that belong to an object (docs/interface.md, ours 2)."""
-    kind = kind_of(stored.id)
+def object_thing(
+    here: str,
+    shown: ObjectBody,
+    names: RepositoryNames,
+    media_type: str,
+    kind: str,
+    view: View,
+    *,
+    links: bool = True,
+) -> Thing:
+    """Describe an object as one of this kind, with the properties of the view. Raises UnknownProperty."""
+    type_name = spelling.write_type(shown.stored.type, names)
+    definition = f"{here}/types/{quote(type_name)}"
+    document: dict[str, Written] = {
+        "name": kind,
+        "type": type_name,
+        "definition": definition,
+        "properties": _properties(shown, names, view),
+    }
+    if media_type.endswith("xml"):
+        document = {"properties": document["properties"]}
+    if links:
+        document["links"] = object_links(here, shown.stored, names, kind)
+    attributes = {
+        "": {"xsi:type": type_name, "definition": definition},
+        "properties": {"xsi:type": f"{type_name}-properties"},
+    }
+    return Thing(kind, document, attributes)
+
+
+def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: str) -> list[Written]:
+    """List the addresses that belong to an object, as one of this kind (docs/interface.md, ours 2)."""
+    actual_kind = kind_of(stored.id)
     own, thing = f"{here}/{kind}s/{stored.id}", f"{here}/objects/{stored.id}"
-    found = [("self", own), ("edit", own), ("canonical", thing), (f"{names.linkrel_base}/delete", own)]
-    if kind in ("folder", "cabinet"):
+    links = [("self", own), ("edit", own), (f"{names.linkrel_base}/delete", own)]
+    if kind == "object":
+        links.append(("canonical", f"{here}/{actual_kind}s/{stored.id}"))
+    if actual_kind in ("folder", "cabinet"):
         below = f"{here}/folders/{stored.id}"
-        found += [(f"{names.linkrel_base}/{part}", f"{below}/{part}") for part in ("folders", "documents", "objects")]
+        parts = ("folders", "documents", "objects", "child-links")
+        links += [(f"{names.linkrel_base}/{part}", f"{below}/{part}") for part in parts]
     else:
-        found += [
+        links += [
             ("contents", f"{thing}/contents"),
             (f"{names.linkrel_base}/primary-content", f"{thing}/contents/content"),
             (f"{names.linkrel_base}/content-media", f"{thing}/content-media"),
-            (f"{names.linkrel_base}/index-status", f"{thing}/index-status"),
+            (f"{names.own_linkrel_base}/index-status", f"{thing}/index-status"),
         ]
+    if actual_kind != "cabinet":
+        links.append((f"{names.linkrel_base}/parent-links", f"{thing}/parent-links"))
     if stored.folder_id is not None:
-        found.append(("parent", f"{here}/{kind_of(stored.folder_id)}s/{stored.folder_id}"))
-    found.append((f"{names.linkrel_base}/permission-set", f"{thing}/permission-set"))
-    return [{"rel": rel, "href": href} for rel, href in found]
+        links.append(("parent", f"{here}/{kind_of(stored.folder_id)}s/{stored.folder_id}"))
+    links.append((f"{names.linkrel_base}/permission-set", f"{thing}/permission-set"))
+    return [{"rel": rel, "href": href} for rel, href in links]
 
 
-def content_document(here: str, stored: StoredObject, names: RepositoryNames) -> dict[str, Written]:
-    """Describe an object's content (docs/interface.md, ours 3)."""
-    thing = f"{here}/objects/{stored.id}"
+def content_document(
+    here: str,
+    stored: StoredObject,
+    names: RepositoryNames,
+    view: View = View(),  # noqa: B008 - it does not change
+) -> dict[str, Written]:
+    """Describe an object's content (docs/interface.md, ours 3). Raises UnknownProperty."""
+    thing, some = f"{here}/objects/{stored.id}", content_properties(stored, names)
+    if view.properties is not None:
+        if unknown := sorted(view.properties - some.keys()):
+            raise UnknownProperty(f"A content has no property {unknown[0][:100]!r}.")
+        some = {name: value for name, value in some.items() if name in view.properties or name in _ALWAYS_SHOWN}
     return {
         "name": "content",
-        "properties": {
-            "object_name": stored.name,
-            spelling.write_property("r_object_id", names): "06" + stored.id[2:],
-            "format_name": stored.media_type,
-            "full_content_size": stored.content.size if stored.content else 0,
-            "sha256": stored.content.sha256.hex() if stored.content else None,
-        },
+        "properties": {spelling.write_property(name, names): value for name, value in some.items()},
         "links": [
             {"rel": "self", "href": f"{thing}/contents/content"},
             {"rel": "parent", "href": thing},
@@ -134,13 +171,32 @@ def content_document(here: str, stored: StoredObject, names: RepositoryNames) ->
     }
 
 
-def acl_document(here: str, acl: Acl, entries: Mapping[str, Permission], names: RepositoryNames) -> dict[str, Written]:
+def content_properties(stored: StoredObject, names: RepositoryNames) -> dict[str, str | int | None]:
+    """List the properties of an object's content, by neutral names."""
+    return {
+        "object_name": stored.name,
+        "r_object_id": "06" + stored.id[2:],
+        "format_name": format_names.name(stored.media_type, names),
+        "mime_type": stored.media_type,
+        "full_content_size": stored.content.size if stored.content else 0,
+        "sha256": stored.content.sha256.hex() if stored.content else None,
+    }
+
+
+def acl_document(
+    here: str, acl: Acl | AclSummary, entries: Mapping[str, Permission], names: RepositoryNames
+) -> dict[str, Written]:
     """Describe an ACL with those of its entries that may be seen."""
     own = f"{here}/acls/{acl.shown_id}"
     return {
         "id": acl.shown_id,
         "name": acl.name,
         "owner": acl.owner,
+        "properties": {
+            "object_name": acl.name,
+            "owner_name": acl.owner,
+            spelling.write_property("r_object_id", names): acl.shown_id,
+        },
         "permitted": permitted(entries, names),
         "links": [{"rel": "self", "href": own}, {"rel": "edit", "href": own}],
     }
@@ -154,6 +210,19 @@ def permitted(entries: Mapping[str, Permission], names: RepositoryNames) -> list
     ]
 
 
+TYPE_ATTRIBUTES = ("name", "label", "category", "parent")
+"""What is an attribute of the element ``type`` in XML."""
+
+
+def type_thing(here: str, kind: ObjectType, catalogue: Catalogue, names: RepositoryNames, media_type: str) -> Thing:
+    """Describe an object type as it is written in this media type."""
+    document = type_document(here, kind, catalogue, names)
+    if not media_type.endswith("xml"):
+        return Thing("type", document)
+    attributes = {name: str(text) for name in TYPE_ATTRIBUTES if (text := document.pop(name))}
+    return Thing("type", document, {"": attributes})
+
+
 def type_document(here: str, kind: ObjectType, catalogue: Catalogue, names: RepositoryNames) -> dict[str, Written]:
     """Describe an object type with all its properties, inherited ones first."""
     own = f"{here}/types/{quote(spelling.write_type(kind.name, names))}"
@@ -164,6 +233,7 @@ def type_document(here: str, kind: ObjectType, catalogue: Catalogue, names: Repo
     return {
         "name": spelling.write_type(kind.name, names),
         "label": kind.name,
+        "category": "standard",
         "parent": spelling.write_type(kind.parent, names) if kind.parent else None,
         "properties": [
             {
@@ -199,135 +269,44 @@ def expected_version(request: Request) -> int | None:
 
 
 def identifier(request: Request) -> str:
-    """Say which object the address names, without a suffix that only chooses the format."""
+    """Say which object the address names."""
     object_id: str = request.path_params["id"]
-    return object_id.removesuffix(".json").removesuffix(".xml").lower()[:40]
+    return object_id.lower()[:40]
 
 
-def page(request: Request, options: RepositoryOptions, *, typed: bool = False) -> Page:
-    """Read a list's parameters, with ``typed`` also the type of its members.
-
-    Raises Malformed, NotOfferedYet, UnknownType (only with ``typed``).
-    """
-    given = parameters(request, TYPED_LIST if typed else LIST, later=_LATER)
-    size = _number(given, "items-per-page", options.items_per_page, options.max_items_per_page)
-    number = _number(given, "page", 1, 10**9)
-    cursor = given.get("cursor")
-    if cursor is None and number * size > options.max_page_offset:
-        raise Malformed(
-            f"Page {number} lies past member {options.max_page_offset}, the deepest that a bare page number reaches: "
-            "follow 'next' from page to page."
-        )
-    total = given.get("include-total", "false")
-    if total not in ("true", "false"):
-        raise Malformed(f"The parameter 'include-total' is true or false, not {total[:40]!r}.")
-    named = given.get("object-type")
-    return Page(
-        Part(number, size, cursor), total == "true", spelling.read_type(named, options.names) if named else None
-    )
+def read_view(given: Mapping[str, str], names: RepositoryNames) -> View:
+    """Read the parameter ``view``: `:default`, `:all`, or a list of properties. Raises Malformed."""
+    text = given.get("view", "").strip()
+    if text in ("", ":default"):
+        return View()
+    if text == ":all":
+        return View(every=True)
+    wanted = [name.strip() for name in text.split(",")]
+    if text.startswith(":") or not all(wanted) or len(wanted) > _MOST_VIEWED:
+        raise Malformed(f"The parameter 'view' is :default, :all or a list of properties, not {text[:40]!r}.")
+    return View(properties=frozenset(spelling.read_property(name, names) for name in wanted))
 
 
-def parameters(request: Request, known: Sequence[Parameter], later: Sequence[str] = ()) -> dict[str, str]:
-    """Read the address's query. Raises NotOfferedYet for a parameter that comes later, Malformed for an unknown one."""
-    given, names = bodies.query(request), {parameter.name for parameter in known}
-    for name in given:
-        if name in later:
-            raise NotOfferedYet(f"The parameter {name!r} is not offered yet.")
-        if name not in names:
-            raise Malformed(f"This address has no parameter {name[:100]!r}.")
-    return given
-
-
-def feed_answer(
-    request: Request, context: RepositoryContext, title: str, own: str, wanted: Page, listed: ListPage
-) -> Response:
-    """Answer with one page of a list (docs/interface.md, ours 5)."""
-    names = context.options.names
-    media_type = feed_type(request, names)
-    feed = atom.Feed(
-        id=own,
-        title=title,
-        author="Muniment",
-        updated=context.clock(),
-        page=wanted.part.number,
-        items_per_page=wanted.part.size,
-        links=tuple(_page_links(own, wanted, listed, context.options)),
-        entries=tuple(listed.entries),
-        total=listed.total,
-    )
-    if media_type.endswith("json"):
-        body = atom.as_json(feed, spelling.both(names)[0])
-    else:
-        body = atom.as_xml(feed, names.vocab_namespace, names.relevance_namespace)
-    return Response(body, headers={"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept"})
-
-
-def _page_links(own: str, wanted: Page, listed: ListPage, options: RepositoryOptions) -> list[atom.Link]:
-    """Link to this page and to others. Only ``next`` has a cursor; what a bare number does not reach is left out."""
-    part, total, reach = wanted.part, listed.total, options.max_page_offset // wanted.part.size
-
-    def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:
-        asked = {"items-per-page": str(part.size), "page": str(number)}
-        if wanted.include_total:
-            asked["include-total"] = "true"
-        if wanted.object_type:
-            asked["object-type"] = spelling.write_type(wanted.object_type, options.names)
-        if cursor is not None:
-            asked["cursor"] = cursor
-        return atom.Link(rel, f"{own}?{urlencode(asked)}")
-
-    links = [link("self", part.number, part.cursor)]
-    if listed.following is not None:
-        links.append(link("next", part.number + 1, listed.following))
-    if 1 < part.number <= reach + 1:
-        links.append(link("previous", part.number - 1))
-    if listed.following is not None or part.number > 1:
-        links.append(link("first", 1))
-        if total is not None and (last := max(1, -(-total // part.size))) <= reach:
-            links.append(link("last", last))
-    return links
-
-
-def feed_type(request: Request, names: RepositoryNames) -> str:
-    """Choose the media type of a list. Raises NotAcceptable."""
-    return spelling.negotiate(request, (*spelling.both(names), "application/atom+xml"))
-
-
-def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> atom.FeedEntry:
-    """Make an object's entry in a list."""
-    own = f"{here}/{kind_of(stored.id)}s/{stored.id}"
-    summary = f"{spelling.write_type(stored.type, names)} {stored.id}"
-    return atom.FeedEntry(own, stored.name, stored.owner, summary, stored.modified, own)
-
-
-def plain_entry(own: str, title: str, author: str, summary: str, updated: Instant) -> atom.FeedEntry:
-    """Make the entry of something that is no object."""
-    return atom.FeedEntry(own, title, author, summary, updated, own)
-
-
-def _properties(shown: ObjectBody, names: RepositoryNames) -> dict[str, Written]:
+def _properties(shown: ObjectBody, names: RepositoryNames, view: View) -> dict[str, Written]:
     known = shown.catalogue.properties_of(shown.stored.type)
-    found = values(shown.stored, shown.catalogue, shown.acl_name)
-    found["r_index_status"] = [shown.index_status]
-    found["r_object_type"] = [spelling.write_type(shown.stored.type, names)]
-    first = {name: found[name] for name in ("r_object_id", "r_object_type", "object_name")}
-    return {
-        spelling.write_property(name, names): _property(known[name], some) for name, some in {**first, **found}.items()
-    }
+    some = values(shown.stored, shown.catalogue, shown.acl_name)
+    some["r_index_status"] = [shown.index_status]
+    some["r_object_type"] = [spelling.write_type(shown.stored.type, names)]
+    some = {**{name: some[name] for name in _ALWAYS_SHOWN}, **some}
+    if view.properties is not None:
+        for name in view.properties:
+            shown.catalogue.property(name)
+        some = {name: found for name, found in some.items() if name in view.properties or name in _ALWAYS_SHOWN}
+    elif view.every:
+        some |= {name: [] for name in known if name not in some}
+    return {spelling.write_property(name, names): _property(known[name], found) for name, found in some.items()}
 
 
 def _property(definition: PropertyDefinition, found: list[Value]) -> Written:
+    if not found:  # as the field writes what is empty
+        return "" if definition.kind in ("string", "id") and not definition.repeating else None
     shown: list[Written] = [
         timestamp(value, utc="+00:00") if definition.kind == "date" and isinstance(value, int) else value
         for value in found
     ]
     return shown if definition.repeating else shown[0]
-
-
-def _number(given: Mapping[str, str], name: str, default: int, most: int) -> int:
-    text = given.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdecimal() and len(text) <= 12 and 1 <= int(text) <= most):
-        raise Malformed(f"The parameter {name!r} is a number from 1 to {most}, not {text[:40]!r}.")
-    return int(text)

@@ -1,22 +1,43 @@
 """Every address of the repository on one page: what answers it, what it takes and gives, and what it refuses."""
 
+import re
+
+from starlette.requests import Request
 from starlette.routing import Route
 
-from muniment.repository.endpoints import acls, contents, discovery, objects, parameters, search, types
+from muniment.repository.endpoints import (
+    acls,
+    contents,
+    discovery,
+    folder_links,
+    new_objects,
+    objects,
+    parameters,
+    people,
+    search,
+    spelling,
+    types,
+)
 from muniment.repository.endpoints.acls import AclBody
 from muniment.repository.endpoints.context import ENTERING, Answering, RepositoryContext
+from muniment.repository.endpoints.discovery import LinkTarget
 from muniment.repository.endpoints.documents import (
     AclDocument,
     ContentDocument,
     Documents,
+    FolderLinkDocument,
+    HomeDocument,
     IndexStatusDocument,
     ObjectDocument,
     PermissionSetDocument,
+    PersonDocument,
+    ProductInfoDocument,
     RepositoryDocument,
     TypeDocument,
 )
-from muniment.repository.endpoints.object_body import JsonMetadata
+from muniment.repository.endpoints.object_body import JsonMetadata, JsonReference
 from muniment.repository.options import RepositoryNames
+from muniment.repository.people import Kind
 from muniment.repository.refusals import (
     BadQuery,
     IndexBehind,
@@ -43,81 +64,142 @@ SEARCH: Table = {
 BELOW = "/repositories/{repository}"
 """What the path of every address below a repository begins with, after the prefix."""
 
-_PARTS = (parameters.REPOSITORY, parameters.OBJECT_ID, parameters.ACL, parameters.TYPE_NAME)
+_NOTE = (
+    "Every address that answers a document also takes `.json` or `.xml` after it, which chooses the media type. "
+    "Every address answers OPTIONS with its methods in `Allow`. A query parameter that an address does not know is "
+    f"ignored, and the header `{parameters.IGNORED.name}` names it."
+)
+_PARTS = (
+    parameters.REPOSITORY,
+    parameters.OBJECT_ID,
+    parameters.ACL,
+    parameters.TYPE_NAME,
+    parameters.OTHER_END,
+    parameters.PERSON,
+)
 _WRITE = (parameters.PLAIN_POSITION,)
 _CONDITIONAL_WRITE = (parameters.IF_MATCH, parameters.PLAIN_POSITION)
 _MADE = (parameters.LOCATION, parameters.ETAG, parameters.POSITION)
 _UNCHANGED = AnswerDescription(304, "The caller has it already.", headers=(parameters.ETAG,))
 
+_NAME = re.compile(r"[a-z-]+")
+
 Operations = dict[str, Operation[RepositoryContext]]
+Addresses = tuple[Address[RepositoryContext], ...]
 
 
 def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
     """List every address below the repository's prefix."""
     wire = Documents(names)
+    below = (
+        Address(
+            f"{BELOW}/search",
+            {
+                "GET": Operation(
+                    search.by_keywords,
+                    "Search by keywords, or turn a page of a posted search.",
+                    parameters=(*parameters.KEYWORD_SEARCH, parameters.PLAIN_POSITION),
+                    refused=parameters.SEARCH_REFUSED,
+                    answers=(_hits(wire),),
+                ),
+                "POST": Operation(
+                    search.by_document,
+                    "Search by a query document.",
+                    parameters=(*parameters.SEARCH, parameters.PLAIN_POSITION),
+                    refused=parameters.DOCUMENT_SEARCH_REFUSED,
+                    body=wire.query,
+                    answers=(_hits(wire),),
+                ),
+            },
+            SEARCH,
+        ),
+        *_objects(wire),
+        *_folder_links(wire),
+        *_contents(wire),
+        *_acls(wire),
+        *_people(wire),
+        Address(
+            f"{BELOW}/types",
+            {"GET": _list(wire, types.list_all, "List the object types.", typed=True)},
+            types.TABLE,
+        ),
+        Address(
+            f"{BELOW}/types/{{name}}",
+            {
+                "GET": _show(
+                    types.read,
+                    "Show an object type with its properties.",
+                    _found("The object type.", wire.thing(TypeDocument, "type")),
+                )
+            },
+            types.TABLE,
+        ),
+    )
     return AddressTable(
         "repository",
         f"/{names.prefix}",
-        (
-            Address(
-                "/repositories",
-                {"GET": _list(wire, discovery.listing, "List the repositories.", CredentialKind.NONE)},
-                ENTERING,
-            ),
-            Address(
-                BELOW,
-                {
-                    "GET": Operation(
-                        discovery.repository_resource,
-                        "Show a repository, and where its services are.",
-                        answers=(_found("The repository.", wire.thing(RepositoryDocument, "repository")),),
-                    )
-                },
-                ENTERING,
-            ),
-            Address(
-                f"{BELOW}/search",
-                {
-                    "GET": Operation(
-                        search.by_keywords,
-                        "Search by keywords, or turn a page of a posted search.",
-                        parameters=(*parameters.KEYWORD_SEARCH, parameters.PLAIN_POSITION),
-                        answers=(_hits(wire),),
-                    ),
-                    "POST": Operation(
-                        search.by_document,
-                        "Search by a query document.",
-                        parameters=(*parameters.SEARCH, parameters.PLAIN_POSITION),
-                        body=wire.query,
-                        answers=(_hits(wire),),
-                    ),
-                },
-                SEARCH,
-            ),
-            *_objects(wire),
-            *_contents(wire),
-            *_acls(wire),
-            Address(
-                f"{BELOW}/types",
-                {"GET": _list(wire, types.list_all, "List the object types.", typed=True)},
-                types.TABLE,
-            ),
-            Address(
-                f"{BELOW}/types/{{name}}",
-                {
-                    "GET": Operation(
-                        types.read,
-                        "Show an object type with its properties.",
-                        answers=(_found("The object type.", wire.thing(TypeDocument, "type")),),
-                    )
-                },
-                types.TABLE,
-            ),
-        ),
+        (*_beginning(wire, below), *below),
         wire.errors,
-        CredentialKind.BEARER,
+        CredentialKind.CALLER,
         _PARTS,
+        note=_NOTE,
+        check=_check,
+        options=True,
+        suffixed=True,
+        finders={"repository": discovery.has_name, "acl": acls.has_name, "person": people.has_name},
     )
+
+
+def _check(request: Request, operation: Operation[RepositoryContext], context: RepositoryContext) -> None:
+    parameters.check(request, operation, strict=context.options.strict_parameters)
+    spelling.check_body(request, operation.body)
+
+
+def _beginning(wire: Documents, below: Addresses) -> Addresses:
+    """List the addresses with which a client begins; they lead to each other and to all addresses ``below``."""
+    info = _show(
+        discovery.product_info,
+        "Show the name and the release of the product.",
+        _found("The product.", wire.thing(ProductInfoDocument, "product-info")),
+    )
+    targets = _link_targets(below, BELOW)
+    repositories = _list(wire, discovery.listing_of(targets), "List the repositories.")
+    opened = (
+        Address("/product-info", {"GET": info}, ENTERING, credentials=CredentialKind.NONE),
+        Address("/repositories", {"GET": repositories}, discovery.LISTING, credentials=CredentialKind.NONE),
+    )
+    home = _show(
+        discovery.home(_link_targets(opened, "")),
+        "Show where a client begins.",
+        _found("The home document.", wire.home(HomeDocument)),
+    )
+    single = Operation(
+        discovery.repository_resource(targets),
+        "Show a repository, and where its services are.",
+        parameters=(parameters.LINKS,),
+        refused=parameters.REPOSITORY_REFUSED,
+        answers=(_found("The repository.", wire.thing(RepositoryDocument, "repository")),),
+    )
+    return (
+        Address("/services", {"GET": home}, ENTERING, credentials=CredentialKind.NONE),
+        *opened,
+        Address(BELOW, {"GET": single}, ENTERING),
+    )
+
+
+def _link_targets(addresses: Addresses, base: str) -> tuple[LinkTarget, ...]:
+    """List the addresses that lie directly below ``base`` and have no open part: a document can link them."""
+    return tuple(
+        LinkTarget(name, sorted(address.operations), _read_as(address))
+        for address in addresses
+        if _NAME.fullmatch(name := address.path.removeprefix(f"{base}/"))
+    )
+
+
+def _read_as(address: Address[RepositoryContext]) -> tuple[str, ...]:
+    """List the media types in which an address is read."""
+    answers = address.operations["GET"].answers if "GET" in address.operations else ()
+    return tuple(dict.fromkeys(media_type for answer in answers for media_type in answer.content))
 
 
 def routes(context: RepositoryContext) -> list[Route]:
@@ -125,7 +207,7 @@ def routes(context: RepositoryContext) -> list[Route]:
     return table(context.options.names).routes(context)
 
 
-def _objects(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
+def _objects(wire: Documents) -> Addresses:
     return (
         _collection(wire, f"{BELOW}/cabinets", "cabinet", "cabinets", filed=False),
         Address(f"{BELOW}/objects", {"POST": _create(wire, "sysobject", "an object", filed=False)}, objects.TABLE),
@@ -143,7 +225,8 @@ def _single(wire: Documents, kind: str) -> Address[RepositoryContext]:
         "GET": Operation(
             objects.reading(kind),
             f"Show {_a(kind)}.",
-            parameters=(parameters.IF_NONE_MATCH,),
+            parameters=(*parameters.SHOWING, parameters.IF_NONE_MATCH),
+            refused=parameters.SHOWING_REFUSED,
             answers=(AnswerDescription(200, shown.meaning, shown.content, (parameters.ETAG,)), _UNCHANGED),
         ),
         "POST": Operation(
@@ -167,13 +250,52 @@ def _collection(wire: Documents, path: str, root: str, name: str, *, filed: bool
     title = f"{name.capitalize()} under folder" if filed else name.capitalize()
     listed, where = objects.listing(root, name, title, filed=filed), " of a folder" if filed else ""
     operations: Operations = {
-        "GET": _list(wire, listed, f"List the {name}{where}.", typed=True),
+        "GET": _list(wire, listed, f"List the {name}{where}.", typed=True, filed=filed),
         "POST": _create(wire, root, _a(name.removesuffix("s")), filed=filed),
     }
     return Address(path, operations, objects.TABLE)
 
 
-def _contents(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
+def _folder_links(wire: Documents) -> Addresses:
+    link, reference = wire.thing(FolderLinkDocument, "folder-link"), wire.thing(JsonReference, "an object's kind")
+    made = AnswerDescription(201, "The link.", link, (parameters.LOCATION, parameters.POSITION))
+
+    def posting(end: folder_links.End, summary: str) -> Operation[RepositoryContext]:
+        return Operation(folder_links.linking(end), summary, parameters=_WRITE, body=reference, answers=(made,))
+
+    def single(end: folder_links.End) -> Operations:
+        gone = AnswerDescription(204, "The object lies in no folder.", headers=(parameters.POSITION,))
+        return {
+            "GET": _show(folder_links.reading(end), "Show a link.", _found("The link.", link)),
+            "DELETE": Operation(
+                folder_links.unlinking(end), "Take an object out of a folder.", parameters=_WRITE, answers=(gone,)
+            ),
+        }
+
+    moving = Operation(
+        folder_links.move,
+        "Move an object to another folder.",
+        parameters=_WRITE,
+        body=reference,
+        answers=(AnswerDescription(200, "The new link.", link, (parameters.POSITION,)),),
+    )
+    parents: Operations = {
+        "GET": _list(wire, folder_links.list_parents, "List the folder in which an object lies."),
+        "POST": posting("parent", "Put an object into a folder."),
+    }
+    children: Operations = {
+        "GET": _list(wire, folder_links.list_children, "List the links of a folder to what lies in it."),
+        "POST": posting("child", "Put an object into this folder."),
+    }
+    return (
+        Address(f"{BELOW}/objects/{{id}}/parent-links", parents, objects.TABLE),
+        Address(f"{BELOW}/objects/{{id}}/parent-links/{{other}}", {**single("parent"), "PUT": moving}, objects.TABLE),
+        Address(f"{BELOW}/folders/{{id}}/child-links", children, objects.TABLE),
+        Address(f"{BELOW}/folders/{{id}}/child-links/{{other}}", single("child"), objects.TABLE),
+    )
+
+
+def _contents(wire: Documents) -> Addresses:
     content, status = wire.thing(ContentDocument, "content"), wire.thing(IndexStatusDocument, "index-status")
     replaced = AnswerDescription(201, "The content is replaced.", content, (parameters.LOCATION, parameters.POSITION))
     operations: Operations = {
@@ -182,6 +304,7 @@ def _contents(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
             contents.replace,
             "Replace the content of an object.",
             parameters=(*parameters.REPLACE, *_CONDITIONAL_WRITE),
+            refused=parameters.REPLACE_REFUSED,
             body={"*/*": BINARY},
             answers=(replaced,),
         ),
@@ -191,6 +314,7 @@ def _contents(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
             contents.media,
             "Download the content of an object, whole or one range of it.",
             parameters=(*parameters.MEDIA, parameters.IF_NONE_MATCH, parameters.RANGE, parameters.IF_RANGE),
+            refused=parameters.MEDIA_REFUSED,
             answers=(
                 AnswerDescription(200, "The content.", {"*/*": BINARY}, (parameters.ETAG,)),
                 AnswerDescription(206, "The range that was asked for.", {"*/*": BINARY}, (parameters.ETAG,)),
@@ -203,15 +327,12 @@ def _contents(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
             contents.describe,
             "Describe the content of an object.",
             parameters=parameters.DESCRIPTION,
+            refused=parameters.DESCRIPTION_REFUSED,
             answers=(_found("The description.", content),),
         )
     }
     read: Operations = {
-        "GET": Operation(
-            contents.index_status,
-            "Show how far the text of an object is.",
-            answers=(_found("How far it is.", status),),
-        )
+        "GET": _show(contents.index_status, "Show how far the text of an object is.", _found("How far it is.", status))
     }
     return (
         Address(f"{BELOW}/objects/{{id}}/contents", operations, contents.TABLE),
@@ -221,7 +342,7 @@ def _contents(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
     )
 
 
-def _acls(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
+def _acls(wire: Documents) -> Addresses:
     acl, sent = wire.thing(AclDocument, "acl"), wire.thing(AclBody, "acl")
     permissions = _found("The permission set.", wire.thing(PermissionSetDocument, "permission-set"))
     made = AnswerDescription(201, "The new ACL.", acl, (parameters.LOCATION,))
@@ -230,7 +351,7 @@ def _acls(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
         "POST": Operation(acls.make, "Make an ACL, which the caller owns.", body=sent, answers=(made,)),
     }
     single: Operations = {
-        "GET": Operation(acls.read, "Show an ACL.", answers=(_found("The ACL.", acl),)),
+        "GET": _show(acls.read, "Show an ACL.", _found("The ACL.", acl)),
         "POST": Operation(
             acls.change, "Replace the entries of an ACL.", body=sent, answers=(_found("The changed ACL.", acl),)
         ),
@@ -242,9 +363,7 @@ def _acls(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
         ),
     }
     of_object: Operations = {
-        "GET": Operation(
-            acls.permission_set, "Show the ACL of an object, and what it permits.", answers=(permissions,)
-        ),
+        "GET": _show(acls.permission_set, "Show the ACL of an object, and what it permits.", permissions),
         "PUT": Operation(
             acls.assign,
             "Assign another ACL to an object.",
@@ -260,28 +379,54 @@ def _acls(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
     )
 
 
+def _people(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
+    def single(kind: Kind) -> Address[RepositoryContext]:
+        answers = (_found(f"The {kind}.", wire.thing(PersonDocument, kind)),)
+        reading = Operation(people.reader(kind), f"Show a {kind} whom the repository lets in.", answers=answers)
+        return Address(f"{BELOW}/{kind}s/{{person}}", {"GET": reading}, people.TABLE)
+
+    def every(kind: Kind, path: str, where: str, *, of_group: bool = False) -> Address[RepositoryContext]:
+        listing = _list(wire, people.lister(kind, of_group=of_group), f"List the {kind}s {where}.")
+        return Address(f"{BELOW}/{path}", {"GET": listing}, people.TABLE)
+
+    current = Operation(
+        people.current_user,
+        "Show the user who asks.",
+        answers=(_found("The user.", wire.thing(PersonDocument, "user")),),
+    )
+    return (
+        every("user", "users", "whom the repository lets in"),
+        every("group", "groups", "whom the repository lets in"),
+        every("user", "groups/{person}/users", "directly in a group", of_group=True),
+        every("group", "groups/{person}/groups", "directly in a group", of_group=True),
+        single("user"),
+        single("group"),
+        Address(f"{BELOW}/currentuser", {"GET": current}, people.TABLE),
+    )
+
+
 def _list(
-    wire: Documents,
-    endpoint: Answering,
-    summary: str,
-    credentials: CredentialKind | None = None,
-    *,
-    typed: bool = False,
+    wire: Documents, endpoint: Answering, summary: str, *, typed: bool = False, filed: bool = False
 ) -> Operation[RepositoryContext]:
     return Operation(
         endpoint,
         summary,
         parameters=parameters.TYPED_LIST if typed else parameters.LIST,
+        refused=parameters.FOLDER_REFUSED if filed else parameters.LIST_REFUSED,
         answers=(_found("A page of the list.", wire.feed),),
-        credentials=credentials,
     )
+
+
+def _show(endpoint: Answering, summary: str, answer: AnswerDescription) -> Operation[RepositoryContext]:
+    return Operation(endpoint, summary, refused=parameters.SINGLE_REFUSED, answers=(answer,))
 
 
 def _create(wire: Documents, root: str, what: str, *, filed: bool) -> Operation[RepositoryContext]:
     return Operation(
-        objects.creating(root, filed=filed),
+        new_objects.creating(root, filed=filed),
         f"Create {what} in a folder." if filed else f"Create {what}.",
         parameters=(*parameters.CREATE, *_WRITE),
+        refused=parameters.CREATE_REFUSED,
         body=wire.creation(JsonMetadata),
         answers=(AnswerDescription(201, "The new object.", wire.thing(ObjectDocument, "an object's kind"), _MADE),),
     )

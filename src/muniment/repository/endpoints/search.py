@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from urllib.parse import urlencode
 
 import msgspec
+from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,30 +17,21 @@ from muniment.clock import SECOND
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.change_log.changes import Position
-from muniment.repository.endpoints import positions, spelling
+from muniment.repository.endpoints import collections, parameters, positions, representations, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
-from muniment.repository.index.contract import Index
+from muniment.repository.endpoints.representations import View
+from muniment.repository.index.contract import Index, Snapshot
+from muniment.repository.objects.object_ids import kind_of
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import IndexBehind, NotOfferedYet
+from muniment.repository.refusals import IndexBehind
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, results
 from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.web import bodies
-from muniment.web.refusals import Malformed, UnsupportedMediaType
+from muniment.web.refusals import Malformed
 
-_NOT_YET = (
-    "collections",
-    "facet",
-    "facet-id-constraints",
-    "facet-value-constraints",
-    "inline",
-    "locations",
-    "query-locale",
-    "sort",
-    "timezone",
-    "view",
-)
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
 
@@ -52,8 +44,19 @@ class _Asked(msgspec.Struct, frozen=True):
     include_total: bool
     wait_for: str | None
     media_type: str
+    inline: bool
+    links: bool
+    view: View
     repeated: dict[str, str]
     document: bytes | None = None
+
+
+class _WrittenPage(msgspec.Struct, frozen=True):
+    """A page, written: its bytes, its position, and the query's document where it must be kept for `next`."""
+
+    body: bytes
+    position: Position
+    unkept: bytes | None
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
@@ -68,9 +71,6 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     """POST: a query document in XML (given 2.8)."""
     caller = await enter(request, context)
     asked = _asked(request, context.options, ())
-    names = context.options.names
-    if bodies.media_type(request) not in ("application/xml", "text/xml", f"{names.media_type}+xml"):
-        raise UnsupportedMediaType("The query document must be application/xml.")
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     return await _answer(request, context, caller, msgspec.structs.replace(asked, document=document))
@@ -83,42 +83,80 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
         await _reached(context, index, await caller.position(asked.wait_for))
     here = address(request, context, repository)
 
-    def answered(principals: Principals) -> tuple[bytes, str]:
-        body, position = _page(context, index, repository, principals, asked, here)
-        return body, caller.spell(principals, position)
+    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[_WrittenPage, str]:
+        feed = _page(cx, context, snapshot, repository, principals, asked, here)
+        return feed, caller.spell(principals, feed.position)
 
-    body, position = await caller.search(answered)
-    return Response(body, headers={"Content-Type": asked.media_type, positions.HEADER: position})
+    feed, position = await caller.search(index, answered)
+    if feed.unkept is not None:
+        document, options = feed.unkept, context.options
+        quota = kept_searches.SearchQuota(options.kept_queries, options.kept_query_bytes)
+        await caller.write(
+            lambda cx, principals: kept_searches.keep(
+                cx, repository.id, principals.key, document, options.link_seconds, quota, context.clock()
+            )
+        )
+    return Response(feed.body, headers={"Content-Type": asked.media_type, positions.HEADER: position})
 
 
 def _page(
-    context: RepositoryContext, index: Index, repository: Repository, principals: Principals, asked: _Asked, here: str
-) -> tuple[bytes, Position]:
+    cx: Connection,
+    context: RepositoryContext,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    asked: _Asked,
+    here: str,
+) -> _WrittenPage:
     """Answer one page, from the query's reading to the feed's bytes; runs off the loop as one piece of work."""
-    query, kept = _query(context, repository, principals, asked)
+    query, kept = _query(cx, context, repository, principals, asked)
     page = results.search(
-        context.transactions.database,
-        index.snapshot(),
+        cx,
+        snapshot,
         repository,
         principals,
         SearchQuestion(query, asked.page, asked.items_per_page, asked.include_total),
         context.options.max_page_offset,
         context.options.max_pending_changes,
     )
-    repeated, others = asked.repeated, page.has_more or page.page > 1
+    repeated, others, unkept = asked.repeated, page.has_more or page.page > 1, None
     if kept is not None:
         # A page that was asked for and does not exist is no reason to keep anything.
         others = page.has_more or (page.page > 1 and bool(page.hits))
-        repeated = {"link": _keep(context, repository, principals, kept), **repeated} if others else repeated
-    written = _feed(page, repeated, here, context, others=others)
-    names = context.options.names
-    if asked.media_type.endswith("json"):
-        return atom.as_json(written, f"{names.media_type}+json"), page.position
-    return atom.as_xml(written, names.vocab_namespace, names.relevance_namespace), page.position
+        if others:
+            link = kept_searches.name(repository.id, principals.key, kept)
+            repeated = {"link": link, **repeated}
+            half_way = context.clock() + context.options.link_seconds * SECOND // 2
+            unkept = kept if kept_searches.kept_until(cx, link, kept) < half_way else None
+    inlined = _inlined(cx, context, repository, principals, asked, page, here) if asked.inline else {}
+    written = _feed(page, repeated, here, context, inlined, others=others, entry_links=asked.links)
+    return _WrittenPage(spelling.feed(asked.media_type, written, context.options.names), page.position, unkept)
+
+
+def _inlined(
+    cx: Connection,
+    context: RepositoryContext,
+    repository: Repository,
+    principals: Principals,
+    asked: _Asked,
+    page: HitPage,
+    here: str,
+) -> dict[str, object]:
+    """Spell the object of each hit, as the read of the database that vouched for the hits has it."""
+    view, names = RepositoryView.read(cx, repository, principals), context.options.names
+    bodies_of_hits = collections.object_bodies(cx, view, [hit.stored for hit in page.hits])
+    things = [
+        representations.object_thing(here, body, names, asked.media_type, kind_of(body.stored.id), asked.view)
+        for body in bodies_of_hits
+    ]
+    return {
+        hit.object_id: collections.inlined(thing, asked.media_type, names, links=asked.links)
+        for hit, thing in zip(page.hits, things, strict=True)
+    }
 
 
 def _query(
-    context: RepositoryContext, repository: Repository, principals: Principals, asked: _Asked
+    cx: Connection, context: RepositoryContext, repository: Repository, principals: Principals, asked: _Asked
 ) -> tuple[Query, bytes | None]:
     """Read the query, and say what of it is kept for `next`: a query that came as a document."""
     limits = QueryLimits(context.options.max_query_depth, context.options.max_query_clauses)
@@ -128,9 +166,7 @@ def _query(
         return query, kept_searches.encode(query)
     link = asked.repeated.get("link")
     if link is not None:
-        caller = principals.key
-        with context.transactions.database.read() as cx:
-            document = kept_searches.follow(cx, repository.id, link, caller, context.clock())
+        document = kept_searches.follow(cx, repository.id, link, principals.key, context.clock())
         return kept_searches.decode(document), None
     text = asked.repeated.get("q", "")
     named = asked.repeated.get("object-type")
@@ -140,26 +176,21 @@ def _query(
     ), None
 
 
-def _keep(context: RepositoryContext, repository: Repository, principals: Principals, document: bytes) -> str:
-    caller, now, seconds = principals.key, context.clock(), context.options.link_seconds
-    link = kept_searches.name(repository.id, caller, document)
-    with context.transactions.database.read() as cx:
-        kept = kept_searches.kept_until(cx, link, document)
-    if kept < now + seconds * SECOND // 2:
-        quota = kept_searches.SearchQuota(context.options.kept_queries, context.options.kept_query_bytes)
-        with context.transactions.database.begin() as cx:
-            kept_searches.keep(cx, repository.id, caller, document, seconds, quota, now)
-    return link
-
-
 def _feed(
-    page: HitPage, repeated: Mapping[str, str], here: str, context: RepositoryContext, *, others: bool
+    page: HitPage,
+    repeated: Mapping[str, str],
+    here: str,
+    context: RepositoryContext,
+    inlined: Mapping[str, object],
+    *,
+    others: bool,
+    entry_links: bool,
 ) -> atom.Feed:
     service = f"{here}/search"
 
     def link(rel: str, number: int) -> atom.Link:
-        parameters = {**repeated, "page": str(number), "items-per-page": str(page.items_per_page)}
-        return atom.Link(rel, f"{service}?{urlencode(parameters)}")
+        query = {**repeated, "page": str(number), "items-per-page": str(page.items_per_page)}
+        return atom.Link(rel, f"{service}?{urlencode(query)}")
 
     shown = [link("self", page.page)]
     if page.has_more:
@@ -189,56 +220,36 @@ def _feed(
                 address=f"{here}/objects/{found.object_id}",
                 score=found.score,
                 terms=found.terms,
+                inlined=inlined.get(found.object_id),
             )
             for found in page.hits
         ),
+        entry_links=entry_links,
     )
 
 
 def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> _Asked:
-    parameters = bodies.query(request)
-    for name in _NOT_YET:
-        if parameters.get(name):
-            raise NotOfferedYet(f"The parameter {name!r} is not offered yet.")
-    for name in ("q", "object-type", "link"):
-        if name in parameters and name not in own:
-            raise Malformed(f"The parameter {name!r} belongs to a GET; a POST says it in the query document.")
-    if "link" in parameters and ("q" in parameters or "object-type" in parameters):
+    query = parameters.read(request)
+    if "link" in query and ("q" in query or "object-type" in query):
         raise Malformed("The parameter 'link' stands for a whole query: 'q' and 'object-type' cannot go with it.")
-    repeated = {name: parameters[name] for name in (*own, "include-total") if name in parameters}
+    kept = (*own, "include-total", "inline", "links", "view")
+    repeated = {name: query[name] for name in kept if name in query}
     return _Asked(
-        page=_number(parameters, "page", 1, None),
-        items_per_page=_number(parameters, "items-per-page", options.items_per_page, options.max_items_per_page),
-        include_total=_true(parameters, "include-total"),
-        wait_for=parameters.get("wait-for"),
+        page=collections.read_number(query),
+        items_per_page=collections.read_size(query, options),
+        include_total=parameters.truth(query, "include-total", default=False),
+        wait_for=query.get("wait-for"),
         media_type=_feed_type(request, options),
+        inline=parameters.truth(query, "inline", default=False),
+        links=parameters.truth(query, "links", default=True),
+        view=representations.read_view(query, options.names),
         repeated=repeated,
     )
 
 
 def _feed_type(request: Request, options: RepositoryOptions) -> str:
-    vendor = options.names.media_type
-    offered = ("application/atom+xml", "application/xml", f"{vendor}+xml", f"{vendor}+json", "application/json")
-    return spelling.negotiate(request, offered)
-
-
-def _number(parameters: Mapping[str, str], name: str, default: int, most: int | None) -> int:
-    written = parameters.get(name)
-    if not written:
-        return default
-    wanted = f"from 1 to {most}" if most is not None else "from 1 on"
-    if not (written.isascii() and written.isdecimal() and len(written) <= 18) or int(written) < 1:
-        raise Malformed(f"The parameter {name!r} must be a whole number {wanted}, not {written[:40]!r}.")
-    if most is not None and int(written) > most:
-        raise Malformed(f"The parameter {name!r} must be a whole number {wanted}, not {written[:40]!r}.")
-    return int(written)
-
-
-def _true(parameters: Mapping[str, str], name: str) -> bool:
-    written = parameters.get(name) or "false"
-    if written not in ("true", "false"):
-        raise Malformed(f"The parameter {name!r} must be true or false, not {written[:40]!r}.")
-    return written == "true"
+    json, xml, *others = spelling.both(options.names)
+    return spelling.negotiate(request, (spelling.ATOM, "application/xml", xml, json, *others))
 
 
 async def _reached(context: RepositoryContext, index: Index, wanted: Position) -> None:

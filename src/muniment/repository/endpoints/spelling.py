@@ -1,12 +1,11 @@
 """Names, media types and errors as the wire spells them.
 
-Sources: docs/interface.md, ours 1 (media types, suffixes); given 7 (errors); RFC 9110 12.5.1 (Accept). Names come
-from the settings; within they are our neutral ones.
+Sources: docs/interface.md, ours 1 (media types, suffixes); given 7 (errors); RFC 9110 12.5.1 (Accept); HAL
+(draft-kelly-json-hal-11). Names come from the settings; within they are our neutral ones.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 from starlette.requests import Request
@@ -16,10 +15,14 @@ from muniment.repository.aql import as_xml
 from muniment.repository.objects.object_types import BUILT_IN_NAMES, SYSTEM_PROPERTIES
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import OWNER, WORLD
-from muniment.web.refusals import NotAcceptable
+from muniment.repository.search import atom
+from muniment.web import accept, bodies
+from muniment.web.refusals import NotAcceptable, UnsupportedMediaType
 from muniment.web.responses import ErrorCode, Shape
 
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
+ATOM = "application/atom+xml"
+HAL = "application/hal+json"
 
 ITEMS: Mapping[str, str] = {
     "links": "link",
@@ -29,6 +32,9 @@ ITEMS: Mapping[str, str] = {
 }
 """What the members of a list are called in XML; elsewhere ``item``."""
 
+_BARE_LISTS: Mapping[str, str] = {"servers": "server"}
+"""Lists that have no element of their own in XML, with the name of each member."""
+
 Written = str | int | float | bool | Sequence["Written"] | Mapping[str, "Written"] | None
 """What a document of the wire is made of, before it is JSON or XML."""
 
@@ -36,9 +42,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 _ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
 )
-_SUFFIX = re.compile(r"/[0-9A-Fa-f]{16}\.(json|xml)\Z")
-_LONGEST_ACCEPT = 4000
-_QUALITY = re.compile(r"(0(\.[0-9]{0,3})?|1(\.0{0,3})?)")
+_SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 
 
 def read_type(name: str, names: RepositoryNames) -> str:
@@ -75,15 +79,14 @@ def write_accessor(accessor: str, names: RepositoryNames) -> str:
 def negotiate(request: Request, offered: Sequence[str]) -> str:
     """Choose the media type of the answer: the one the caller likes best, of equals the one offered first.
 
-    A path that ends in an id and ``.json`` or ``.xml`` has chosen already. Raises NotAcceptable.
+    A suffix of the path, which ``web.addresses`` has noted, comes before the header. Raises NotAcceptable.
     """
-    suffix = _SUFFIX.search(request.scope["path"][-22:])
-    if suffix:
-        kinds = [kind for kind in offered if kind.endswith(suffix[1])]
+    suffix = request.scope.get("muniment.suffix")
+    if suffix is not None:
+        kinds = [kind for kind in offered if kind.endswith(suffix)]
         if kinds:
             return kinds[0]
-    accept = ",".join(request.headers.getlist("accept")).strip()
-    best = _best(accept[:_LONGEST_ACCEPT], tuple(offered)) if accept else offered[0]
+    best = accept.preferred(request, offered)
     if best is None:
         raise NotAcceptable(f"This address answers in {', '.join(offered)}.")
     return best
@@ -91,7 +94,29 @@ def negotiate(request: Request, offered: Sequence[str]) -> str:
 
 def both(names: RepositoryNames) -> tuple[str, ...]:
     """Name the media types of a single thing, JSON first."""
-    return (f"{names.media_type}+json", f"{names.media_type}+xml", "application/json", "application/xml")
+    return (f"{names.media_type}+json", f"{names.media_type}+xml", "application/json", "application/xml", HAL)
+
+
+def feed_types(names: RepositoryNames) -> tuple[str, ...]:
+    """Name the media types of a list, JSON first; in XML a list is an Atom feed."""
+    json, xml, *others = both(names)
+    return (json, ATOM, xml, *others)
+
+
+def home_types(names: RepositoryNames) -> tuple[str, ...]:
+    """Name the media types of the home document, JSON first."""
+    return ("application/home+json", "application/home+xml", *both(names)[:-1])
+
+
+def check_body(request: Request, readable: Collection[str]) -> None:
+    """Check that a request's body has one of these media types; ``*/*`` stands for all. Without any there is no body.
+
+    Old clients say text/xml for application/xml. Raises UnsupportedMediaType.
+    """
+    media_type = bodies.media_type(request).replace("text/xml", "application/xml")
+    if readable and "*/*" not in readable and media_type not in {name.lower() for name in readable}:
+        is_other = f"not {media_type[:100]!r}" if media_type else "and the request does not say what its body is"
+        raise UnsupportedMediaType(f"This address reads {', '.join(readable)}, {is_other}.")
 
 
 def answer(
@@ -104,8 +129,16 @@ def answer(
 ) -> bytes:
     """Write a document in the chosen media type. ``attributes`` is as in ``xml``."""
     if media_type.endswith("json"):
-        return msgspec.json.encode(document)
+        return msgspec.json.encode(_hal(document) if media_type == HAL else document)
     return xml(root, document, names.vocab_namespace, attributes or {})
+
+
+def feed(media_type: str, page: atom.Feed, names: RepositoryNames) -> bytes:
+    """Write a page of a list or of a search in the chosen media type."""
+    if not media_type.endswith("json"):
+        return atom.as_xml(page, names.vocab_namespace, names.relevance_namespace)
+    body = atom.as_json(page, f"{names.media_type}+json")
+    return msgspec.json.encode(_hal(msgspec.json.decode(body))) if media_type == HAL else body
 
 
 def xml(
@@ -119,6 +152,14 @@ def xml(
     spaces = {"xmlns": namespace, "xmlns:xsi": XSI}
     _element(pieces, root, document, {**attributes, "": {**spaces, **attributes.get("", {})}})
     return "".join(pieces).encode()
+
+
+_PLAIN_TYPES: Mapping[str, str] = {
+    ATOM: "application/xml",
+    "application/home+xml": "application/xml",
+    "application/home+json": "application/json",
+}
+"""As what an error goes out to a caller who asks for a feed or for the home document."""
 
 
 def error_code(said: ErrorCode) -> str:
@@ -138,18 +179,31 @@ def error_shape(names: RepositoryNames) -> Shape:
             "id": request.scope.get("muniment.request_id", ""),
         }
         try:
-            media_type = negotiate(request, (*both(names), "application/atom+xml"))
+            media_type = negotiate(request, (*both(names), *_PLAIN_TYPES))
         except NotAcceptable:
             media_type = both(names)[0]
-        if media_type == "application/atom+xml":
-            media_type = "application/xml"
+        media_type = _PLAIN_TYPES.get(media_type, media_type)
         headers = {"Content-Type": media_type, "Cache-Control": "no-store"}
+        response = Response(answer(media_type, "error", document, names), said.status, headers)
         if said.status == 401:
-            shown = ', error="invalid_token"' if request.headers.get("authorization") else ""
-            headers["WWW-Authenticate"] = f'Bearer realm="repository"{shown}'
-        return Response(answer(media_type, "error", document, names), said.status, headers)
+            for challenge in _challenges(request, names):
+                response.headers.append("WWW-Authenticate", challenge)
+        return response
 
     return shape
+
+
+def _challenges(request: Request, names: RepositoryNames) -> Iterator[str]:
+    """Write what a 401 offers, a header line each (RFC 9110 11.6.1): Basic first, as old clients read only one.
+
+    A caller may name another scheme in the place of Basic, so that no browser opens its dialogue.
+    """
+    realm = names.realm.replace("\\", "\\\\").replace('"', '\\"')
+    if request.scope.get("muniment.basic"):
+        scheme = request.headers.get(names.unauth_scheme_header, "")
+        yield f'{scheme if _SCHEME.fullmatch(scheme) else "Basic"} realm="{realm}", charset="UTF-8"'
+    sent_token = request.headers.get("authorization", "")[:7].lower() == "bearer "
+    yield f'Bearer realm="{realm}"' + (', error="invalid_token"' if sent_token else "")
 
 
 def _element(
@@ -167,7 +221,7 @@ def _element(
         return
     pieces.append(">")
     if isinstance(content, Mapping):
-        for key, value in content.items():
+        for key, value in _children(content):
             _element(pieces, key, value, {"": attributes.get(key, {})}, ITEMS.get(key, "item"))
     elif isinstance(content, Sequence) and not isinstance(content, str):
         for member in content:
@@ -179,36 +233,38 @@ def _element(
     pieces.append(f"</{name}>")
 
 
+def _children(content: Mapping[str, Written]) -> Iterator[tuple[str, Written]]:
+    for key, value in content.items():
+        members = value if isinstance(value, list) else []
+        if key in _BARE_LISTS and members and all(isinstance(member, Mapping) for member in members):
+            yield from ((_BARE_LISTS[key], member) for member in members)
+        else:
+            yield key, value
+
+
+def _hal(document: Mapping[str, Written]) -> dict[str, Written]:
+    """Write the links of a document and of its entries by relation, and put its entries where HAL has them."""
+    links, entries, content = (document.get(key) for key in ("links", "entries", "content"))
+    written = {key: value for key, value in document.items() if key not in ("links", "entries")}
+    if isinstance(links, Sequence):
+        written["_links"] = _hal_links(links)
+    if isinstance(entries, Sequence):
+        written["_embedded"] = {"entries": [_hal(entry) for entry in entries if isinstance(entry, Mapping)]}
+    if isinstance(content, Mapping):
+        written["content"] = _hal(content)
+    return written
+
+
+def _hal_links(links: Sequence[Written]) -> dict[str, Written]:
+    by_relation: dict[str, list[Written]] = {}
+    for link in links:
+        if isinstance(link, Mapping):
+            target = {key: value for key, value in link.items() if key not in ("rel", "hreftemplate")}
+            if "hreftemplate" in link:
+                target |= {"href": link["hreftemplate"], "templated": True}
+            by_relation.setdefault(str(link["rel"]), []).append(target)
+    return {rel: targets if len(targets) > 1 else targets[0] for rel, targets in by_relation.items()}
+
+
 def _escaped(text: str) -> str:
     return _FORBIDDEN.sub("", text).translate(_ESCAPES)
-
-
-@lru_cache(maxsize=100)
-def _best(accept: str, offered: tuple[str, ...]) -> str | None:
-    """Choose what the header likes best; None when it likes nothing of it."""
-    ranges = [_range(written) for written in accept.split(",")]
-    best = max(offered, key=lambda kind: _liked(kind, ranges))
-    return best if _liked(best, ranges) > 0 else None
-
-
-def _range(written: str) -> tuple[str, float]:
-    kind, *parameters = (part.strip().lower() for part in written.split(";"))
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip() == "q":
-            value = value.strip(" \t")
-            return kind, float(value) if _QUALITY.fullmatch(value) else 0.0
-    return kind, 1.0
-
-
-def _liked(kind: str, ranges: Sequence[tuple[str, float]]) -> float:
-    family = kind.partition("/")[0] + "/*"
-    for pattern in (kind, family, "*/*"):
-        found = [quality for wanted, quality in ranges if wanted == pattern or _suffixed(wanted, pattern, kind)]
-        if found:
-            return max(found)
-    return 0.0
-
-
-def _suffixed(wanted: str, pattern: str, kind: str) -> bool:
-    return pattern == kind and wanted.startswith("application/*+") and kind.endswith(wanted[len("application/*") :])

@@ -1,1 +1,1 @@
-"""What is the text of this file? Each file is read in a process of its own that can do nothing else."""
+"""Extraction: what is the text of a file? Each file is read in a process of its own that can do nothing else."""

@@ -1,4 +1,4 @@
-"""Turn bytes of any encoding into characters, and the text of a reader into text that can be stored."""
+"""How do bytes of any encoding become characters, and how does a reader's text become text that can be stored?"""
 
 import codecs
 import re
@@ -22,9 +22,9 @@ _BLANKS = (
 
 
 def decode(content: bytes, declared: str = "") -> str:
-    """Read bytes as text: by byte order mark, by the declared charset, as UTF-8, or else as windows-1252.
+    """Decode bytes by their byte order mark, by the declared charset, as UTF-8, or else as windows-1252.
 
-    It never fails on text, whatever its encoding. Raises Unsupported for bytes that are not text.
+    It decodes every text, whatever its encoding. Raises Unsupported for bytes that are not text.
     """
     for mark, encoding in _MARKS:
         if content.startswith(mark):
@@ -45,7 +45,10 @@ def decode(content: bytes, declared: str = "") -> str:
 
 
 def tidy(text: str, limit: int) -> str:
-    """Drop what XML 1.0 forbids, join words broken at a line's end, fold blanks; keep at most ``limit`` characters."""
+    """Drop characters that XML 1.0 forbids, join words that break at the end of a line, and fold blanks.
+
+    Returns at most ``limit`` characters.
+    """
     text = _SOFT_BREAK.sub("", text[: 4 * limit])
     text = _FORBIDDEN.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     for blank in _BLANKS:
@@ -55,14 +58,17 @@ def tidy(text: str, limit: int) -> str:
 
 
 def _shorten_runs(text: str, run: str, replacement: str) -> str:
-    # Each round shortens every run by at least a third: a run of a million takes about thirty rounds.
+    # Each round shortens every run by at least a third, so a run of a million characters takes about thirty rounds.
     while run in text:
         text = text.replace(run, replacement)
     return text
 
 
 def _wide(content: bytes, declared: str) -> str:
-    """Name UTF-16 or UTF-32 without a byte order mark: it is declared, or every other byte at the beginning is zero."""
+    """Return the encoding if it is UTF-16 or UTF-32 without a byte order mark, else an empty text.
+
+    Either it is declared, or every other byte at the beginning is zero.
+    """
     charset = _charset(declared)
     if charset.startswith(("utf-16", "utf-32")):
         return charset if charset[6:] else f"{charset}-be"

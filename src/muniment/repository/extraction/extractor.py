@@ -1,6 +1,6 @@
-"""The extractor: it takes files from the queue, has each read in the sandbox, and stores the result.
+"""The extractor: it takes files from the queue, has each file read in the sandbox, and stores the result.
 
-A small plain text file is read in this process: nothing is parsed, and nobody waits for another process.
+It reads a small plain text file itself, because nothing of it is parsed.
 """
 
 import contextlib
@@ -44,9 +44,9 @@ def run(
     stop: threading.Event,
     clock: Callable[[], Instant] = now,
 ) -> None:
-    """Read files from the queue of all repositories until ``stop`` is set; a file under way then goes back.
+    """Read the files of all repositories from the queue until ``stop`` is set; then a file under way goes back.
 
-    No failure of one file keeps the next from being read.
+    A file that fails never stops the others.
     """
     threads = [
         threading.Thread(target=_work, args=(database, store, options, stop, clock), name=f"extract-{number}")
@@ -82,7 +82,7 @@ def _work(
         job, look = None, 0.0
         while not stop.is_set():
             try:
-                # Look now and then even without a commit: jobs fall due and leases end by the clock alone.
+                # It also looks now and then without a commit, because jobs fall due and leases end by the clock alone.
                 if not watch.has_new_commits() and job is None and time.monotonic() < look:
                     watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
                     continue
@@ -121,18 +121,18 @@ def _handle(
                 content.fileno(), job.file_name, job.media_type, lease
             )
     except (Refusal, OSError) as error:
-        _failed(database, job, f"Its content could not be opened: {error}", "retry", clock())
+        _fail(database, job, f"Its content could not be opened: {error}", "retry", clock())
     except (Stopped, Unstarted) as error:
         with database.begin() as cx:
             queue.release(cx, job, clock())
         if isinstance(error, Unstarted):
             raise
     except Unreadable as refusal:
-        _failed(database, job, str(refusal), "failed", clock())
+        _fail(database, job, str(refusal), "failed", clock())
     except Unsupported as refusal:
-        _failed(database, job, str(refusal), "unsupported", clock())
+        _fail(database, job, str(refusal), "unsupported", clock())
     except Poisoned as refusal:
-        _failed(database, job, str(refusal), "retry", clock())
+        _fail(database, job, str(refusal), "retry", clock())
     else:
         with database.begin() as cx:
             queue.finish(cx, job, extracted.text, clock(), extracted.note)
@@ -145,7 +145,7 @@ def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
     return plain.read(os.pread(descriptor, plain.LARGEST + 1, 0), job.file_name, job.media_type, characters)
 
 
-def _failed(
+def _fail(
     database: Database, job: Job, reason: str, state: Literal["failed", "unsupported", "retry"], now: Instant
 ) -> None:
     _log.info("extraction.failed", object=job.object_id, outcome=state, reason=reason, attempt=job.attempts + 1)
@@ -154,7 +154,7 @@ def _failed(
 
 
 class _HeldJob:
-    """Says whether to go on reading: yes, as long as the job is ours. It renews the lease in time."""
+    """Says whether the reader may go on: yes, as long as the extractor has the job. It renews the lease in time."""
 
     def __init__(self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant]) -> None:
         self._database, self._job, self._stop, self._clock = database, job, stop, clock

@@ -1,4 +1,4 @@
-"""The results of reading one file, its text or the reason why there is none, and the limits for reading."""
+"""What can reading a file result in, and within which limits? A text, or the reason why there is none."""
 
 import msgspec
 
@@ -14,11 +14,11 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def loaded(self) -> int:
-        """The most bytes of one file, packed or unpacked, that are held in memory at a time."""
+        """The largest number of bytes of one file, packed or unpacked, that are in memory at one time."""
         return self.memory // 4
 
     def unpacked(self, size: int) -> int:
-        """The most bytes that a packed file of this size may unpack to; any file may unpack to 1 MiB."""
+        """Return how many bytes a packed file of this size may unpack to; any file may unpack to 1 MiB."""
         return min(max(size * self.ratio, 1 << 20), self.loaded)
 
 

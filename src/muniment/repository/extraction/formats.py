@@ -1,4 +1,4 @@
-"""What kind of file is this? Its bytes decide if they can, then its declared media type, then its name."""
+"""Which format does a file have? Its first bytes decide; if they cannot, its declared media type, then its name."""
 
 import re
 import zipfile
@@ -57,13 +57,13 @@ _HEADER = re.compile(rb"^(?:From|Date|Subject|Message-ID):", re.IGNORECASE | re.
 
 
 def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format:
-    """Name the file's format from its first bytes, the file itself, its name and declared media type.
+    """Return the file's format, by its first bytes, the file itself, its name and its declared media type.
 
-    Raises Unsupported for a kind that is not read, Unreadable for damaged or encrypted bytes.
+    Raises Unsupported for a format that no reader reads, Unreadable for damaged or encrypted bytes.
     """
     match _by_mark(head):
-        case "pdf" | "gzip" | "rtf" as found:
-            return found
+        case "pdf" | "gzip" | "rtf" as format_:
+            return format_
         case "packed":
             return _packed_format(file)
         case "old office":
@@ -72,8 +72,8 @@ def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format
             raise Unsupported("The file is a tar archive; archives are not read.")
         case "":
             return _by_name_or_markup(head, name, media_type.partition(";")[0].strip().lower())
-        case unread:
-            raise Unsupported(f"The file is {unread}; those are not read.")
+        case unsupported:
+            raise Unsupported(f"The file is {unsupported}; such files are not read.")
 
 
 def is_plain(head: bytes, name: str, media_type: str) -> bool:
@@ -146,5 +146,5 @@ def _packed_format(file: BinaryIO) -> Format:
 def _old_office(file: BinaryIO) -> Exception:
     file.seek(0)
     if "EncryptedPackage".encode("utf-16-le") in file.read(64 << 20):
-        return Unreadable("The file is encrypted: it opens with a password only.")
-    return Unsupported("The file is an Office file of before 2007; those are not read.")
+        return Unreadable("The file is encrypted: it opens only with a password.")
+    return Unsupported("The file is an Office file from before 2007; such files are not read.")

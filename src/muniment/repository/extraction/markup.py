@@ -1,4 +1,4 @@
-"""Read the text of HTML and XML: elements become line breaks; attributes, scripts and styles are left out."""
+"""What is the text of HTML and XML? Elements become line breaks; attributes, scripts and styles are left out."""
 
 import html.entities
 import re
@@ -30,7 +30,10 @@ _INLINE = {
 
 
 def html_text(content: bytes, declared: str = "") -> Extracted:
-    """Read HTML, in the declared charset or the charset that the document names. Raises Unsupported for binary data."""
+    """Read the text of HTML, by the declared charset, or else by the charset that the document names.
+
+    Raises Unsupported for binary data.
+    """
     head = content[:_HEAD]
     declaration = _META.search(head) or _DECLARATION.match(head)
     # A page in which ASCII <meta> is found is not UTF-16, whatever it declares (HTML 13.2.3.3).
@@ -40,7 +43,10 @@ def html_text(content: bytes, declared: str = "") -> Extracted:
 
 
 def xml_text(content: bytes, declared: str = "") -> Extracted:
-    """Read the text of an XML document; no entity it defines is expanded. Raises Unreadable, Unsupported."""
+    """Read the text of an XML document. Entities that the document defines are not expanded.
+
+    Raises Unreadable, Unsupported.
+    """
     declaration = _DECLARATION.match(content[:_HEAD])
     source = decode(content, declared or (declaration[1].decode("ascii") if declaration else ""))
     source = _ENTITY.sub(_entity, _DECLARATION_TEXT.sub("", source, count=1).lstrip())

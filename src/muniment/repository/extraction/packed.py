@@ -1,4 +1,4 @@
-"""How many bytes does a packed file really hold? They are counted while unpacking, before any library reads them."""
+"""How many bytes does a packed file really hold? They are counted while it is unpacked, before a library reads it."""
 
 import gzip
 import io
@@ -32,9 +32,9 @@ class _Budget:
 
 
 def check_parts(file: BinaryIO, limits: Limits) -> None:
-    """Inflate every part of a ZIP-based file, and of those within it, to check that it keeps to the limits.
+    """Unpack every part of a ZIP-based file, and of the archives in it, to check that all stays within the limits.
 
-    Raises Unreadable: encrypted, damaged, too many parts, too much inside, packed too deep.
+    Raises Unreadable if the file is encrypted or damaged, has too many parts or bytes, or is packed too deep.
     """
     size = file.seek(0, io.SEEK_END)
     try:
@@ -46,7 +46,7 @@ def check_parts(file: BinaryIO, limits: Limits) -> None:
 
 
 def inflate(file: BinaryIO, limits: Limits) -> bytes:
-    """Unpack a gzip file. Raises Unreadable: damaged, truncated, too much inside."""
+    """Unpack a gzip file. Raises Unreadable if it is damaged or truncated, or holds too many bytes."""
     budget = _Budget(file.seek(0, io.SEEK_END), limits)
     file.seek(0)
     out = io.BytesIO()
@@ -103,4 +103,4 @@ def _check_nested(file: io.BytesIO, budget: _Budget, depth: int) -> None:
                 while piece := stream.read(_PIECE):
                     budget.spend(len(piece))
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError):
-        return  # nobody unpacks a damaged archive inside
+        return  # no reader unpacks a damaged inner archive

@@ -1,18 +1,17 @@
-"""Read a small plain text file without a process of its own: its bytes only become characters, nothing is parsed."""
+"""What is the text of a small plain text file? It needs no sandbox: bytes become characters, and nothing is parsed."""
 
 from muniment.repository.extraction import formats
 from muniment.repository.extraction.characters import decode, tidy
 from muniment.repository.extraction.findings import Extracted, Unsupported
 
 LARGEST = 1 << 20
-"""The largest file, in bytes, that is read here; the sandbox reads larger ones."""
+"""The largest file, in bytes, that is read without the sandbox."""
 
 
 def read(content: bytes, name: str, media_type: str, characters: int) -> Extracted | None:
-    """Read the text of a file that its name or media type declares as plain text, unless its bytes contradict that.
+    """Return the text of a file that its name or media type declares as plain text, cut to ``characters``.
 
-    None for any other file, and for a file that holds no text: the sandbox finds out what it is. At most
-    ``characters`` characters are kept.
+    Returns None for any other file, and if the bytes contradict the declaration: the sandbox must read such a file.
     """
     if not content or len(content) > LARGEST or not formats.is_plain(content[: formats.HEAD], name, media_type):
         return None
@@ -24,7 +23,7 @@ def read(content: bytes, name: str, media_type: str, characters: int) -> Extract
 
 
 def cut(text: str, note: str, characters: int) -> Extracted:
-    """Tidy a text and cut it to ``characters``; the note says so if something was cut off."""
+    """Tidy a text, and cut it to ``characters``. If something was cut off, the note says so."""
     text = tidy(text, characters)
     if len(text) == characters:
         return Extracted(text, f"Only the first {characters} characters were kept.")

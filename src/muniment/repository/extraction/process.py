@@ -1,4 +1,4 @@
-"""The extractor's side of a worker process: hand it a file, wait no longer than allowed, and distrust its answer."""
+"""How does the extractor have a file read by a worker process? It waits a limited time, and distrusts the answer."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ _TICK = 0.25
 _GRACE = 2.0
 _FILES = 1000
 _HEADER = 1 << 16
-# Not our own environment: only variables that keep libraries from starting a thread or memory arena for each core.
+# The worker gets only variables that keep libraries from starting a thread or a memory arena for each core.
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "2", "TOKIO_WORKER_THREADS": "1", "RAYON_NUM_THREADS": "1"}
 
 
@@ -34,7 +34,7 @@ class Stopped(Exception):
 
 
 class Unstarted(Exception):
-    """The worker process does not start. That is no fault of the file."""
+    """The worker process does not start. The file is not to blame."""
 
 
 class Reader:
@@ -128,7 +128,7 @@ class Reader:
         return own_end
 
     def _await_answer(self, source: int, channel: socket.socket, goes_on: Callable[[], bool]) -> tuple[bytes, Ended]:
-        """Collect the answer until the pipe closes, then the child's exit code, both within the time allowed."""
+        """Return the answer, which ends when the pipe closes, and how the child ended; both within the time allowed."""
         deadline = time.monotonic() + self._limits.seconds + _GRACE
         limit = _HEADER + 4 * self._limits.characters
         answer = bytearray()

@@ -1,9 +1,9 @@
-"""The durable queue of files whose text is to be extracted, and the stored texts.
+"""Which files wait for an extractor, and which texts have been read? A durable queue with the stored texts.
 
-A row is made in the transaction that stores a content, so no accepted file is forgotten. It waits until an extractor
-leases it; then it holds the text, or the reason why there is none. A new text notes a change of kind `text`. Owners
-take turns (``turns``). Of one owner's files the one that has been due longest is next; of files due at the same time,
-the one whose object was made first.
+The transaction that stores a content also makes its row, so no accepted file is forgotten. The row waits until an
+extractor leases it. Then it holds the text, or the reason why there is none. A new text is noted in the change log as a
+change of kind `text`. Owners take turns (``turns``). The next file of an owner is the one that has been due longest; of
+files due at the same time, the one whose object was made first.
 """
 
 import uuid
@@ -44,17 +44,17 @@ texts = sa.Table(
 )
 
 ATTEMPTS = 3
-"""How often a file that makes its reader fail is tried before it is given up."""
+"""How often a file that makes its reader fail is tried in all."""
 
 LOSSES = 10
-"""How often an extractor may be lost while it reads a file, before the file is given up."""
+"""How often an extractor may be lost while it reads a file; after that, the file is not tried again."""
 
 LEASE: Instant = 30 * SECOND
-"""How long a job belongs to the extractor that took it, unless renewed."""
+"""How long a job belongs to the extractor that took it, unless the extractor renews it."""
 
 _PAUSE: Instant = 5 * SECOND
 _MANY = 500
-_SENT_AWAY = 100
+_MOST_REMOVALS = 100
 """How many owners without a waiting file one ``take`` removes from the line, so that its transaction stays short."""
 
 
@@ -74,9 +74,9 @@ class ExtractedText(msgspec.Struct, frozen=True):
 
 
 class File(msgspec.Struct, frozen=True):
-    """The content of an object: its owner, its key, its declared type, and its text if that is known already.
+    """The content of an object: its owner, its key, its declared media type, and its text if it is known already.
 
-    ``seq`` is the object's counter: of files due at the same time, the lowest is next.
+    ``seq`` is the object's counter: of files due at the same time, the one with the lowest counter is next.
     """
 
     object_id: str
@@ -89,7 +89,7 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One file to read, leased to its taker."""
+    """One file to read, leased to the extractor that took it. ``attempts`` counts the failed attempts so far."""
 
     object_id: str
     repository_id: int
@@ -101,8 +101,8 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def enqueue(cx: Connection, repository_id: int, file: File, now: Instant) -> None:
-    """Queue an object's content, in the transaction that stores it; the text of the content before is dropped."""
-    drop(cx, file.object_id)
+    """Queue an object's content, in the transaction that stores it. The text of its former content is dropped."""
+    drop(cx, [file.object_id])
     enqueue_new(cx, repository_id, [file], now)
 
 
@@ -137,15 +137,15 @@ def change_owner(cx: Connection, object_ids: Sequence[str], owner_key: str) -> N
     """Move waiting files to another owner's turn, in the transaction that gives the objects to that owner."""
     waiting = 0
     for start in range(0, len(object_ids), _MANY):
-        some = sa.and_(texts.c.object_id.in_(object_ids[start : start + _MANY]), texts.c.state == "waiting")
-        waiting += cx.execute(texts.update().where(some).values(owner_key=owner_key)).rowcount
+        portion = sa.and_(texts.c.object_id.in_(object_ids[start : start + _MANY]), texts.c.state == "waiting")
+        waiting += cx.execute(texts.update().where(portion).values(owner_key=owner_key)).rowcount
     if waiting:
         turns.join(cx, [owner_key])
 
 
-def drop(cx: Connection, object_id: str) -> None:
-    """Delete the object's text and its place in the queue, when the object or its content is gone."""
-    cx.execute(texts.delete().where(texts.c.object_id == object_id))
+def drop(cx: Connection, object_ids: Sequence[str]) -> None:
+    """Delete the texts of these objects and their places in the queue, when the objects or their contents are gone."""
+    cx.execute(texts.delete().where(texts.c.object_id.in_(object_ids)))
 
 
 def status(cx: Connection, object_id: str) -> IndexStatus:
@@ -154,7 +154,7 @@ def status(cx: Connection, object_id: str) -> IndexStatus:
 
 
 def statuses(cx: Connection, object_ids: Sequence[str]) -> dict[str, IndexStatus]:
-    """Return the state of the text of each of these objects."""
+    """Return the states of these objects' texts by object id; an object without content is `empty`."""
     states = dict.fromkeys(object_ids, IndexStatus("empty", "The object has no content.", 0))
     for start in range(0, len(object_ids), _MANY):
         query = sa.select(texts.c.object_id, texts.c.state, texts.c.reason, texts.c.attempts).where(
@@ -165,7 +165,7 @@ def statuses(cx: Connection, object_ids: Sequence[str]) -> dict[str, IndexStatus
 
 
 def text_of(cx: Connection, object_ids: Sequence[str]) -> dict[str, str]:
-    """Read the kept texts; an object without text is left out."""
+    """Return the stored texts of these objects by object id; an object without text is left out."""
     texts_by_id: dict[str, str] = {}
     for start in range(0, len(object_ids), _MANY):
         # With the state in the condition, SQLite would read every text instead of looking these up.
@@ -185,9 +185,9 @@ def counts(cx: Connection, repository_id: int) -> dict[State, int]:
 
 
 def reasons(cx: Connection, repository_id: int, limit: int) -> list[tuple[str, str, IndexStatus]]:
-    """List files without the text that they should have, for operators: object id, file name, status.
+    """List the files whose text could not be read, for operators: object id, file name, status.
 
-    They are ordered by state, then by the age of their objects.
+    They are ordered by state, then by the age of their objects, the oldest first.
     """
     query = (
         sa.select(texts.c.object_id, texts.c.file_name, texts.c.state, texts.c.reason, texts.c.attempts)
@@ -199,7 +199,7 @@ def reasons(cx: Connection, repository_id: int, limit: int) -> list[tuple[str, s
 
 
 def waits(cx: Connection, now: Instant) -> bool:
-    """Say whether there is something for ``take`` to do, without taking the database's write lock."""
+    """Say whether ``take`` has something to do, without the database's write lock."""
     return cx.execute(turns.in_line(_FIRST_DUE, now)).first() is not None
 
 
@@ -208,14 +208,14 @@ def take(cx: Connection, now: Instant) -> Job | None:
 
     A job whose lease ran out was lost with its extractor. A job that was lost too often is given up here.
     """
-    last_turn, sent_away = turns.FRONT, 0
+    last_turn, removals = turns.FRONT, 0
     while turn := turns.next_after(cx, last_turn):
         row = cx.execute(_FIRST, {"owner": turn.owner_key}).first()
         if row is None:
             if turns.lock(cx, turn) and cx.execute(_FIRST, {"owner": turn.owner_key}).first() is None:
                 turns.leave(cx, turn)
-                sent_away += 1
-            if sent_away == _SENT_AWAY:
+                removals += 1
+            if removals == _MOST_REMOVALS:
                 return None
             last_turn = turn
         elif row.due > now:
@@ -233,22 +233,22 @@ def take(cx: Connection, now: Instant) -> Job | None:
                 losses=losses,
                 lease=None,
             )
-        # Without a new ``last_turn``, the same owner is looked at again: they have another first file now.
+        # If ``last_turn`` is unchanged, the next round looks at the same owner again, who has another first file now.
     return None
 
 
 def renew(cx: Connection, job: Job, now: Instant) -> bool:
-    """Hold the job for longer; False if it is lost: the object or its content is gone."""
+    """Extend the lease, and return True; False if the job is lost because the object or its content is gone."""
     return _change(cx, job.object_id, job.lease, due=now + LEASE)
 
 
 def release(cx: Connection, job: Job, now: Instant) -> None:
-    """Give the job back unread, as when the extractor stops. It does not count as an attempt."""
+    """Give the job back without a result, as when the extractor stops. It does not count as an attempt."""
     _change(cx, job.object_id, job.lease, lease=None, due=now)
 
 
 def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") -> bool:
-    """Store the text, and note a change of kind `text` if there is any. False if the content was replaced.
+    """Store the text, and note a change of kind `text` unless the text is empty. False if the content was replaced.
 
     ``note`` says what the reader left out, or why there is no text.
     """
@@ -260,7 +260,7 @@ def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") ->
 
 
 def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["failed", "unsupported", "retry"]) -> bool:
-    """Store the reason why there is no text: for good, or (`retry`) until the file has had all its attempts.
+    """Store the reason why there is no text. With `retry`, the file waits again until it has had all its attempts.
 
     False if the content was replaced.
     """
@@ -268,8 +268,8 @@ def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["fa
         return _change(cx, job.object_id, job.lease, state=state, reason=_storable(reason), lease=None)
     attempts = job.attempts + 1
     if attempts >= ATTEMPTS:
-        parked = f"{_storable(reason)} It was tried {attempts} times and is not tried again."
-        return _change(cx, job.object_id, job.lease, state="failed", reason=parked, attempts=attempts, lease=None)
+        final = f"{_storable(reason)} It was tried {attempts} times and is not tried again."
+        return _change(cx, job.object_id, job.lease, state="failed", reason=final, attempts=attempts, lease=None)
     return _change(
         cx, job.object_id, job.lease, reason=_storable(reason), attempts=attempts, lease=None, due=now + _PAUSE
     )
@@ -316,7 +316,7 @@ _FIRST = (
     .order_by(texts.c.due, texts.c.seq)
     .limit(1)
 )
-"""The first file of an owner by due time, even if it is under way or not yet due."""
+"""The query for the first file of an owner by due time, even if it is being read or not yet due."""
 
 _FIRST_DUE = (
     sa.select(texts.c.due)

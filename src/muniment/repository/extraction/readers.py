@@ -1,6 +1,5 @@
-"""Readers, one for each format: each takes a file and returns its text. They run only inside the sandbox."""
+"""How is the text of each format read? There is a reader for each format. Readers run only inside the sandbox."""
 
-import asyncio
 import email
 import email.policy
 import html
@@ -12,25 +11,12 @@ from typing import BinaryIO
 
 import lxml.etree
 import pypdfium2
-import xberg
 
-from muniment.repository.extraction import formats, markup, packed, plain
+from muniment.repository.extraction import formats, markup, office, packed, plain, rich_text
 from muniment.repository.extraction.characters import decode
 from muniment.repository.extraction.findings import Extracted, Limits, Unreadable, Unsupported
 from muniment.repository.extraction.formats import Format
 
-_OOXML = "application/vnd.openxmlformats-officedocument"
-_OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
-_OFFICE: dict[Format, str] = {
-    "docx": f"{_OOXML}.wordprocessingml.document",
-    "xlsx": f"{_OOXML}.spreadsheetml.sheet",
-    "pptx": f"{_OOXML}.presentationml.presentation",
-    "odt": f"{_OPEN_DOCUMENT}.text",
-    "ods": f"{_OPEN_DOCUMENT}.spreadsheet",
-    "odp": f"{_OPEN_DOCUMENT}.presentation",
-    "epub": "application/epub+zip",
-    "rtf": "application/rtf",
-}
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
 _PAGE_PICTURE = 3
 _UNENDED = "The file is truncated or damaged: its end is missing."
@@ -60,7 +46,7 @@ def _read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extract
         "rtf": lambda: _rtf(_content(file, limits)),
     }
     reader = readers.get(format_)
-    return reader() if reader else _office(file, _OFFICE[format_], limits)
+    return reader() if reader else office.read(file, format_, limits)
 
 
 def _plain(file: BinaryIO, declared: str, limits: Limits) -> Extracted:
@@ -118,60 +104,13 @@ def _pdf_result(text: str, pages: int, unread: int, pictures: int, has_end: bool
     return Extracted(text, "" if has_end else f"{_UNENDED} The text is what could be read of it.")
 
 
-def _office(file: BinaryIO, media_type: str, limits: Limits) -> Extracted:
-    packed.check_parts(file, limits)
-    return Extracted(_by_library(_content(file, limits), media_type), "")
-
-
 def _rtf(content: bytes) -> Extracted:
-    text = _by_library(content, _OFFICE["rtf"])
+    text = rich_text.read(content)
     if content.rstrip(b"\0 \r\n\t").endswith(b"}"):
         return Extracted(text, "")
     if not text.strip():
         raise Unreadable(_UNENDED)
     return Extracted(text, f"{_UNENDED} The text is what could be read of it.")
-
-
-def _by_library(content: bytes, media_type: str) -> str:
-    request = xberg.ExtractInput(kind="bytes", bytes=content, mime_type=media_type)
-    try:
-        answer = asyncio.run(xberg.extract(request, _CONFIGURATION))
-    except RuntimeError as error:
-        raise _refusal(str(error)) from error
-    if answer.errors:
-        raise _refusal(str(answer.errors[0].message))
-    return "\n".join(document.content for document in answer.results)
-
-
-def _refusal(sentence: str) -> Unreadable:
-    if "ncrypted" in sentence or "assword" in sentence:
-        return Unreadable(_ENCRYPTED)
-    return Unreadable(f"The file is damaged: {sentence[:300]}")
-
-
-_CONFIGURATION = xberg.ExtractionConfig(
-    use_cache=False,
-    enable_quality_processing=False,
-    disable_ocr=True,
-    extraction_timeout_secs=None,
-    max_archive_depth=0,
-    concurrency=xberg.ConcurrencyConfig(max_threads=1),
-    content_filter=xberg.ContentFilterConfig(
-        include_headers=True,
-        include_footers=True,
-        include_footnotes=True,
-        strip_repeating_text=False,
-        include_watermarks=True,
-    ),
-    security_limits=xberg.SecurityLimits(
-        # ``packed`` has checked the unpacked size already, against our own limits.
-        max_archive_size=1 << 40,
-        max_compression_ratio=1_000_000,
-        max_files_in_archive=100_000,
-        max_table_cells=10_000_000,
-        max_iterations=1_000_000_000,
-    ),
-)
 
 
 def _mail(content: bytes, limits: Limits) -> Extracted:
@@ -235,7 +174,7 @@ def _content(file: BinaryIO, limits: Limits) -> bytes:
 
 
 def warm_up() -> None:
-    """Use every library once, so that it loads its files while files can still be opened."""
+    """Use every library once, so that it opens its own files before the sandbox forbids it."""
     markup.html_text(b"<p>warm</p>")
     markup.xml_text(b"<p>warm</p>")
     email.message_from_bytes(

@@ -1,8 +1,8 @@
-"""Confine a process: it can compute and answer over one pipe, and nothing else.
+"""How is a process confined so that it can only compute and answer over one pipe?
 
-Three fences stand around it: resource limits; a network namespace of its own without any interface, if the system
-permits one; and a seccomp filter (Linux, x86_64 and aarch64) that allows only the system calls of computing. It can
-open no socket and no file, start no process, and signal no other process.
+It has three limits: resource limits; a network namespace of its own without any interface, if the system permits one;
+and a seccomp filter (Linux, x86_64 and aarch64) that allows only the system calls of computing. The process can open
+no socket and no file, start no process, and signal no other process.
 """
 
 import ctypes
@@ -33,21 +33,21 @@ _PROCESSORS = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel end this process when its parent (a process id) ends, in whatever way."""
+    """Have the kernel kill this process when its parent, given by its process id, ends in any way."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def leave_the_network() -> bool:
-    """Move to a network namespace of its own, without any interface; False where the system does not permit it."""
+    """Move this process to a network namespace without any interface; False if the system does not permit it."""
     return any(_libc.unshare(flags) == 0 for flags in (_CLONE_NEWNET, _CLONE_NEWUSER | _CLONE_NEWNET))
 
 
 def limit(limits: Limits) -> None:
-    """Set the kernel's limits: address space, processor time, open files; no file may be written, no core dumped.
+    """Set the kernel's limits on address space, processor time and open files; forbid written files and core dumps.
 
-    The number of processes is not limited here, because the kernel counts it per user. The filter forbids new ones.
+    The number of processes has no limit, because the kernel counts it per user. The filter forbids new processes.
     """
     mapped = int(_own_statistics().split()[0]) * resource.getpagesize()
     space = mapped + limits.memory
@@ -59,9 +59,9 @@ def limit(limits: Limits) -> None:
 
 
 def forbid_everything_else() -> bool:
-    """Install the filter of system calls, for good; False if the kernel or the processor does not support one.
+    """Install the filter of system calls, for good; False if the kernel or the processor does not support it.
 
-    A call that is not on the list fails with `ENOSYS`, as on a kernel that lacks it.
+    A call that is not allowed fails with `ENOSYS`, as on a kernel that lacks it.
     """
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     processor = platform.machine()
@@ -78,7 +78,7 @@ def forbid_everything_else() -> bool:
 def _program(column: int, audit: int, process_id: int) -> list[bytes]:
     no, yes = _step(_RETURN, _ERRNO | _ENOSYS), _step(_RETURN, _ALLOW)
     steps = [_step(_LOAD, 4), _step(_EQUAL, audit, 1, 0), _step(_RETURN, _KILL), _step(_LOAD, 0)]
-    # The x32 numbers of x86_64 lie above all of these; they are refused like every number not listed.
+    # The x32 numbers of x86_64 are higher than all of these, and are refused like every number that is not listed.
     for numbers in ALWAYS.values():
         if (number := numbers[column]) is not None:
             steps += [_step(_EQUAL, number, 0, 1), yes]
@@ -89,7 +89,7 @@ def _program(column: int, audit: int, process_id: int) -> list[bytes]:
 
 
 def _conditions(process_id: int) -> dict[str, list[list[bytes]]]:
-    """Tests of the arguments of calls that are allowed in part. A test that passes jumps over the refusal behind it."""
+    """Return, by call, the tests of its arguments. A test that passes jumps over the refusal that follows it."""
     return {
         "clone": [[_argument(0), _step(_ANY_BIT, _CLONE_THREAD, 1, 0)]],
         "socketpair": [
@@ -97,7 +97,7 @@ def _conditions(process_id: int) -> dict[str, list[list[bytes]]]:
             [_argument(1), _step(_MASK, 0xF), _step(_EQUAL, _SOCK_STREAM, 1, 0)],
         ],
         "tgkill": [[_argument(0), _step(_EQUAL, process_id, 1, 0)]],
-        # Asking for limits, not setting them.
+        # A process may read its limits, not set them.
         "prlimit64": [
             [_argument(0), _step(_EQUAL, 0, 1, 0)],
             [_argument(2), _step(_EQUAL, 0, 1, 0)],

@@ -1,7 +1,7 @@
-"""The line of owners whose files wait to be read: an owner who was served goes to its end.
+"""Whose file is read next? Owners whose files wait stand in a line; an owner who was served goes to its end.
 
-So a file waits for at most one file of each other owner, however many files they have. An owner stands in the line
-once, over all repositories, as long as one of their files waits.
+So a file waits for at most one file of each other owner, however many files they have. An owner has one place in the
+line, over all repositories, as long as one of their files waits.
 """
 
 from collections.abc import Collection
@@ -23,7 +23,7 @@ turns = sa.Table(
 
 
 class Turn(NamedTuple):
-    """An owner's place in the line; the lowest is next."""
+    """An owner's place in the line; the owner with the lowest number is next."""
 
     number: int
     owner_key: str
@@ -36,18 +36,18 @@ FRONT = Turn(0, "")
 def join(cx: Connection, owner_keys: Collection[str]) -> None:
     """Put these owners at the end of the line, in the transaction that makes their files wait.
 
-    An owner who stands in the line already keeps their place, and cannot be removed before this transaction ends.
+    An owner who is in the line already keeps their place. Nobody can remove these owners before this transaction ends.
     """
     for owner_key in sorted(set(owner_keys)):
         while True:
             cx.execute(_JOIN[cx.dialect.name], {"owner_key": owner_key})
-            # On PostgreSQL another transaction may just be removing the owner, because it found no waiting file.
+            # On PostgreSQL, another transaction that sees no waiting file may be removing the owner at this moment.
             if cx.dialect.name == "sqlite" or cx.execute(_HOLD, {"owner_key": owner_key}).first():
                 break
 
 
 def next_after(cx: Connection, turn: Turn) -> Turn | None:
-    """Return the next owner behind this place, and lock the row; owners locked by another transaction are skipped."""
+    """Return the next owner after this place, and lock the row. Owners that another transaction locks are skipped."""
     row = cx.execute(_NEXT, {"number": turn.number, "owner_key": turn.owner_key}).first()
     return Turn(row.turn, row.owner_key) if row else None
 
@@ -58,7 +58,7 @@ def go_to_the_end(cx: Connection, turn: Turn) -> None:
 
 
 def lock(cx: Connection, turn: Turn) -> bool:
-    """Say whether the owner may be removed: not while an open transaction queues a file of theirs."""
+    """Lock the owner's row, and return True; False if an open transaction queues a file of theirs."""
     return cx.execute(_LOCK, {"owner_key": turn.owner_key}).first() is not None
 
 
@@ -70,7 +70,7 @@ def leave(cx: Connection, turn: Turn) -> None:
 def in_line(first_due: sa.ScalarSelect[int], now: int) -> sa.Select[tuple[int]]:
     """Make a query that finds an owner in the line whose first file is due, or who has no file at all.
 
-    ``first_due`` is a subquery: when the first file of the row's ``owner_key`` is due.
+    ``first_due`` is a subquery for the instant at which the first file of ``OWNER_KEY`` is due.
     """
     return sa.select(turns.c.turn).where(sa.func.coalesce(first_due, 0) <= now).limit(1)
 

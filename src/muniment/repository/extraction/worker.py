@@ -1,4 +1,4 @@
-"""The worker process: it loads the libraries once, and forks for each file a child that reads the file and ends.
+"""The worker process: it loads the libraries once. For each file, it forks a child that reads the file and ends.
 
 So no file can see another file, memory cannot grow, and a file that breaks its reader breaks nothing else.
 `process.Reader` starts it: ``python -I -m muniment.repository.extraction.worker <socket> <parent> <limits>``.
@@ -20,7 +20,7 @@ from muniment.repository.extraction.findings import Limits, Unreadable, Unsuppor
 from muniment.repository.extraction.messages import Ended, ReadAnswer, Ready, Request
 
 _SOURCE, _TARGET = 60, 61
-_UNFENCED = "Sandbox without network ban: the file was not read, for this system has no way to keep it offline."
+_UNFENCED = "The file was not read: this system offers no way to keep its reader off the network."
 
 
 def main(arguments: list[str]) -> None:
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> None:
     sandbox.die_with_parent(int(arguments[1]))
     _load_codecs()
     readers.warm_up()
-    # No module can be loaded from now on: an import must fail cleanly instead of breaking at the fence.
+    # From now on no module can be loaded: an import must fail cleanly, not at the sandbox's filter.
     sys.meta_path[:] = [BuiltinImporter, FrozenImporter]
     channel.send(msgspec.json.encode(Ready(offline)))
     while True:
@@ -54,7 +54,7 @@ def _child(parent: int, request: Request, descriptors: list[int], limits: Limits
     code = 1
     try:
         sandbox.die_with_parent(parent)
-        # Only these two descriptors stay open, and the standard three, which lead nowhere.
+        # Only these two descriptors stay open, and the standard three, which are /dev/null.
         source, target = os.dup2(descriptors[0], _SOURCE), os.dup2(descriptors[1], _TARGET)
         os.closerange(3, _SOURCE)
         os.closerange(_TARGET + 1, 4096)

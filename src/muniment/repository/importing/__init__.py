@@ -1,1 +1,1 @@
-"""Folders of files that become objects."""
+"""Imports: folders of files that become objects."""

@@ -1,4 +1,4 @@
-"""What was imported from which folder: so that an import can be resumed, and run again for what has changed."""
+"""Which file of an imported folder became which object? With this record, an import can be resumed or repeated."""
 
 import hashlib
 import os
@@ -25,9 +25,10 @@ imports = sa.Table(
 
 
 class ImportRecord(msgspec.Struct, frozen=True):
-    """The object a file or folder became. ``modified`` is the file's own time in nanoseconds, ``digest`` its SHA-256.
+    """The object that a file or folder became.
 
-    A folder has size -1, time 0 and no digest.
+    ``size`` is the file's size in bytes, ``modified`` its own time of modification in nanoseconds, ``digest`` its
+    SHA-256 in hexadecimal digits. A folder has size -1, time 0 and no digest.
     """
 
     object_id: str
@@ -37,12 +38,12 @@ class ImportRecord(msgspec.Struct, frozen=True):
 
 
 def key(path: str) -> str:
-    """Name a path as the table keeps it: whatever its bytes and length are, 64 characters."""
+    """Return the key of a path in the table: 64 characters, whatever the bytes and the length of the path."""
     return hashlib.sha256(os.fsencode(path)).hexdigest()
 
 
 def find(cx: Connection, repository_id: int, source: str) -> dict[str, ImportRecord]:
-    """Read what came from the folder ``source`` (an absolute path) before: key of the relative path to object."""
+    """Return the records of the folder ``source`` (an absolute path) by the keys of the relative paths."""
     rows = cx.execute(
         sa.select(imports.c.path, imports.c.object_id, imports.c.size, imports.c.modified, imports.c.digest).where(
             imports.c.repository_id == repository_id, imports.c.source == key(source)
@@ -51,8 +52,18 @@ def find(cx: Connection, repository_id: int, source: str) -> dict[str, ImportRec
     return {row.path: ImportRecord(row.object_id, row.size, row.modified, row.digest) for row in rows}
 
 
-def keep(cx: Connection, repository_id: int, source: str, became: Mapping[str, ImportRecord]) -> None:
-    """Note, in the transaction that made or changed the objects, what the file at each path has become."""
+def find_one(cx: Connection, repository_id: int, source: str, path: str) -> ImportRecord | None:
+    """Return the record of one relative path of the folder ``source``."""
+    row = cx.execute(
+        sa.select(imports.c.object_id, imports.c.size, imports.c.modified, imports.c.digest).where(
+            imports.c.repository_id == repository_id, imports.c.source == key(source), imports.c.path == key(path)
+        )
+    ).first()
+    return None if row is None else ImportRecord(*row)
+
+
+def keep(cx: Connection, repository_id: int, source: str, records: Mapping[str, ImportRecord]) -> None:
+    """Store the records of these relative paths, in the transaction that makes or changes the objects."""
     folder = key(source)
     rows = [
         {
@@ -64,10 +75,19 @@ def keep(cx: Connection, repository_id: int, source: str, became: Mapping[str, I
             "modified": imported.modified,
             "digest": imported.digest,
         }
-        for path, imported in became.items()
+        for path, imported in records.items()
     ]
     if rows:
         cx.execute(_KEEP[cx.dialect.name], rows)
+
+
+def forget(cx: Connection, repository_id: int, source: str, path_key: str) -> None:
+    """Remove the record of a path, given by its key, in the transaction that moves or deletes its object."""
+    cx.execute(
+        imports.delete().where(
+            imports.c.repository_id == repository_id, imports.c.source == key(source), imports.c.path == path_key
+        )
+    )
 
 
 def _keep(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:

@@ -1,10 +1,10 @@
-"""The narrow interface of an index: the agent puts documents in, a search asks one snapshot of it.
+"""What does an index engine do? The agent writes documents, and a search asks one snapshot.
 
-It knows neither folders nor the built-in engine. A generation is one making of an index and has a name that the engine
-chooses. Searches read the current one while a rebuild fills the next.
+The contract names neither folders nor the built-in engine. A generation is an index that was made in one go; the engine
+chooses its name. Searches read the current generation while a rebuild fills the next one.
 
-A search takes a snapshot first and asks the database second: every change the snapshot has not seen is then known as
-pending, and what the answer says is true at the time of the database's read.
+A search takes a snapshot of the index first, and then opens a read of the database. So the read knows every change that
+the snapshot has missed, and the answer is true as of the read.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ from muniment.repository.index.document import Document
 
 
 class IndexedObject(Protocol):
-    """What an index keeps of an object that says who may see it."""
+    """The part of an indexed object that decides who may see it."""
 
     @property
     def key(self) -> str:
@@ -33,16 +33,17 @@ class IndexedObject(Protocol):
 
     @property
     def owner(self) -> str:
-        """The key its owner's objects are stored under; an index of an earlier release holds the owner as shown."""
+        """The key of its owner; an index of an earlier release holds the owner as callers see them."""
 
 
 class Visible(msgspec.Struct, frozen=True):
-    """What one caller may see, resolved from the database after the snapshot was taken.
+    """What one caller may see, as the database says after the snapshot was taken.
 
-    A match in metadata counts where the object may be browsed, one in content where it may be read; who may read may
-    browse. ``hidden`` names objects with a change that the snapshot does not hold: they are left out. ``browse`` and
-    ``read`` name objects whose permission the database has decided because their ACL has changed since; for these the
-    ACL in the index is ignored. ``owner`` is the key that the caller's own objects are stored under.
+    A match in the metadata counts if the caller may browse the object, a match in the content if they may read it.
+    ``browse_acls`` and ``read_acls`` are the ids of the ACLs that permit this; ``owner`` is the caller's key, under
+    which their own objects are stored. ``hidden`` names objects with a change that the snapshot has missed; they are
+    left out. ``decided`` names objects whose ACL has changed since the snapshot. The index ignores their old ACLs: the
+    caller may browse those that are also in ``browse``, and read those that are also in ``read``.
     """
 
     everything: bool = False
@@ -54,32 +55,36 @@ class Visible(msgspec.Struct, frozen=True):
     browse: frozenset[str] = frozenset()
     read: frozenset[str] = frozenset()
 
-    def may_read(self, kept: IndexedObject) -> bool:
-        """Say whether an object that the index found may be read, by what the index keeps of it."""
+    def may_read(self, indexed: IndexedObject) -> bool:
+        """Say whether the caller may read an object that the index has found."""
         if self.everything:
             return True
-        if kept.key in self.decided:
-            return kept.key in self.read
-        owned = bool(self.owner) and fold_name(kept.owner) == self.owner
-        return owned or kept.acl in self.read_acls
+        if indexed.key in self.decided:
+            return indexed.key in self.read
+        owns = bool(self.owner) and fold_name(indexed.owner) == self.owner
+        return owns or indexed.acl in self.read_acls
 
 
 class Statistics(msgspec.Struct, frozen=True):
-    """Term statistics that a query brings along instead of the index's own: documents counted, and per term."""
+    """Term statistics that replace those of the index in scores.
+
+    ``documents`` is the number of all documents, ``document_frequency`` the number of documents with a term, by field
+    and term.
+    """
 
     documents: int
     document_frequency: Mapping[tuple[str, str], int]
 
 
 class Facet(msgspec.Struct, frozen=True):
-    """A count of hits by the values of one property, the most frequent first."""
+    """A count of hits by the values of one property: the ``limit`` most frequent values, in this order."""
 
     name: str
     limit: int
 
 
 class Search(msgspec.Struct, frozen=True):
-    """One question to a snapshot. ``query`` is already checked against the catalogue, its types spelled out."""
+    """One question to a snapshot. The query must be bound (``aql.bind``). ``offset`` and ``limit`` count hits."""
 
     query: Query
     visible: Visible
@@ -91,7 +96,7 @@ class Search(msgspec.Struct, frozen=True):
 
 
 class IndexHit(msgspec.Struct, frozen=True):
-    """One result: the object, how well it fits, an excerpt around the match, the words that matched."""
+    """One result: the object's id, its score, an excerpt around the match, and the terms that matched."""
 
     object_id: str
     score: float
@@ -100,7 +105,7 @@ class IndexHit(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a search found. ``total`` is exact, and None unless asked for."""
+    """The answer to a search. ``total`` is exact; it is None unless the search wants it."""
 
     hits: tuple[IndexHit, ...]
     total: int | None = None
@@ -112,13 +117,13 @@ class Snapshot(Protocol):
 
     @property
     def position(self) -> Position:
-        """The position of the change log that this snapshot is true to."""
+        """The position in the change log up to which this snapshot is complete."""
 
     def search(self, search: Search) -> Answer:
-        """Answer a search. Raises BadQuery for what the engine refuses (too many prefix words, too deep a page)."""
+        """Answer a search. Raises BadQuery if the engine refuses the query, as for too many words of a prefix."""
 
     def documents(self) -> Iterator[Document]:
-        """Read every document as the index keeps it, for the checker; doubled keys come doubled."""
+        """Read every document of the index, for the checker; documents with the same key are all returned."""
 
 
 class Index(Protocol):
@@ -132,7 +137,7 @@ class Index(Protocol):
 
 
 class OtherFormat(Exception):
-    """An index was written in another format than this release writes: it has to be made anew."""
+    """The index has another format than this release writes: it must be rebuilt."""
 
 
 class IndexWriter(Protocol):
@@ -143,55 +148,58 @@ class IndexWriter(Protocol):
         """The position of the last commit."""
 
     def apply(self, documents: Iterable[Document], gone: Collection[str], position: Position) -> None:
-        """Replace these documents, drop those gone, and move to the position: all in one commit, or nothing."""
+        """Write these documents, delete those whose keys are ``gone``, and move to the position, all in one commit.
+
+        A document replaces the one with the same key. If it raises, nothing has changed.
+        """
 
     def close(self) -> None:
-        """Finish merges and let the lock go."""
+        """Finish the work in the background, and release the lock."""
 
 
 class RepositoryIndex(Protocol):
     """One repository's index with its generations."""
 
     def reader(self) -> Index:
-        """Open it for reading, whichever generation is the current one."""
+        """Open the index for reading. The reader follows when another generation becomes the current one."""
 
     def current(self) -> str | None:
-        """Name the current generation; None before the first."""
+        """Return the name of the current generation; None before the first."""
 
     def writer(self, generation: str) -> IndexWriter:
         """Open a generation for writing; a new one is empty. Raises OtherFormat, IndexUnavailable, OSError."""
 
     def rebuilding(self) -> AbstractContextManager[str]:
-        """Hold this machine's only right to begin a generation while the block runs. Raises InUse.
+        """Hold the right to begin a generation while the block runs; one process of this machine has it. Raises InUse.
 
-        The right ends with the process that holds it. Gives the name of the place that has it, as for ``alone``.
+        The right ends with the process. The block gets the name of the holder, as with ``alone``.
         """
 
     def begin(self) -> str:
-        """Begin the next generation, and name it."""
+        """Begin the next generation, and return its name."""
 
     def switch(self, generation: str) -> None:
-        """Make this generation the current one; it survives a crash, and nobody sees half of it."""
+        """Make this generation the current one. The switch is atomic, and survives a crash."""
 
     def remove(self) -> None:
-        """Remove every generation, with what is said about them."""
+        """Remove every generation, and all that the engine keeps about the repository."""
 
 
 class Engine(Protocol):
-    """What keeps the indexes of all repositories."""
+    """An index engine, with the indexes of all repositories."""
 
     def index(self, repository_id: int) -> RepositoryIndex:
         """Return the index of one repository, whether it has a generation or not."""
 
     def follower(self) -> str:
-        """Name the agent that writes these indexes: the same name as long as they are there."""
+        """Return the name of the agent that writes these indexes. The name stays as long as the indexes exist."""
 
     def alone(self) -> AbstractContextManager[str]:
-        """Be this machine's only agent of these indexes while the block runs. Raises InUse when another one is.
+        """Hold the right to be the agent of these indexes while the block runs; one process of this machine has it.
 
-        The right ends with the process that holds it. Gives the name of the place that has it: whoever has the right
-        later has the same name, so they take over the lease of their predecessor at once.
+        The right ends with the process. The block gets the name of the holder. A later process gets the same name, so
+        it takes over the lease of its predecessor at once. Raises InUse when another process has the right.
         """
 
     def sweep(self, now: Instant) -> None:
-        """Drop generations that are not current, once nobody can be reading them."""
+        """Remove generations that are not current, as soon as no process can be reading them."""

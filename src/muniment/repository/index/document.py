@@ -1,4 +1,4 @@
-"""An object as the index keeps it."""
+"""What does the index keep of an object? Its document."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -12,7 +12,7 @@ from muniment.repository.index.text import normal, whole
 
 
 class Stored(Protocol):
-    """What of an object its document is made from."""
+    """The part of a stored object from which its document is made."""
 
     @property
     def id(self) -> str:
@@ -20,7 +20,7 @@ class Stored(Protocol):
 
     @property
     def seq(self) -> int:
-        """The object's counter: which object was made first."""
+        """The object's counter. An object that was made later has a higher one."""
 
     @property
     def modified(self) -> Instant:
@@ -32,20 +32,20 @@ class Stored(Protocol):
 
     @property
     def owner_key(self) -> str:
-        """What the owner's objects are stored under."""
+        """The key of the owner."""
 
     @property
     def acl_id(self) -> int:
-        """The ACL the object carries."""
+        """The id of the ACL that the object carries."""
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One object: what it is found by, who may find it, and what it says.
+    """One object in the index: its searchable values, its text, its owner and its ACL.
 
-    ``owner`` is the key that the owner's objects are stored under. ``values`` holds every searchable property in
-    neutral spelling; a double is a float, a date an instant. ``seq`` is the object's counter and ``modified`` its last
-    change, which hits are ordered by. ``text`` is in the form that is split into words
-    (``text.normal``). ``ids`` names the values that are ids, not words: keywords do not look at them.
+    ``key`` is the object's id, ``owner`` the key of its owner. ``values`` holds every searchable property by its
+    neutral name; a double is a float, a date an instant. Hits are ordered by ``seq``, the object's counter, and
+    ``modified``, its last change. ``text`` has the form that is split into words (``text.normal``). ``ids`` names the
+    properties whose values are ids: keywords do not look at them.
     """
 
     key: str
@@ -66,10 +66,10 @@ def document(
 
     ``ids`` names the custom properties of kind id, whether the object has them or not.
     """
-    kept = {
-        name: tuple(whole(value) if isinstance(value, str) else value for value in several)
-        for name, several in values.items()
-        if several
+    storable = {
+        name: tuple(whole(value) if isinstance(value, str) else value for value in of_name)
+        for name, of_name in values.items()
+        if of_name
     }
     return Document(
         stored.id,
@@ -78,7 +78,7 @@ def document(
         stored.type,
         stored.acl_id,
         stored.owner_key,
-        kept,
+        storable,
         normal(text),
-        tuple(sorted(ids & kept.keys())),
+        tuple(sorted(ids & storable.keys())),
     )

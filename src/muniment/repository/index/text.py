@@ -1,4 +1,4 @@
-"""The form of text that an index splits into words, whatever its engine."""
+"""Which form does a text have before an index splits it into words? It is the same for every engine."""
 
 import re
 import unicodedata
@@ -14,8 +14,11 @@ _BOUNDARY = re.compile(rf"(?<=[{UNSPACED}])(?=\w)|(?<=\w)(?=[{UNSPACED}])")
 
 
 def normal(text: str) -> str:
-    """Bring text to the form that is split into words: Unicode NFKC, no half characters, no soft hyphens, and breaks
-    around each character of a script without blanks."""
+    """Return the text in the form that is split into words.
+
+    That is Unicode NFKC without lone surrogates and soft hyphens, with a BREAK around each character of a script that
+    has no blanks between words.
+    """
     if text.isascii():
         return text
     text = unicodedata.normalize("NFKC", whole(text)).replace(_SOFT_HYPHEN, "")
@@ -23,7 +26,7 @@ def normal(text: str) -> str:
 
 
 def whole(text: str) -> str:
-    """Replace halves of characters (lone surrogates), which no file can hold."""
+    """Return the text with a question mark for each lone surrogate, because no file can hold one."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,1 +1,1 @@
-"""What keeps the index true to the repository: it follows the change log, rebuilds and checks."""
+"""The index agent keeps the index equal to the repository: it follows the change log, rebuilds and checks."""

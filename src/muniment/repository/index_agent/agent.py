@@ -1,7 +1,7 @@
-"""The index agent: turns changes into documents, position by position, and proves that the index holds what it should.
+"""The index agent: it turns changes into documents, and checks that the index holds exactly what it should.
 
-A batch's documents and its position are one commit, and a document is made from what the database says now: repeating
-a batch changes nothing, and a kill at any moment repeats work but never skips or doubles.
+One commit writes a batch's documents and its position. A document is made from what the database holds now, so
+repeating a batch changes nothing. An agent that is killed repeats work, but never skips an object or writes it twice.
 """
 
 import hashlib
@@ -47,8 +47,8 @@ _FAILURES_BEFORE_ONE_BY_ONE = 1
 _FAILURES_BEFORE_PASSING_OVER = 3
 _PASSED_OVER = "The index engine fails on this object; the agent's log has the details."
 _CHORES_SECONDS = 300.0
-_HEARD_OF: Instant = 600 * SECOND
-"""How often a rebuild says that it goes on; far below the shortest time for which lines are kept."""
+_NOTE_AGAIN: Instant = 600 * SECOND
+"""How often a rebuild notes that it goes on; far less than the shortest time for which lines are kept."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
 _SAMPLES = 10
 
@@ -56,9 +56,9 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What the checker found in one repository's index, true to ``position``, with a few ids of each fault.
+    """The checker's findings in one repository's index, as of ``position``: counts of objects and documents by fault.
 
-    They are those of the objects that were made first.
+    ``samples`` holds a few object ids for each fault, those of the objects that were made first.
     """
 
     position: Position
@@ -74,14 +74,14 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def sound(self) -> bool:
-        """Whether the index holds exactly what the repository does."""
+        """Whether the index holds exactly the documents that the repository's objects make."""
         return not (self.missing or self.extra or self.stale or self.doubled)
 
 
 def catch_up(
     database: Database, repository: Repository, writer: IndexWriter, now: Instant, limit: int = BATCH_CHANGES
 ) -> Position:
-    """Index the next batch of changes in one commit; returns the writer's position, unmoved when nothing was new.
+    """Index the next batch of changes in one commit, and return the writer's position: the same if nothing was new.
 
     Raises LinesGone when some of the changes are no longer in the log.
     """
@@ -90,9 +90,9 @@ def catch_up(
         lines = changes.after(cx, repository.id, before, limit)
         if not lines:
             return before
-        made = indexing.of_objects(cx, repository, list(dict.fromkeys(line.object_id for line in lines)))
-    covered = list(itertools.takewhile(lambda line: line.object_id in made.done, lines))
-    indexing.commit(database, repository, writer, made, covered[-1].position, now)
+        batch = indexing.of_objects(cx, repository, list(dict.fromkeys(line.object_id for line in lines)))
+    covered = list(itertools.takewhile(lambda line: line.object_id in batch.done, lines))
+    indexing.commit(database, repository, writer, batch, covered[-1].position, now)
     log.debug("indexed", repository=repository.name, changes=len(covered), position=str(covered[-1].position))
     return covered[-1].position
 
@@ -105,16 +105,17 @@ def run(
     store: ContentStore | None = None,
     retention: Retention = Retention(),  # noqa: B008 - it does not change
 ) -> None:
-    """Follow the change logs of all repositories, also of those made meanwhile, until told to stop.
+    """Follow the change logs of all repositories, including new ones, until ``stop`` is set.
 
-    ``retention`` says which lines of the logs go. It works while it holds the lease of these indexes, and waits for it
-    while an agent of another machine does. Raises InUse when another agent of this machine is at work on them.
+    The agent works while it holds the lease of these indexes. While an agent of another machine holds it, this one
+    waits. ``retention`` says which lines of the logs are cut off. Raises InUse when another agent of this machine works
+    on these indexes.
     """
     with engine.alone() as place, ExitStack() as at_the_end:
         tenure = Tenure(database, Lease("agent", engine.follower()), place, clock)
         at_the_end.callback(tenure.release)
-        followed: dict[int, _Followed] = {}
-        at_the_end.callback(_close, followed)
+        feeders: dict[int, _Feeder] = {}
+        at_the_end.callback(_close, feeders)
         watch = database.watch()
         at_the_end.callback(watch.close)
         look, chores = 0.0, time.monotonic() + _CHORES_SECONDS
@@ -122,23 +123,23 @@ def run(
         while not stop.is_set():
             try:
                 if not tenure.holds():
-                    _close(followed)
+                    _close(feeders)
                     moved, look = False, 0.0
                     stop.wait(_LOOK_SECONDS)
                     continue
-                # Now and then also without a commit: another generation may be the current one, or the disk have room.
+                # It also looks now and then without a commit: another generation may be current, or the disk have room.
                 looking = time.monotonic() >= look
                 if watch.has_new_commits() or moved or looking:
                     if looking:
-                        _follow(database, followed, engine, tenure)
+                        _follow(database, feeders, engine, tenure)
                         look = time.monotonic() + _LOOK_SECONDS
                     moved = False
-                    for each in followed.values():
-                        moved |= each.advance(database, clock)
+                    for feeder in feeders.values():
+                        moved |= feeder.advance(database, clock)
                 if time.monotonic() >= chores:
                     _chores(database, engine, store, clock)
-                    for each in followed.values():
-                        each.cut_log(database, retention, clock())
+                    for feeder in feeders.values():
+                        feeder.cut_log(database, retention, clock())
                     chores = time.monotonic() + _CHORES_SECONDS
             except (Busy, sa.exc.DBAPIError, OSError) as error:
                 log.warning("agent waits for the database or the disk", reason=str(error)[:300])
@@ -155,10 +156,10 @@ def rebuild(
     clock: Callable[[], Instant],
     progress: Callable[[int], None] = lambda _indexed: None,
 ) -> Position:
-    """Make a new generation of one repository's index from the database and switch to it, while searches go on.
+    """Make a new generation of one repository's index from the database, switch to it, and return its position.
 
-    ``progress`` hears how many objects are done. Raises InUse when a rebuild is under way on any machine, and when
-    another machine has taken over because this one did not renew its lease.
+    Searches go on meanwhile. ``progress`` is called with the number of objects that are done. Raises InUse when a
+    rebuild is under way on any machine, and when another machine took over because this one did not renew its lease.
     """
     index, name = engine.index(repository.id), uuid.uuid4().hex
     with index.rebuilding() as place, ExitStack() as at_the_end:
@@ -168,28 +169,28 @@ def rebuild(
         at_the_end.callback(tenure.release)
         generation = index.begin()
         with database.begin() as cx:
-            start, heard_of = changes.settled(cx, repository.id), clock()
-            followers.note(cx, repository.id, name, start, heard_of)
+            start, noted = changes.settled(cx, repository.id), clock()
+            followers.note(cx, repository.id, name, start, noted)
         at_the_end.callback(_leave, database, repository, name)
         writer = index.writer(generation)
         try:
             indexed, readmitted = 0, set[str]()
-            for made in indexing.every(database, repository):
-                # The generation in use goes on without them: they are excused until it is left.
-                excused, made.excused = made.excused, set()
-                indexing.commit(database, repository, writer, made, START, clock())
-                readmitted |= excused - made.refused.keys()
-                indexed += len(made.done)
+            for batch in indexing.every(database, repository):
+                # The current generation still lacks these objects: their reasons stay until the switch.
+                unindexed, batch.unindexed = batch.unindexed, set()
+                indexing.commit(database, repository, writer, batch, START, clock())
+                readmitted |= unindexed - batch.refused.keys()
+                indexed += len(batch.done)
                 progress(indexed)
                 _check(tenure)
-                if clock() - heard_of > _HEARD_OF:
-                    heard_of = clock()
+                if clock() - noted > _NOTE_AGAIN:
+                    noted = clock()
                     with database.begin() as cx:
-                        followers.note(cx, repository.id, name, start, heard_of)
+                        followers.note(cx, repository.id, name, start, noted)
             writer.apply((), (), start)
             position = start
-            while (reached := catch_up(database, repository, writer, clock())) != position:
-                position = reached
+            while (next_position := catch_up(database, repository, writer, clock())) != position:
+                position = next_position
                 _check(tenure)
         finally:
             writer.close()
@@ -201,48 +202,48 @@ def rebuild(
 
 
 def check(database: Database, repository: Repository, snapshot: Snapshot) -> Report:
-    """Compare every document of a snapshot with what the database says, and count what differs.
+    """Compare every document of a snapshot with the one that the database makes now, and count the differences.
 
-    Objects with a change that the snapshot has not seen are counted as waiting and not compared; those that could not
-    be indexed are counted apart, with their reason in the log and on the object's index status.
+    Objects with a change that the snapshot has not seen are counted as waiting, and not compared. Objects that could
+    not be indexed are counted apart; the log and the object's index status give the reason.
     """
-    held: dict[str, bytes] = {}
+    digests: dict[str, bytes] = {}
     keys: Counter[str] = Counter()
-    for kept in snapshot.documents():
-        keys[kept.key] += 1
-        held[kept.key] = _mark(kept)
+    for document in snapshot.documents():
+        keys[document.key] += 1
+        digests[document.key] = _digest(document)
     faults: dict[str, list[str]] = {"doubled": [key for key, times in keys.items() if times > 1]}
-    missing, stale, counted = faults.setdefault("missing", []), faults.setdefault("stale", []), 0
+    missing, stale, count = faults.setdefault("missing", []), faults.setdefault("stale", []), 0
     with database.read() as cx:
         waiting = changes.pending(cx, repository.id, snapshot.position)
-        excused = indexing.unindexed_in(cx, repository.id)
-        for made in indexing.every_at_once(cx, repository):
-            counted += len(made.done)
-            for expected in made.documents:
-                found = held.pop(expected.key, None)
+        unindexed = indexing.unindexed_in(cx, repository.id)
+        for batch in indexing.every_at_once(cx, repository):
+            count += len(batch.done)
+            for expected in batch.documents:
+                digest = digests.pop(expected.key, None)
                 if expected.key in waiting:
                     continue
-                if found is None:
-                    missing += [] if expected.key in excused else [expected.key]
-                elif found != _mark(expected):
+                if digest is None:
+                    missing += [] if expected.key in unindexed else [expected.key]
+                elif digest != _digest(expected):
                     stale.append(expected.key)
-    faults["extra"] = [key for key in held if key not in waiting]
+    faults["extra"] = [key for key in digests if key not in waiting]
     return Report(
         position=snapshot.position,
-        objects=counted,
+        objects=count,
         documents=keys.total(),
         missing=len(missing),
         extra=len(faults["extra"]),
         stale=len(stale),
         doubled=len(faults["doubled"]),
         waiting=len(waiting),
-        unindexed=len(excused),
+        unindexed=len(unindexed),
         samples={fault: tuple(ids[:_SAMPLES]) for fault, ids in faults.items() if ids},
     )
 
 
-class _Followed:
-    """One repository that the agent follows, with the writer of its current generation."""
+class _Feeder:
+    """Feeds the changes of one repository to its index; it holds the writer of the current generation."""
 
     def __init__(self, repository: Repository, engine: Engine, tenure: Tenure | None = None) -> None:
         self._repository = repository
@@ -256,16 +257,16 @@ class _Followed:
         self._failures = 0
 
     def advance(self, database: Database, clock: Callable[[], Instant]) -> bool:
-        """Index one batch; says whether there was one. An error is logged, and tried again with a fresh writer.
+        """Index one batch, and say whether there was one. An error is logged, and tried again with a new writer.
 
-        While indexing fails, changes are taken one by one, and at last the one that fails is passed over.
+        While indexing fails, it takes the changes one by one, and at last passes over the change that fails.
         """
         if time.monotonic() < self._not_before:
             return False
         try:
             writer = self._current_writer(database, clock)
-        except (Refusal, OSError, LinesGone) as why:
-            log.warning("indexing waits", repository=self._repository.name, reason=str(why))
+        except (Refusal, OSError, LinesGone) as error:
+            log.warning("indexing waits", repository=self._repository.name, reason=str(error))
             self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
             return False
         try:
@@ -275,10 +276,10 @@ class _Followed:
         except (Busy, sa.exc.DBAPIError):
             raise
         except LinesGone:
-            self.close()  # who opens it again finds that it must be made anew
+            self.close()  # the next call opens it again, and makes it anew
             return True
-        except OSError as why:
-            log.warning("indexing waits for room on the disk", repository=self._repository.name, reason=str(why))
+        except OSError as error:
+            log.warning("indexing waits for room on the disk", repository=self._repository.name, reason=str(error))
             self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
             self.close()
             return False
@@ -292,9 +293,12 @@ class _Followed:
         return moved
 
     def cut_log(self, database: Database, retention: Retention, now: Instant) -> None:
-        """Note how far the index is, and cut off what nobody has to read any more; each in a short transaction."""
+        """Note the position of the index, and cut off the lines that nobody must read any more.
+
+        Each step is a short transaction of its own.
+        """
         if self._writer is None:
-            return  # what was noted last stands
+            return  # the position that was noted last still holds
         with database.begin() as cx:
             followers.note(cx, self._repository.id, self._name, self._writer.position, now)
         cut = 1
@@ -303,7 +307,7 @@ class _Followed:
                 cut = followers.cut(cx, self._repository.id, retention, now)
 
     def close(self) -> None:
-        """Let the writer go, if there is one."""
+        """Close the writer, if there is one."""
         writer, self._writer, self._generation = self._writer, None, None
         if writer is not None:
             try:
@@ -312,14 +316,17 @@ class _Followed:
                 log.exception("closing the index failed", repository=self._repository.name)
 
     def _pass_over(self, database: Database, clock: Callable[[], Instant]) -> bool:
-        """Leave out the object of the next change, if a fresh writer can write at all: else it is not to blame."""
+        """Leave out the object of the next change, but only if a new writer can write at all.
+
+        If it cannot, the object is not to blame.
+        """
         try:
             writer = self._current_writer(database, clock)
             writer.apply((), (), writer.position)
             with database.read() as cx:
                 lines = changes.after(cx, self._repository.id, writer.position, 1)
-        except (Refusal, OSError, LinesGone) as why:
-            log.warning("indexing waits", repository=self._repository.name, reason=str(why))
+        except (Refusal, OSError, LinesGone) as error:
+            log.warning("indexing waits", repository=self._repository.name, reason=str(error))
             self.close()
             return False
         for line in lines:
@@ -341,22 +348,22 @@ class _Followed:
             writer = self._index.writer(generation)
         except OtherFormat as error:
             log.warning("the index is made anew", repository=self._repository.name, reason=str(error))
-            return self._rebuilt(database, clock)
+            return self._rebuild(database, clock)
         with database.read() as cx:
             ahead = writer.position > changes.latest(cx, self._repository.id)
             behind = writer.position < changes.cut_to(cx, self._repository.id)
         if ahead or behind:
-            why = "ahead of the database, as after a restore" if ahead else "behind what the change log still holds"
-            log.warning("the index is made anew", repository=self._repository.name, reason=f"it is {why}")
+            reason = "it is ahead of the database, as after a restore" if ahead else "the lines that follow it are gone"
+            log.warning("the index is made anew", repository=self._repository.name, reason=reason)
             writer.close()
-            return self._rebuilt(database, clock)
+            return self._rebuild(database, clock)
         self._writer, self._generation = writer, generation
         return writer
 
-    def _rebuilt(self, database: Database, clock: Callable[[], Instant]) -> IndexWriter:
+    def _rebuild(self, database: Database, clock: Callable[[], Instant]) -> IndexWriter:
         def renew(_indexed: int) -> None:
             if self._tenure is not None:
-                self._tenure.holds()  # if it was lost, the rebuild's own lease still holds
+                self._tenure.holds()  # if the agent's lease is lost, the rebuild's own lease still counts
 
         rebuild(database, self._repository, self._engine, clock, renew)
         return self._current_writer(database, clock)
@@ -364,42 +371,42 @@ class _Followed:
 
 def _check(tenure: Tenure) -> None:
     if not tenure.holds():
-        raise InUse("Another machine makes this index anew: this one did not renew its lease in time.")
+        raise InUse("Another machine rebuilds this index now: this machine did not renew its lease in time.")
 
 
 def _leave(database: Database, repository: Repository, name: str) -> None:
     try:
         with database.begin() as cx:
             followers.leave(cx, repository.id, name)
-    except (Busy, sa.exc.DBAPIError) as why:
+    except (Busy, sa.exc.DBAPIError) as error:
         log.warning(
-            "the change log waits for a rebuild that is over", repository=repository.name, reason=str(why)[:300]
+            "the change log waits for a rebuild that is over", repository=repository.name, reason=str(error)[:300]
         )
 
 
-def _mark(kept: Document) -> bytes:
-    return hashlib.blake2b(_encoder.encode(kept), digest_size=16).digest()
+def _digest(document: Document) -> bytes:
+    return hashlib.blake2b(_encoder.encode(document), digest_size=16).digest()
 
 
 def _chores(database: Database, engine: Engine, store: ContentStore | None, clock: Callable[[], Instant]) -> None:
-    """Clear away what nobody needs: followed links that expired, generations left behind, content without an object."""
-    now, dropped = clock(), True
-    while dropped:  # each in a transaction of its own, so that no write waits for all of them
+    """Remove expired kept searches, generations that are no longer current, and content without an object."""
+    now, remain = clock(), True
+    while remain:  # a transaction for each portion, so that no write waits for all of them
         with database.begin() as cx:
-            dropped = kept_searches.purge(cx, now) > 0
+            remain = kept_searches.purge(cx, now) > 0
     engine.sweep(now)
     if store is not None:
         with database.read() as cx:
             objects.sweep(cx, store, now - _ORPHAN_AGE)
 
 
-def _follow(database: Database, followed: dict[int, _Followed], engine: Engine, tenure: Tenure) -> None:
+def _follow(database: Database, feeders: dict[int, _Feeder], engine: Engine, tenure: Tenure) -> None:
     with database.read() as cx:
         for repository in repositories.every(cx):
-            if repository.id not in followed:
-                followed[repository.id] = _Followed(repository, engine, tenure)
+            if repository.id not in feeders:
+                feeders[repository.id] = _Feeder(repository, engine, tenure)
 
 
-def _close(followed: Mapping[int, _Followed]) -> None:
-    for each in followed.values():
-        each.close()
+def _close(feeders: Mapping[int, _Feeder]) -> None:
+    for feeder in feeders.values():
+        feeder.close()

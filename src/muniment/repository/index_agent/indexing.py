@@ -1,7 +1,7 @@
-"""A batch: the documents that some objects make now, and their way into the index in one commit.
+"""How do objects become documents, and how does a batch of them get into the index in one commit?
 
-An object that makes no document, or one the engine refuses, is recorded with its reason and left out: it never stops
-the others.
+If an object makes no document, or the engine refuses it, the object is recorded with the reason and left out. It never
+stops the others.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from muniment.repository.index.contract import IndexWriter
 from muniment.repository.index.document import Document, document
 from muniment.repository.objects import object_types, objects
 from muniment.repository.objects.object_types import Catalogue
-from muniment.repository.objects.objects import StoredObject
+from muniment.repository.objects.table import StoredObject
 from muniment.repository.permissions import acls
 from muniment.repository.repositories import Repository
 
@@ -33,167 +33,178 @@ unindexed = sa.Table(
 )
 
 CHARACTERS = 8_000_000
-"""Text of one batch, in characters, after which it is closed early."""
+"""A batch ends early once it holds more text than this, in characters."""
 
 log = structlog.get_logger("muniment.agent")
 
 _TEXTS_AT_A_TIME = 25
 _SMALL_TEXTS = 256 * 1024
-"""Bytes of content up to which more than so many texts are read at a time; what is packed holds more than its bytes."""
+"""More texts than ``_TEXTS_AT_A_TIME`` are read at one time only if their content has at most so many bytes together.
+
+The limit is low because a packed file holds more text than it has bytes.
+"""
 
 
 class Batch(msgspec.Struct):
-    """Documents made of some objects. ``done`` names every object looked at, ``refused`` those without a document."""
+    """The documents of some objects, to be committed together.
+
+    ``done`` names every object of the batch, ``gone`` those that exist no more. ``refused`` maps the objects that make
+    no document to the reason. ``unindexed`` names the objects that an earlier batch recorded as refused.
+    """
 
     documents: list[Document] = []
     gone: list[str] = []
     refused: dict[str, str] = {}
     done: set[str] = set()
-    excused: set[str] = set()
+    unindexed: set[str] = set()
 
 
 def of_objects(cx: Connection, repository: Repository, object_ids: Sequence[str]) -> Batch:
-    """Make the documents of these objects, in this order; stops early once they hold much text."""
+    """Make the documents of these objects, in this order; the batch ends early once it holds much text."""
     catalogue = object_types.catalogue(cx, repository.id)
-    made, characters = Batch(), 0
+    batch, characters = Batch(), 0
     rows = objects.rows(cx, repository.id, object_ids)
-    for some in _portions(object_ids, rows):
-        characters += _add(cx, made, catalogue, some, rows)
+    for portion in _portions(object_ids, rows):
+        characters += _add(cx, batch, catalogue, portion, rows)
         if characters > CHARACTERS:
             break
-    made.excused = _excused(cx, made.done)
-    return made
+    batch.unindexed = _recorded(cx, batch.done)
+    return batch
 
 
 def every(database: Database, repository: Repository) -> Iterator[Batch]:
-    """Make every object's document, each page of them in a read of its own."""
+    """Make the documents of all objects, batch by batch; each batch is read in a transaction of its own."""
     last: int | None = 0
     while last is not None:
         with database.read() as cx:
-            made, last = _page(cx, repository, last)
-        yield made
+            batch, last = _page(cx, repository, last)
+        yield batch
 
 
 def every_at_once(cx: Connection, repository: Repository) -> Iterator[Batch]:
-    """Make every object's document, all in one read."""
+    """Make the documents of all objects, batch by batch, in one transaction."""
     last: int | None = 0
     while last is not None:
-        made, last = _page(cx, repository, last)
-        yield made
+        batch, last = _page(cx, repository, last)
+        yield batch
 
 
 def commit(
-    database: Database, repository: Repository, writer: IndexWriter, made: Batch, position: Position, now: Instant
+    database: Database, repository: Repository, writer: IndexWriter, batch: Batch, position: Position, now: Instant
 ) -> None:
-    """Commit the documents and the position; an object the engine refuses is recorded with its reason and left out."""
+    """Commit the documents and the position; an object that the engine refuses is recorded and left out."""
     before = writer.position
     try:
-        if made.refused:
-            _record(database, repository, made.refused, now)
-        # Before the commit: whoever is killed between the two repeats the batch, and finds nothing left to do here.
-        readmit(database, made.excused - made.refused.keys())
-        writer.apply(made.documents, [*made.gone, *made.refused], position)
+        if batch.refused:
+            _record(database, repository, batch.refused, now)
+        # Before the commit: a process that is killed between the two repeats the batch, and then this does nothing.
+        readmit(database, batch.unindexed - batch.refused.keys())
+        writer.apply(batch.documents, [*batch.gone, *batch.refused], position)
     except (OSError, MemoryError, Busy, sa.exc.SQLAlchemyError):
         raise
     except Exception as error:  # noqa: BLE001 - the engine's refusals have no common class
-        refused = _refused_by_engine(writer, made.documents, before, error)
+        refused = _refused_by_engine(writer, batch.documents, before, error)
         _record(database, repository, refused, now)
-        made.refused |= refused
-        writer.apply((), [*made.gone, *made.refused], position)
+        batch.refused |= refused
+        writer.apply((), [*batch.gone, *batch.refused], position)
 
 
 def readmit(database: Database, object_ids: Collection[str]) -> None:
-    """Forget why these objects could not be indexed: now they can."""
+    """Delete the reasons why these objects could not be indexed, because now they can be."""
     if object_ids:
         with database.begin() as cx:
             cx.execute(unindexed.delete().where(unindexed.c.object_id.in_(object_ids)))
 
 
 def leave_out(
-    database: Database, repository: Repository, writer: IndexWriter, line: Change, why: str, now: Instant
+    database: Database, repository: Repository, writer: IndexWriter, line: Change, reason: str, now: Instant
 ) -> None:
-    """Move past a change without a document of its object, and record why."""
+    """Move the index past a change without a document of its object, and record the reason."""
     writer.apply((), [line.object_id], line.position)
-    log.error("object cannot be indexed", object_id=line.object_id, reason=why)
-    _record(database, repository, {line.object_id: why}, now)
+    log.error("object cannot be indexed", object_id=line.object_id, reason=reason)
+    _record(database, repository, {line.object_id: reason}, now)
 
 
 def reason(cx: Connection, object_id: str) -> str | None:
-    """Say why an object could not be indexed; None when it could."""
+    """Return the reason why an object could not be indexed; None if there is none."""
     row = cx.execute(sa.select(unindexed.c.reason).where(unindexed.c.object_id == object_id)).first()
     return row.reason if row else None
 
 
 def unindexed_in(cx: Connection, repository_id: int) -> set[str]:
-    """Name the objects of a repository that could not be indexed."""
+    """Return the ids of a repository's objects that could not be indexed."""
     return set(cx.scalars(sa.select(unindexed.c.object_id).where(unindexed.c.repository_id == repository_id)).all())
 
 
 def _add(
-    cx: Connection, made: Batch, catalogue: Catalogue, object_ids: Sequence[str], rows: Mapping[str, StoredObject]
+    cx: Connection, batch: Batch, catalogue: Catalogue, object_ids: Sequence[str], rows: Mapping[str, StoredObject]
 ) -> int:
+    """Add the documents of these objects to the batch, and return how many characters of text they hold."""
     present = [rows[object_id] for object_id in object_ids if object_id in rows]
     texts = queue.text_of(cx, [row.id for row in present])
-    named = acls.names(cx, {row.acl_id for row in present})
+    acl_names = acls.names(cx, {row.acl_id for row in present})
     for object_id in object_ids:
-        made.done.add(object_id)
+        batch.done.add(object_id)
         row = rows.get(object_id)
         if row is None:
-            made.gone.append(object_id)
+            batch.gone.append(object_id)
             continue
         try:
-            values = objects.values(row, catalogue, named[row.acl_id])
-            made.documents.append(document(row, values, texts.get(object_id, ""), catalogue.ids))
+            values = objects.values(row, catalogue, acl_names[row.acl_id])
+            batch.documents.append(document(row, values, texts.get(object_id, ""), catalogue.ids))
         except Exception as error:
             log.exception("object cannot be indexed", object_id=object_id)
-            made.refused[object_id] = f"{type(error).__name__}: {error}"[:1000]
-    return sum(len(each) for each in texts.values())
+            batch.refused[object_id] = f"{type(error).__name__}: {error}"[:1000]
+    return sum(len(text) for text in texts.values())
 
 
 def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> Iterator[list[str]]:
-    """Divide them so that the texts of one portion fit into memory: many small ones, or a few whatever they hold."""
+    """Divide the objects so that the texts of one portion fit into memory: many small texts, or a few of any size."""
     portion: list[str] = []
-    held = 0
+    total_size = 0
     for object_id in object_ids:
         content = rows[object_id].content if object_id in rows else None
         size = content.size if content else 0
-        if len(portion) >= _TEXTS_AT_A_TIME and held + size > _SMALL_TEXTS:
+        if len(portion) >= _TEXTS_AT_A_TIME and total_size + size > _SMALL_TEXTS:
             yield portion
-            portion, held = [], 0
+            portion, total_size = [], 0
         portion.append(object_id)
-        held += size
+        total_size += size
     if portion:
         yield portion
 
 
 def _page(cx: Connection, repository: Repository, after_seq: int) -> tuple[Batch, int | None]:
-    stored = objects.every(cx, repository.id, after_seq, _TEXTS_AT_A_TIME * 8)
-    made, characters, last = Batch(), 0, after_seq
+    """Make the next batch after a counter. Returns it with the counter of its last object; None after the end."""
+    rows = {stored.id: stored for stored in objects.every(cx, repository.id, after_seq, _TEXTS_AT_A_TIME * 8)}
+    batch, characters, last = Batch(), 0, after_seq
     catalogue = object_types.catalogue(cx, repository.id)
-    rows = {row.id: row for row in stored}
-    for some in _portions(list(rows), rows):
-        characters += _add(cx, made, catalogue, some, rows)
-        last = rows[some[-1]].seq
+    for portion in _portions(list(rows), rows):
+        characters += _add(cx, batch, catalogue, portion, rows)
+        last = rows[portion[-1]].seq
         if characters > CHARACTERS:
             break
-    made.excused = _excused(cx, made.done)
-    return made, last if stored else None
+    batch.unindexed = _recorded(cx, batch.done)
+    return batch, last if rows else None
 
 
 def _refused_by_engine(
     writer: IndexWriter, documents: Sequence[Document], before: Position, error: Exception
 ) -> dict[str, str]:
-    """Apply each document alone to find those that the engine refuses; a writer that refuses everything is ill."""
+    """Apply each document alone, and return those that the engine refuses, by key, with the reason.
+
+    Raises ``error`` if the writer refuses even a commit without a document.
+    """
     refused: dict[str, str] = {}
     for each in documents:
         try:
             writer.apply([each], (), before)
-        except Exception as why:  # noqa: BLE001 - the engine's refusals have no common class
-            refused[each.key] = f"{type(why).__name__}: {why}"[:1000]
+        except Exception as refusal:  # noqa: BLE001 - the engine's refusals have no common class
+            refused[each.key] = f"{type(refusal).__name__}: {refusal}"[:1000]
             try:
                 writer.apply((), [each.key], before)
             except Exception:  # noqa: BLE001 - as above
-                raise error from why
+                raise error from refusal
             log.warning("object cannot be indexed", object_id=each.key, reason=refused[each.key])
     return refused
 
@@ -202,10 +213,9 @@ def _record(database: Database, repository: Repository, refused: Mapping[str, st
     with database.begin() as cx:
         cx.execute(unindexed.delete().where(unindexed.c.object_id.in_(refused.keys())))
         for object_id, why in refused.items():
-            cx.execute(
-                unindexed.insert().values(object_id=object_id, repository_id=repository.id, reason=why, noted=now)
-            )
+            row = {"object_id": object_id, "repository_id": repository.id, "reason": why, "noted": now}
+            cx.execute(unindexed.insert().values(row))
 
 
-def _excused(cx: Connection, object_ids: set[str]) -> set[str]:
+def _recorded(cx: Connection, object_ids: set[str]) -> set[str]:
     return set(cx.scalars(sa.select(unindexed.c.object_id).where(unindexed.c.object_id.in_(object_ids))).all())

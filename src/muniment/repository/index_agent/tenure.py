@@ -1,4 +1,4 @@
-"""A lease that a process keeps while it works: taken when it is free, renewed in time, given back at the end."""
+"""May this process go on with its work? It takes a lease, renews it in time, and gives it back at the end."""
 
 from collections.abc import Callable
 
@@ -11,15 +11,15 @@ from muniment.repository import leases
 from muniment.repository.leases import Lease
 
 SECONDS = 30
-"""How long a lease lasts: for so long the work of a killed machine rests before another one does it."""
+"""How long a lease lasts, in seconds. If a machine is killed, its work rests for so long until another takes over."""
 
-_RENEWED: Instant = SECONDS * SECOND // 3
+_RENEW_AFTER: Instant = SECONDS * SECOND // 3
 
 log = structlog.get_logger("muniment.agent")
 
 
 class Tenure:
-    """The lease of one process, asked before each step of its work."""
+    """The lease of one process. The process asks before each step of its work whether it still holds the lease."""
 
     def __init__(self, database: Database, lease: Lease, holder: str, clock: Callable[[], Instant]) -> None:
         self._database, self._lease, self._holder, self._clock = database, lease, holder, clock
@@ -27,16 +27,16 @@ class Tenure:
         self._waits = False
 
     def holds(self) -> bool:
-        """Say whether the work may go on. It takes the lease where it is free, and renews it in time.
+        """Say whether the work may go on. It takes the lease if it is free, and renews it in time.
 
-        Raises what the database raises; then nothing may be written.
+        Raises Busy or DBAPIError if the database fails; then the process must not write.
         """
         now = self._clock()
-        if self._renewed is not None and abs(now - self._renewed) < _RENEWED:
+        if self._renewed is not None and abs(now - self._renewed) < _RENEW_AFTER:
             return True
         with self._database.begin() as cx:
-            keep = leases.take if self._renewed is None else leases.renew
-            held = keep(cx, self._lease, self._holder, now, SECONDS)
+            extend = leases.take if self._renewed is None else leases.renew
+            held = extend(cx, self._lease, self._holder, now, SECONDS)
         if not held and not self._waits:
             log.warning(
                 "another process does this work: waiting for its lease",
@@ -48,12 +48,12 @@ class Tenure:
         return held
 
     def release(self) -> None:
-        """Give the lease back, if it is held. A database that is gone lets it run out."""
+        """Give the lease back, if this process holds it. If the database cannot be reached, the lease runs out."""
         if self._renewed is None:
             return
         self._renewed = None
         try:
             with self._database.begin() as cx:
                 leases.release(cx, self._lease, self._holder)
-        except (Busy, sa.exc.DBAPIError) as why:
-            log.warning("a lease runs out by itself", work=self._lease.purpose, reason=str(why)[:300])
+        except (Busy, sa.exc.DBAPIError) as error:
+            log.warning("a lease runs out by itself", work=self._lease.purpose, reason=str(error)[:300])

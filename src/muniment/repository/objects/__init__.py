@@ -1,1 +1,1 @@
-"""Objects with their types and properties: created, read, changed, deleted, counted by owner."""
+"""Objects with their types and properties: make, read, change, delete and count them."""

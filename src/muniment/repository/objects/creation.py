@@ -1,6 +1,6 @@
-"""Make new objects: may this caller make them there, and which properties do they get?
+"""May this caller make new objects there, and which properties do they get?
 
-Many objects take as few statements as one: an import makes a hundred at a time.
+Making many objects takes as few statements as making one: an import makes a hundred at a time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,18 +12,17 @@ from muniment.clock import Instant
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.extraction.queue import ExtractedText
 from muniment.repository.objects import objects, writable
-from muniment.repository.objects.object_types import Catalogue
-from muniment.repository.objects.objects import StoredObject
 from muniment.repository.objects.properties import Given, Value
+from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.usage import StorageQuota
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.permissions.principals import Permission
 from muniment.repository.refusals import WrongValue
-from muniment.repository.repositories import Repository
 
 
 class NewObject(msgspec.Struct, frozen=True):
-    """An object to be made. ``text`` is the text of its content, if known; otherwise it is extracted later."""
+    """An object to be made. ``text`` is the text of its content, if known; otherwise the extractor reads it later."""
 
     type: str
     properties: Mapping[str, Given]
@@ -34,9 +33,7 @@ class NewObject(msgspec.Struct, frozen=True):
 
 def create(
     cx: Connection,
-    repository: Repository,
-    catalogue: Catalogue,
-    principals: Principals,
+    view: RepositoryView,
     type_name: str,
     properties: Mapping[str, Given],
     folder_id: str | None,
@@ -44,44 +41,44 @@ def create(
     now: Instant,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> StoredObject:
-    """Make an object, in a folder (whose ACL it gets) or unfiled (``private``), owned by the caller.
+    """Make an object that the caller owns. In a folder, it gets the folder's ACL; unfiled, the ACL ``private``.
 
-    The media type of the content is the property ``a_content_type``. ``quota`` limits what the owner may have, unless
-    an administrator asks. Raises UnknownObject (the folder), NotPermitted, UnknownType, UnknownProperty, UnknownAcl,
+    The property ``a_content_type`` is the media type of the content. ``quota`` limits what the owner may have, but not
+    for an administrator. Raises UnknownObject (the folder), NotPermitted, UnknownType, UnknownProperty, UnknownAcl,
     WrongValue, NotWritable, QuotaExceeded.
     """
-    draft = NewObject(type_name, properties, folder_id, content)
-    return create_all(cx, repository, catalogue, principals, [draft], now, quota)[0]
+    return create_all(cx, view, [NewObject(type_name, properties, folder_id, content)], now, quota)[0]
 
 
 def create_all(
     cx: Connection,
-    repository: Repository,
-    catalogue: Catalogue,
-    principals: Principals,
+    view: RepositoryView,
     new_objects: Sequence[NewObject],
     now: Instant,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> list[StoredObject]:
-    """Make objects as ``create`` does, in as few statements as one takes; none when it raises."""
+    """Make objects as ``create`` does, in as few statements as for one object; if it raises, it makes none."""
+    repository, principals = view.repository, view.principals
     folders: dict[tuple[str, str | None], StoredObject | None] = {}
     acl_ids: dict[str | None, int] = {}
     drafts: list[StoredObject] = []
     for new in new_objects:
         place = new.type, new.folder_id
         if place not in folders:
-            folders[place] = may_create(cx, repository, catalogue, principals, *place)
-        folder, owner = folders[place], principals.id
-        fixed: dict[str, list[Value]] = {"r_object_type": [new.type], "i_folder_id": [folder.id] if folder else []}
-        values = writable.read(
-            catalogue, new.type, new.properties, {**fixed, "owner_name": [owner]}, principals, owns=True
-        )
+            folders[place] = may_create(cx, view, *place)
+        folder, creator = folders[place], principals.id
+        current: dict[str, list[Value]] = {
+            "r_object_type": [new.type],
+            "i_folder_id": [folder.id] if folder else [],
+            "owner_name": [creator],
+        }
+        values = writable.read(view.catalogue, new.type, new.properties, current, principals, owns=True)
         acl_name = writable.text_of(values, "acl_name") if "acl_name" in values else None
         if acl_name not in acl_ids and acl_name is not None:
             acl_ids[acl_name] = acls.find_assignable(cx, repository.id, acl_name, principals)
         elif acl_name not in acl_ids and folder is None:
             acl_ids[None] = acls.built_in(cx, repository.id, acls.PRIVATE, now)
-        shown_owner = writable.text_of(values, "owner_name") or owner
+        owner = writable.text_of(values, "owner_name") or creator
         drafts.append(
             StoredObject(
                 seq=0,
@@ -89,14 +86,14 @@ def create_all(
                 repository_id=repository.id,
                 type=new.type,
                 name=writable.object_name(values),
-                owner=shown_owner,
-                owner_key=principals.key_for(cx, shown_owner, now),
+                owner=owner,
+                owner_key=principals.key_for(cx, owner, now),
                 acl_id=folder.acl_id if folder and acl_name is None else acl_ids[acl_name],
                 folder_id=folder.id if folder else None,
                 created=now,
-                creator=owner,
+                creator=creator,
                 modified=now,
-                modifier=owner,
+                modifier=creator,
                 revision=1,
                 properties=writable.decode(writable.encode(values)),
                 media_type=writable.text_of(values, "a_content_type"),
@@ -104,25 +101,22 @@ def create_all(
             )
         )
     owner_quota = None if principals.administrator else quota
-    return objects.keep_new(cx, repository, catalogue, drafts, [new.text for new in new_objects], now, owner_quota)
+    return objects.keep_new(cx, view, drafts, [new.text for new in new_objects], now, owner_quota)
 
 
-def may_create(
-    cx: Connection,
-    repository: Repository,
-    catalogue: Catalogue,
-    principals: Principals,
-    type_name: str,
-    folder_id: str | None,
-) -> StoredObject | None:
-    """Find the folder for a new object of this type, before its content is read. Raises as ``create`` does."""
-    catalogue.get(type_name)
+def may_create(cx: Connection, view: RepositoryView, type_name: str, folder_id: str | None) -> StoredObject | None:
+    """Check whether the caller may make an object of this type there, before its content is read.
+
+    Returns the folder, or None for an unfiled object. Raises as ``create`` does.
+    """
+    view.catalogue.get(type_name)
+    is_cabinet = view.catalogue.is_a(type_name, "cabinet")
     if folder_id is None:
-        if catalogue.is_a(type_name, "folder") and not catalogue.is_a(type_name, "cabinet"):
+        if view.catalogue.is_a(type_name, "folder") and not is_cabinet:
             raise WrongValue("A folder is made in a cabinet or in another folder.")
         return None
-    folder, permission = objects.read(cx, repository, folder_id, principals, "folder")
-    if catalogue.is_a(type_name, "cabinet"):
+    folder, permission = objects.read(cx, view.repository, folder_id, view.principals, "folder")
+    if is_cabinet:
         raise WrongValue("A cabinet is made in the repository, not in a folder.")
     objects.require(permission, Permission.WRITE, "put objects into this folder")
     return folder

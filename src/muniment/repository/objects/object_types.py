@@ -4,9 +4,9 @@ The four built-in types are part of the program. Only custom types are stored, u
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -15,8 +15,20 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.db import BigId, repository_tables
 from muniment.repository.cursors import Place, Stretch
+from muniment.repository.filters import listed, pages, sql
+from muniment.repository.filters.listed import ListedProperty, PropertiesOf
+from muniment.repository.filters.pages import Order, OrderKey
+from muniment.repository.filters.tree import EVERYTHING, Selection
+from muniment.repository.folding import fold
 from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
-from muniment.repository.refusals import BadTypesFile, NameTaken, UnknownProperty, UnknownType, WrongValue
+from muniment.repository.refusals import (
+    BadTypesFile,
+    NameTaken,
+    UnknownProperty,
+    UnknownType,
+    VersionConflict,
+    WrongValue,
+)
 
 object_types = sa.Table(
     "object_types",
@@ -93,6 +105,9 @@ BUILT_IN = (
 )
 """The types every repository has. ``r_index_status`` is only shown; the others can be searched."""
 
+STANDARD = 1
+"""The category of every type here, as the field numbers it: 2 is a shareable type, 4 a lightweight one."""
+
 BUILT_IN_NAMES = frozenset(kind.name for kind in BUILT_IN)
 
 SYSTEM_PROPERTIES = frozenset(
@@ -138,6 +153,9 @@ class Catalogue:
         self.ids = frozenset(each.name for kind in added for each in kind.properties if each.kind == "id")
         """Names of the custom properties of kind id, whichever type has them."""
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._types
+
     def types(self) -> tuple[ObjectType, ...]:
         """List the types: the built-in ones first, then the custom ones by name."""
         return tuple(self._types.values())
@@ -178,6 +196,10 @@ class Catalogue:
         return {definition.name: definition for kind in reversed(self.lineage(name)) for definition in kind.properties}
 
 
+BUILT_IN_TYPES = Catalogue()
+"""The types that every repository has, without any other."""
+
+
 def catalogue(cx: Connection, repository_id: int) -> Catalogue:
     """Read a repository's types."""
     return _catalogue(*(_Row(*row) for row in cx.execute(_ROWS, {"repository": repository_id}).all()))
@@ -198,60 +220,79 @@ def _catalogue(*rows: _Row) -> Catalogue:
     )
 
 
-class TypeSummary(NamedTuple):
-    """A type as a list shows it. The built-in types come before all others."""
+class ListedType(NamedTuple):
+    """A type of a list, with its place in the order: the built-in types come before all others."""
 
     name: str
     parent: str | None
-    built_in: int = -1
+    place: Place
 
 
-def page(cx: Connection, repository_id: int, root: str | None, stretch: Stretch) -> list[TypeSummary]:
+def page(
+    cx: Connection,
+    repository_id: int,
+    root: str | None,
+    stretch: Stretch,
+    selection: Selection = EVERYTHING,
+    *,
+    type_prefix: str = "",
+) -> list[ListedType]:
     """List this type and those below it (all, without one): the built-in ones first, then the custom ones by name.
 
-    Raises UnknownType.
+    Only those that the selection wants, in its order. ``type_prefix`` spells the names of the built-in types, which
+    the selection compares as they are shown. Raises UnknownType, UnknownProperty, WrongValue, BadSort.
     """
-    built_in = _built_in(root)
-    if stretch.after is None:
-        skipped, after = stretch.offset, ""
-    else:
-        last_place, after = int(stretch.after[0]), str(stretch.after[1])
-        skipped = sum(kind.built_in <= last_place for kind in built_in) if last_place >= 0 else len(built_in)
-        after = "" if last_place >= 0 else after
-    listed = built_in[skipped : skipped + stretch.limit]
-    if remaining := stretch.limit - len(listed):
-        below = _custom(repository_id, root)
-        rows = cx.execute(
-            sa.select(below.c.name, below.c.parent)
-            .where(below.c.name > after)
-            .order_by(below.c.name)
-            .offset(max(0, skipped - len(built_in)))
-            .limit(remaining)
-        )
-        listed += [TypeSummary(name, parent) for name, parent in rows]
     _check_known(cx, repository_id, root)
-    return listed
+    members, properties, order = _listed(repository_id, root, type_prefix)
+    found = pages.fetch(cx, members, properties, order, stretch, selection)
+    return [ListedType(row.name, row.parent, place) for row, place in found]
 
 
-def place(kind: TypeSummary) -> Place:
-    """Return the place of a type in the order of ``page``."""
-    return kind.built_in, kind.name
+def count(
+    cx: Connection, repository_id: int, root: str | None, selection: Selection = EVERYTHING, *, type_prefix: str = ""
+) -> int:
+    """Count all types that ``page`` lists. Raises UnknownProperty, WrongValue."""
+    members, properties, _ = _listed(repository_id, root, type_prefix)
+    return pages.count(cx, members, properties, selection)
 
 
-def count(cx: Connection, repository_id: int, root: str | None) -> int:
-    """Count all types that ``page`` lists."""
-    custom = cx.execute(sa.select(sa.func.count()).select_from(_custom(repository_id, root))).scalar_one()
-    return len(_built_in(root)) + int(custom)
-
-
-def _built_in(root: str | None) -> list[TypeSummary]:
-    built_in_types = Catalogue()
-    below = built_in_types.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
-    return [
-        TypeSummary(kind.name, kind.parent, at)
+def _listed(repository_id: int, root: str | None, prefix: str) -> tuple[sa.Select[Any], PropertiesOf, Order]:
+    """Make a query for the types, with the properties that they are filtered by and their order."""
+    text = sa.String(64)
+    below = BUILT_IN_TYPES.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
+    built_in = [
+        sa.select(
+            sa.literal(kind.name, text).label("name"),
+            sa.cast(sa.literal(kind.parent, text), text).label("parent"),
+            sa.literal(at, sa.Integer()).label("rank"),
+        )
         for at, kind in enumerate(BUILT_IN)
         if root is None or kind.name in below
     ]
+    custom = _custom(repository_id, root)
+    rank = sa.literal(len(BUILT_IN), sa.Integer()).label("rank")
+    types = sa.union_all(*built_in, sa.select(custom.c.name, custom.c.parent, rank)).subquery("types")
+
+    def shown(name: sa.ColumnElement[str], prefix: str) -> sa.ColumnElement[str]:
+        return sa.case((name.in_(sorted(BUILT_IN_NAMES)), sa.literal(prefix, text) + name), else_=name)
+
+    def named(name: sa.ColumnElement[str], *, nullable: bool = False) -> ListedProperty:
+        return listed.single("string", shown(name, prefix), compared=shown(name, fold(prefix)), nullable=nullable)
+
+    properties: Mapping[str, ListedProperty] = {
+        "name": named(types.c.name),
+        "label": listed.plain(types.c.name),
+        "parent": named(types.c.parent, nullable=True),
+        "category": listed.plain(sa.literal("standard", text)),
+        "type_category": listed.single("integer", sa.literal(STANDARD, sa.Integer())),
+    }
+
+    def find(name: str) -> ListedProperty:
+        if name not in properties:
+            raise UnknownProperty(f"A list of types has no property {name[:100]!r}: it has {', '.join(properties)}.")
+        return properties[name]
+
+    return sa.select(types), find, Order((OrderKey(types.c.rank), OrderKey(sql.by_code_point(types.c.name))))
 
 
 def _custom(repository_id: int, root: str | None) -> sa.Subquery | sa.CTE:
@@ -261,8 +302,7 @@ def _custom(repository_id: int, root: str | None) -> sa.Subquery | sa.CTE:
     )
     if root is None or root == BUILT_IN[0].name:
         return of_repository.subquery()
-    built_in_types = Catalogue()
-    roots = built_in_types.with_subtypes([root]) if root in BUILT_IN_NAMES else {root}
+    roots = BUILT_IN_TYPES.with_subtypes([root]) if root in BUILT_IN_NAMES else {root}
     direct = of_repository.where(
         sa.or_(object_types.c.name.in_(sorted(roots)), object_types.c.parent.in_(sorted(roots & BUILT_IN_NAMES)))
     )
@@ -294,6 +334,7 @@ def add_type(cx: Connection, repository_id: int, kind: ObjectType, now: Instant)
     if kind.parent is None:
         raise UnknownType(f"The object type {kind.name!r} needs a parent, such as 'document'.")
     present.get(kind.parent)
+    hold(cx, repository_id, present, [kind.parent])
     cx.execute(
         object_types.insert().values(repository_id=repository_id, name=kind.name, parent=kind.parent, created=now)
     )
@@ -316,15 +357,59 @@ def add_property(
     if any(definition.name in present.properties_of(name) for name in below):
         raise NameTaken(f"The object type {type_name!r}, or one below it, has a property {definition.name!r} already.")
     _check_same_kind(present, definition)
-    type_id = cx.execute(
-        sa.select(object_types.c.id).where(
-            object_types.c.repository_id == repository_id, object_types.c.name == type_name
-        )
-    ).scalar_one()
+    hold(cx, repository_id, present, [type_name])
+    type_id = cx.execute(_named(repository_id, [type_name])).scalar_one()
     cx.execute(
         type_properties.insert().values(
             type_id=type_id, name=definition.name, kind=definition.kind, repeating=definition.repeating, created=now
         )
+    )
+
+
+def lock(cx: Connection, repository_id: int, name: str) -> Catalogue:
+    """Lock a custom type, and read all types: until the commit nobody keeps an object of it, or of one below it.
+
+    Raises UnknownType, WrongValue for a built-in type.
+    """
+    if name in BUILT_IN_NAMES:
+        raise WrongValue(f"The object type {name!r} is built in: it stays as it is.")
+    if not cx.execute(_named(repository_id, [name]).with_for_update()).first():
+        raise UnknownType(f"There is no object type {name[:100]!r}.")
+    return catalogue(cx, repository_id)
+
+
+def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[str]) -> None:
+    """Keep these types as they were ``read`` until the commit, for whoever writes objects of them.
+
+    Built-in types take no statement. Raises VersionConflict when they have been changed since.
+    """
+    custom = {kind.name for name in set(names) for kind in read.lineage(name)} - BUILT_IN_NAMES
+    if not custom:
+        return
+    cx.execute(_named(repository_id, sorted(custom)).with_for_update(read=True, key_share=True)).all()
+    present = catalogue(cx, repository_id)
+    if present is not read and any(name not in present or present.get(name) != read.get(name) for name in custom):
+        raise VersionConflict("An object type was changed meanwhile: try again.")
+
+
+def remove_type(cx: Connection, repository_id: int, name: str) -> None:
+    """Remove a custom type with its properties; ``removal`` decides whether it may go."""
+    of_type = _named(repository_id, [name]).scalar_subquery()
+    cx.execute(type_properties.delete().where(type_properties.c.type_id == of_type))
+    cx.execute(object_types.delete().where(object_types.c.repository_id == repository_id, object_types.c.name == name))
+
+
+def remove_property(cx: Connection, repository_id: int, type_name: str, name: str) -> None:
+    """Remove a property from a custom type; ``removal`` decides whether it may go."""
+    of_type = _named(repository_id, [type_name]).scalar_subquery()
+    cx.execute(type_properties.delete().where(type_properties.c.type_id == of_type, type_properties.c.name == name))
+
+
+def _named(repository_id: int, names: Collection[str]) -> sa.Select[tuple[int]]:
+    return (
+        sa.select(object_types.c.id)
+        .where(object_types.c.repository_id == repository_id, object_types.c.name.in_(names))
+        .order_by(object_types.c.id)
     )
 
 

@@ -1,6 +1,7 @@
-"""The objects: kept, read, changed and deleted, each with the note of the change in the same transaction.
+"""The objects of a repository: keep, read, change and delete them. Each change is noted in the same transaction.
 
-What the caller may not browse answers exactly like what is not there. Source: docs/interface.md, ours 2.
+An object that the caller may not browse is answered exactly like an object that does not exist. Source:
+docs/interface.md, ours 2.
 """
 
 import itertools
@@ -14,122 +15,75 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from muniment.clock import Instant
-from muniment.db import BigId, repository_tables
 from muniment.repository.change_log import changes
-from muniment.repository.change_log.changes import Kind, Position
+from muniment.repository.change_log.changes import Kind
 from muniment.repository.content.contract import ContentStore, StoredContent
-from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
-from muniment.repository.objects import object_ids, properties, usage, writable
+from muniment.repository.objects import object_ids, object_types, properties, usage, writable
 from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.objects.properties import Given, Value
+from muniment.repository.objects.table import StoredObject, content_columns, folded, objects, read_row, row_of
 from muniment.repository.objects.usage import Amount, StorageQuota
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acl_entries, acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import InUse, NotPermitted, UnknownObject, VersionConflict, WrongValue
 from muniment.repository.repositories import Repository
 
-objects = sa.Table(
-    "objects",
-    repository_tables,
-    sa.Column("seq", BigId, primary_key=True),
-    sa.Column("id", sa.String(16), nullable=False, unique=True),
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
-    sa.Column("type", sa.String(64), nullable=False),
-    sa.Column("name", sa.String(255), nullable=False),
-    sa.Column("owner", sa.String(400), nullable=False),
-    sa.Column("owner_key", sa.String(400), nullable=False),
-    sa.Column("acl_id", sa.ForeignKey("acls.id"), nullable=False, index=True),
-    sa.Column("folder_id", sa.ForeignKey("objects.id"), nullable=True),
-    sa.Column("created", sa.BigInteger, nullable=False),
-    sa.Column("creator", sa.String(400), nullable=False),
-    sa.Column("modified", sa.BigInteger, nullable=False),
-    sa.Column("modifier", sa.String(400), nullable=False),
-    sa.Column("revision", sa.Integer, nullable=False),
-    sa.Column("properties", sa.Text, nullable=False),
-    sa.Column("media_type", sa.Text, nullable=False),
-    sa.Column("content_key", sa.String(32), nullable=True, unique=True),
-    sa.Column("content_size", sa.BigInteger, nullable=False),
-    sa.Column("content_sha256", sa.LargeBinary, nullable=True),
-    sa.Index("ix_objects_repository", "repository_id", "seq"),
-    sa.Index("ix_objects_folder", "folder_id", "name", "seq"),
-    sqlite_autoincrement=True,
-)
-
-# The repository is told apart afterwards: asked for it, SQLite reads all of its objects instead of looking these up.
+# The repository is compared afterwards: with it in the query, SQLite reads all objects of the repository.
 _BY_IDS = sa.select(objects).where(objects.c.id.in_(sa.bindparam("ids", expanding=True)))
 
-# What the caller may not browse is left out by the database: it takes the statement and the rows of what is not there.
+# The database leaves out what the caller may not browse: a hidden object takes as many statements and rows as none.
 _HIGHEST = acl_entries.highest(objects.c.acl_id, objects.c.owner_key)
-_BROWSED = sa.or_(objects.c.owner_key == sa.bindparam("caller_key"), int(Permission.BROWSE) <= _HIGHEST)
+_MAY_BROWSE = sa.or_(objects.c.owner_key == sa.bindparam("caller_key"), int(Permission.BROWSE) <= _HIGHEST)
 _BY_ID = sa.and_(objects.c.id == sa.bindparam("id"), objects.c.repository_id == sa.bindparam("repository"))
-_HIDING = sa.select(objects, _HIGHEST).where(_BY_ID, _BROWSED)
-_SHOWING = sa.select(objects, sa.literal_column(str(int(Permission.DELETE)))).where(_BY_ID)
-_LOOK_UPS = [(one, one.with_for_update()) for one in (_HIDING, _SHOWING)]
+_FOR_CALLER = sa.select(objects, _HIGHEST).where(_BY_ID, _MAY_BROWSE)
+_FOR_ADMINISTRATOR = sa.select(objects, sa.literal_column(str(int(Permission.DELETE)))).where(_BY_ID)
+_LOOK_UPS = [(query, query.with_for_update()) for query in (_FOR_CALLER, _FOR_ADMINISTRATOR)]
+"""The query for an object by its id: first by whether an administrator asks, then by whether the row is locked."""
+
+_AT_A_TIME = 500
+
+NOT_EMPTY = "The folder is not empty."
+"""Why a folder is not deleted. It tells nothing about objects that the caller may not see."""
 
 _NEXT_SEQS = sa.text("SELECT nextval(pg_get_serial_sequence('objects', 'seq')) FROM generate_series(1, :count)")
 
 
-class StoredObject(msgspec.Struct, frozen=True):
-    """One object as it is stored, in our neutral names.
-
-    ``owner`` is how the owner is shown, ``owner_key`` what their objects are stored under. ``properties`` holds the
-    title, subject, keywords, authors and the custom ones, dates as Instants. The file name of the content is the
-    object's name. ``position`` is that of the change when this is what a write returned.
-    """
-
-    seq: int
-    id: str
-    repository_id: int
-    type: str
-    name: str
-    owner: str
-    owner_key: str
-    acl_id: int
-    folder_id: str | None
-    created: Instant
-    creator: str
-    modified: Instant
-    modifier: str
-    revision: int
-    properties: dict[str, list[Value]]
-    media_type: str
-    content: StoredContent | None
-    position: Position | None = None
-
-
-_SAME = [column.name for column in objects.columns if column.name in StoredObject.__struct_fields__]
-
-
 def keep_new(
     cx: Connection,
-    repository: Repository,
-    catalogue: Catalogue,
+    view: RepositoryView,
     drafts: Sequence[StoredObject],
-    found: Sequence[queue.ExtractedText | None],
+    texts: Sequence[queue.ExtractedText | None],
     now: Instant,
     quota: StorageQuota | None = None,
 ) -> list[StoredObject]:
-    """Keep new objects, each under the next counter, the id that stands for it, and with the note of its change.
+    """Keep new objects. Each gets the next counter and the id that stands for it, and its creation is noted.
 
-    ``drafts`` are without ``seq`` and ``id``; ``found`` is what the content of each says, None where that is to be
-    read; ``quota`` is what an owner may have of them, None where that does not count. Raises VersionConflict when what
-    an object refers to is gone, QuotaExceeded.
+    ``drafts`` have no ``seq`` and ``id`` yet. ``texts`` holds the text of each draft's content, or None if the content
+    must still be read. ``quota`` limits what each owner may have; None means no limit. Raises VersionConflict when a
+    draft refers to something that is gone, QuotaExceeded.
     """
+    object_types.hold(cx, view.repository.id, view.catalogue, [draft.type for draft in drafts])
     seqs = _next_seqs(cx, len(drafts))
-    made = [
-        msgspec.structs.replace(draft, seq=seq, id=object_ids.make(cx, catalogue, draft.type, seq))
+    new_objects = [
+        msgspec.structs.replace(draft, seq=seq, id=object_ids.make(cx, view.catalogue, draft.type, seq))
         for draft, seq in zip(drafts, seqs, strict=True)
     ]
-    with _references():
-        cx.execute(objects.insert(), [_columns(each) for each in made])
+    with _broken_references_refused():
+        cx.execute(objects.insert(), [row_of(stored) for stored in new_objects])
     files = [
-        _file(each, each.content, said) for each, said in zip(made, found, strict=True) if each.content is not None
+        _file(stored, stored.content, text)
+        for stored, text in zip(new_objects, texts, strict=True)
+        if stored.content is not None
     ]
-    queue.enqueue_new(cx, repository.id, files, now)
-    usage.count(cx, amounts(made), quota)
-    positions = changes.note_all(cx, repository.id, [each.id for each in made], "created", now)
-    return [msgspec.structs.replace(each, position=at) for each, at in zip(made, positions, strict=True)]
+    queue.enqueue_new(cx, view.repository.id, files, now)
+    usage.count(cx, amounts(new_objects), quota)
+    positions = changes.note_all(cx, view.repository.id, [stored.id for stored in new_objects], "created", now)
+    return [
+        msgspec.structs.replace(stored, position=position)
+        for stored, position in zip(new_objects, positions, strict=True)
+    ]
 
 
 def read(
@@ -141,18 +95,21 @@ def read(
     *,
     lock: bool = False,
 ) -> tuple[StoredObject, Permission]:
-    """Read an object of this kind, and how much the caller may do with it: one statement. Raises UnknownObject."""
-    sought = object_id.lower()
-    if object_ids.may_be_of(sought, kind):
-        about = {"id": sought, "repository": repository.id, **acl_entries.caller_parameters(principals)}
-        row = cx.execute(_LOOK_UPS[principals.administrator][lock], about).first()
+    """Return an object of this kind and the caller's permission on it, by one statement. Raises UnknownObject.
+
+    ``lock`` keeps other transactions from changing the object until the end of this one.
+    """
+    folded_id = object_id.lower()
+    if object_ids.may_be_of(folded_id, kind):
+        parameters = {"id": folded_id, "repository": repository.id, **acl_entries.caller_parameters(principals)}
+        row = cx.execute(_LOOK_UPS[principals.administrator][lock], parameters).first()
         if row is not None:
-            return _stored(row[:-1]), acl_entries.level(row[-1], owns=principals.is_(row.owner_key))
+            return read_row(row[:-1]), acl_entries.level(row[-1], owns=principals.is_(row.owner_key))
     raise UnknownObject(f"There is no {kind} {object_id[:40]!r}.")
 
 
 def readable(cx: Connection, repository: Repository, object_id: str, principals: Principals) -> StoredObject:
-    """Read an object whose content the caller may read. Raises UnknownObject, NotPermitted."""
+    """Return an object whose content the caller may read. Raises UnknownObject, NotPermitted."""
     stored, permission = read(cx, repository, object_id, principals)
     require(permission, Permission.READ, "read this object's content")
     return stored
@@ -160,47 +117,47 @@ def readable(cx: Connection, repository: Repository, object_id: str, principals:
 
 def change(
     cx: Connection,
-    repository: Repository,
-    catalogue: Catalogue,
-    principals: Principals,
+    view: RepositoryView,
     object_id: str,
-    given: Mapping[str, Given],
+    properties: Mapping[str, Given],
     now: Instant,
     *,
     expected: int | None = None,
     kind: str = "object",
 ) -> StoredObject:
-    """Change the properties that are given; the others stay. ``expected`` is the revision the caller has seen.
+    """Change these properties of an object; the others stay. ``expected`` is the revision that the caller has seen.
 
-    An object's ACL is its owner's to assign, its owner an administrator's. Raises UnknownObject, NotPermitted,
-    VersionConflict, UnknownProperty, UnknownAcl, WrongValue, NotWritable.
+    Only the owner or an administrator may assign the ACL, only an administrator the owner. Raises UnknownObject,
+    NotPermitted, VersionConflict, UnknownProperty, UnknownAcl, WrongValue, NotWritable.
     """
-    stored, permission = _locked(cx, repository, object_id, principals, kind, expected)
-    current = values(stored, catalogue, acls.shown_name(cx, stored.acl_id, principals))
+    repository, principals = view.repository, view.principals
+    stored, permission = _lock(cx, repository, object_id, principals, kind, expected)
+    object_types.hold(cx, repository.id, view.catalogue, [stored.type])
+    current = values(stored, view.catalogue, acls.shown_name(cx, stored.acl_id, principals))
     current["r_index_status"] = [queue.status(cx, stored.id).state]
     owns = principals.is_(stored.owner_key)
-    wanted = writable.read(catalogue, stored.type, given, current, principals, owns=owns)
-    if not wanted or wanted.keys() - {"acl_name", "owner_name"}:
+    new = writable.read(view.catalogue, stored.type, properties, current, principals, owns=owns)
+    if not new or new.keys() - {"acl_name", "owner_name"}:
         require(permission, Permission.WRITE, "change this object")
-    kinds: list[Kind] = [] if wanted.keys() == {"acl_name"} else ["properties"]
+    kinds: list[Kind] = [] if new.keys() == {"acl_name"} else ["properties"]
     columns: dict[str, object] = {}
-    if "object_name" in wanted:
-        columns["name"] = writable.object_name(wanted)
-    if "owner_name" in wanted:
-        owner = writable.text_of(wanted, "owner_name")
+    if "object_name" in new:
+        columns["name"] = writable.object_name(new)
+    if "owner_name" in new:
+        owner = writable.text_of(new, "owner_name")
         columns |= {"owner": owner, "owner_key": principals.key_for(cx, owner, now)}
         kinds.append("owner")
-    if "acl_name" in wanted:
-        columns["acl_id"] = acls.find_assignable(cx, repository.id, writable.text_of(wanted, "acl_name"), principals)
+    if "acl_name" in new:
+        columns["acl_id"] = acls.find_assignable(cx, repository.id, writable.text_of(new, "acl_name"), principals)
         kinds.append("acl")
-    if "a_content_type" in wanted:
-        columns["media_type"] = writable.text_of(wanted, "a_content_type")
-    columns["properties"] = writable.encode({**stored.properties, **wanted})
-    changed = _written(cx, stored, principals, kinds, now, **columns)
+    if "a_content_type" in new:
+        columns["media_type"] = writable.text_of(new, "a_content_type")
+    columns["properties"] = writable.encode({**stored.properties, **new})
+    changed = _update(cx, stored, principals, kinds, now, **columns)
     if changed.owner_key != stored.owner_key:
         queue.change_owner(cx, [stored.id], changed.owner_key)
-        (owned,) = amounts([changed]).values()
-        usage.count(cx, {stored.owner_key: -owned, changed.owner_key: owned}, None)
+        (amount,) = amounts([changed]).values()
+        usage.count(cx, {stored.owner_key: -amount, changed.owner_key: amount}, None)
     if changed.content is not None and changed.media_type != stored.media_type:
         queue.enqueue(cx, repository.id, _file(changed, changed.content), now)
     return changed
@@ -210,13 +167,38 @@ def assign_acl(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, acl_name: str, now: Instant
 ) -> StoredObject:
     """Put an ACL on an object; the very next request obeys it. Raises UnknownObject, NotPermitted, UnknownAcl."""
-    stored, _ = _locked(cx, repository, object_id, principals, "object", None)
+    stored, _ = _lock(cx, repository, object_id, principals, "object", None)
     if not principals.administrator and not principals.is_(stored.owner_key):
         raise NotPermitted("Only its owner or an administrator may assign an object's ACL.")
     acl_id = stored.acl_id
     if acl_name != acls.shown_name(cx, acl_id, principals):
         acl_id = acls.find_assignable(cx, repository.id, acl_name, principals)
-    return _written(cx, stored, principals, ["acl"], now, acl_id=acl_id)
+    return _update(cx, stored, principals, ["acl"], now, acl_id=acl_id)
+
+
+def lock_to_change(cx: Connection, repository: Repository, principals: Principals, object_id: str) -> StoredObject:
+    """Read an object that the caller may change, and lock its row. Raises UnknownObject, NotPermitted."""
+    stored, permission = _lock(cx, repository, object_id, principals, "object", None)
+    require(permission, Permission.WRITE, "change this object")
+    return stored
+
+
+def lock_with_folders_above(cx: Connection, folder_id: str) -> set[str]:
+    """Return the ids of a folder and of all folders around it, and lock their rows against moves."""
+    ids: set[str] = set()
+    current: str | None = folder_id
+    while current is not None and current not in ids:
+        ids.add(current)
+        above = sa.select(objects.c.folder_id).where(objects.c.id == current).with_for_update(key_share=True)
+        current = cx.execute(above).scalar_one_or_none()
+    return ids
+
+
+def put_into_folder(
+    cx: Connection, stored: StoredObject, principals: Principals, folder_id: str | None, now: Instant
+) -> StoredObject:
+    """Put an object whose row is locked into another folder, or into none."""
+    return _update(cx, stored, principals, ["properties"], now, folder_id=folder_id)
 
 
 def replace_content(
@@ -229,22 +211,24 @@ def replace_content(
     now: Instant,
     *,
     expected: int | None = None,
-    found: queue.ExtractedText | None = None,
+    text: queue.ExtractedText | None = None,
     quota: StorageQuota = StorageQuota(),  # noqa: B008 - it does not change
 ) -> tuple[StoredObject, StoredContent | None]:
-    """Give the object other content; also returns the former one, to be removed once this is committed.
+    """Give the object other content. Returns the object and its former content, which the caller removes after the
+    commit.
 
-    ``found`` is what the content says, None where that is to be read; ``quota`` what its owner may have, unless an
-    administrator asks. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for folders), QuotaExceeded.
+    ``text`` is the text of the new content, or None if it must still be read. ``quota`` limits what the owner may have,
+    but not for an administrator. Raises UnknownObject, NotPermitted, VersionConflict, WrongValue (for folders),
+    QuotaExceeded.
     """
-    stored, permission = _locked(cx, repository, object_id, principals, "object", expected)
+    stored, permission = _lock(cx, repository, object_id, principals, "object", expected)
     require(permission, Permission.WRITE, "change this object")
     check_may_hold_content(stored.id)
-    columns = {**_content_columns(content), "media_type": media_type}
-    changed = _written(cx, stored, principals, ["content"], now, **columns)
-    queue.enqueue(cx, repository.id, _file(changed, content, found), now)
-    grown = Amount(0, content.size - (stored.content.size if stored.content else 0))
-    usage.count(cx, {stored.owner_key: grown}, None if principals.administrator else quota)
+    columns = {**content_columns(content), "media_type": media_type}
+    changed = _update(cx, stored, principals, ["content"], now, **columns)
+    queue.enqueue(cx, repository.id, _file(changed, content, text), now)
+    growth = Amount(0, content.size - (stored.content.size if stored.content else 0))
+    usage.count(cx, {stored.owner_key: growth}, None if principals.administrator else quota)
     return changed, stored.content
 
 
@@ -264,100 +248,111 @@ def delete(
     expected: int | None = None,
     kind: str = "object",
 ) -> StoredObject:
-    """Delete an object, a folder only when it is empty; its content is to be removed once this is committed.
+    """Delete an object, and return it as it was. The caller removes its content after the commit.
 
-    Raises UnknownObject, NotPermitted, VersionConflict, InUse.
+    Raises UnknownObject, NotPermitted, VersionConflict, InUse (for a folder that is not empty).
     """
-    stored, permission = _locked(cx, repository, object_id, principals, kind, expected)
+    stored = lock_to_delete(cx, repository, principals, object_id, kind, expected)
+    if lock_children(cx, [stored.id], 1):
+        raise InUse(NOT_EMPTY)
+    return remove(cx, [stored], now)[0]
+
+
+def lock_to_delete(
+    cx: Connection, repository: Repository, principals: Principals, object_id: str, kind: str, expected: int | None
+) -> StoredObject:
+    """Read an object that the caller may delete, and lock its row. Raises as ``delete`` does."""
+    stored, permission = _lock(cx, repository, object_id, principals, kind, expected)
     require(permission, Permission.DELETE, "delete this object")
-    if cx.execute(sa.select(objects.c.seq).where(objects.c.folder_id == stored.id).limit(1)).first():
-        raise InUse("The folder is not empty.")
-    queue.drop(cx, stored.id)
+    return stored
+
+
+def lock_children(cx: Connection, folder_ids: Collection[str], limit: int) -> list[StoredObject]:
+    """Return at most ``limit`` objects directly in these folders, whatever the caller's rights, and lock their rows."""
+    children: list[StoredObject] = []
+    ids = sorted(folder_ids)
+    for begin in range(0, len(ids), _AT_A_TIME):
+        query = (
+            sa.select(objects).where(objects.c.folder_id.in_(ids[begin : begin + _AT_A_TIME])).order_by(objects.c.seq)
+        )
+        children += [read_row(row) for row in cx.execute(query.limit(limit - len(children)).with_for_update())]
+    return children
+
+
+def remove(cx: Connection, stored_objects: Sequence[StoredObject], now: Instant) -> list[StoredObject]:
+    """Remove objects of one repository, and note it; returns them with the position of the change.
+
+    Their contents are to be removed once this is committed. Raises InUse for a folder that holds others.
+    """
+    ids = [each.id for each in stored_objects]
     try:
-        cx.execute(objects.delete().where(objects.c.seq == stored.seq))
+        for begin in range(0, len(ids), _AT_A_TIME):
+            portion = ids[begin : begin + _AT_A_TIME]
+            queue.drop(cx, portion)
+            cx.execute(objects.delete().where(objects.c.id.in_(portion)))
     except IntegrityError as error:
-        raise InUse("The folder is not empty.") from error
-    usage.release(cx, amounts([stored]))
-    return _noted(cx, stored, ["deleted"], now)
-
-
-def children(
-    cx: Connection,
-    repository: Repository,
-    catalogue: Catalogue,
-    principals: Principals,
-    folder_id: str | None,
-    type_name: str,
-    wanted: Stretch,
-) -> list[StoredObject]:
-    """List by name what the caller may browse in a folder (unfiled when None) of this type and its sub-types."""
-    every = _children(repository, catalogue, principals, folder_id, type_name)
-    ordered = every.order_by(objects.c.name, objects.c.seq).limit(wanted.limit)
-    if wanted.after is None:
-        return [_stored(row) for row in cx.execute(ordered.offset(wanted.offset))]
-    name, seq = wanted.after
-    # Two statements: a comparison of pairs would look up the name alone, and pass over all children that bear it.
-    found = cx.execute(ordered.where(objects.c.name == name, objects.c.seq > seq)).all()
-    found = [*found, *cx.execute(ordered.where(objects.c.name > name).limit(wanted.limit - len(found)))]
-    return [_stored(row) for row in found]
-
-
-def count_children(
-    cx: Connection,
-    repository: Repository,
-    catalogue: Catalogue,
-    principals: Principals,
-    folder_id: str | None,
-    type_name: str,
-) -> int:
-    """Count what ``children`` lists in all."""
-    listed = _children(repository, catalogue, principals, folder_id, type_name).subquery()
-    return int(cx.execute(sa.select(sa.func.count()).select_from(listed)).scalar_one())
+        raise InUse(NOT_EMPTY) from error
+    usage.release(cx, amounts(stored_objects))
+    positions = changes.note_all(cx, stored_objects[0].repository_id, ids, "deleted", now) if stored_objects else []
+    return [msgspec.structs.replace(each, position=at) for each, at in zip(stored_objects, positions, strict=True)]
 
 
 def rows(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, StoredObject]:
-    """Read these objects, whoever asks; those that are gone are left out."""
-    found: dict[str, StoredObject] = {}
-    wanted = sorted(set(ids))
-    for begin in range(0, len(wanted), 500):
-        some = cx.execute(_BY_IDS, {"ids": wanted[begin : begin + 500]}).all()
-        found.update((one.id, one) for one in map(_stored, some) if one.repository_id == repository_id)
-    return found
+    """Return these objects by id, whatever the caller's rights; objects that are gone are left out."""
+    by_id: dict[str, StoredObject] = {}
+    ordered = sorted(set(ids))
+    for begin in range(0, len(ordered), _AT_A_TIME):
+        portion = map(read_row, cx.execute(_BY_IDS, {"ids": ordered[begin : begin + _AT_A_TIME]}).all())
+        by_id.update((stored.id, stored) for stored in portion if stored.repository_id == repository_id)
+    return by_id
 
 
 def every(cx: Connection, repository_id: int, after_seq: int, limit: int) -> list[StoredObject]:
-    """Read the next objects in the order of ``seq``, whoever asks."""
-    wanted = sa.select(objects).where(objects.c.repository_id == repository_id, objects.c.seq > after_seq)
-    return [_stored(row) for row in cx.execute(wanted.order_by(objects.c.seq).limit(limit))]
+    """Return the next objects in the order of ``seq``, whatever the caller's rights."""
+    query = sa.select(objects).where(objects.c.repository_id == repository_id, objects.c.seq > after_seq)
+    return [read_row(row) for row in cx.execute(query.order_by(objects.c.seq).limit(limit))]
 
 
 def carrying(cx: Connection, acl_id: int, limit: int) -> tuple[int, list[StoredObject]]:
-    """Count the objects that carry an ACL, and read the first of them, whoever asks."""
+    """Count the objects that carry an ACL, and return the first of them too, whatever the caller's rights."""
     count = cx.execute(sa.select(sa.func.count()).where(objects.c.acl_id == acl_id)).scalar_one()
     first = sa.select(objects).where(objects.c.acl_id == acl_id).order_by(objects.c.seq).limit(limit)
-    return count, [_stored(row) for row in cx.execute(first)]
+    return count, [read_row(row) for row in cx.execute(first)]
 
 
 def give(
     cx: Connection, repository_id: int, ids: Collection[str], owner: str, owner_key: str, by: Principals, now: Instant
 ) -> int:
-    """Make these objects another owner's, each with the note of its change; says how many were not theirs already."""
+    """Give these objects to another owner, and note each change. Returns how many belonged to somebody else before."""
     cx.execute(sa.select(objects.c.seq).where(objects.c.id.in_(ids)).order_by(objects.c.seq).with_for_update())
-    some = [one for one in rows(cx, repository_id, ids).values() if one.owner_key != owner_key]
-    some.sort(key=lambda one: one.seq)
+    gifts = [stored for stored in rows(cx, repository_id, ids).values() if stored.owner_key != owner_key]
+    gifts.sort(key=lambda stored: stored.seq)
     columns = {"owner": owner, "owner_key": owner_key, "modified": now, "modifier": by.id}
-    moved = [one.id for one in some]
-    cx.execute(objects.update().where(objects.c.id.in_(moved)).values(revision=objects.c.revision + 1, **columns))
-    for former, amount in sorted(amounts(some).items()):
-        usage.count(cx, {former: -amount, owner_key: amount}, None)
-    queue.change_owner(cx, moved, owner_key)
-    changes.note_all(cx, repository_id, moved, "owner", now)
-    return len(moved)
+    gift_ids = [stored.id for stored in gifts]
+    cx.execute(objects.update().where(objects.c.id.in_(gift_ids)).values(revision=objects.c.revision + 1, **columns))
+    given = [msgspec.structs.replace(stored, owner=owner, modifier=by.id) for stored in gifts]
+    new_forms = [
+        {"of": new.id, "forms": folded(new)}
+        for stored, new in zip(gifts, given, strict=True)
+        if folded(stored) != folded(new)
+    ]
+    if new_forms:
+        cx.execute(
+            objects.update().where(objects.c.id == sa.bindparam("of")).values(folded=sa.bindparam("forms")), new_forms
+        )
+    for former_key, amount in sorted(amounts(gifts).items()):
+        usage.count(cx, {former_key: -amount, owner_key: amount}, None)
+    queue.change_owner(cx, gift_ids, owner_key)
+    changes.note_all(cx, repository_id, gift_ids, "owner", now)
+    return len(gift_ids)
 
 
 def values(stored: StoredObject, catalogue: Catalogue, acl_name: str) -> dict[str, list[Value]]:
-    """Spell out every property that can be searched and has a value, in neutral names, dates to the millisecond."""
-    known: dict[str, list[Value]] = {
+    """Return the values of every property that can be searched, by neutral name; dates are cut to milliseconds.
+
+    A property without a value is left out.
+    """
+    every_value: dict[str, list[Value]] = {
         **stored.properties,
         "object_name": [stored.name],
         "owner_name": [stored.owner],
@@ -372,33 +367,36 @@ def values(stored: StoredObject, catalogue: Catalogue, acl_name: str) -> dict[st
         "a_content_type": [stored.media_type] if stored.media_type else [],
         "i_folder_id": [stored.folder_id] if stored.folder_id else [],
     }
-    return {name: known[name] for name in catalogue.properties_of(stored.type) if known.get(name)}
+    return {name: every_value[name] for name in catalogue.properties_of(stored.type) if every_value.get(name)}
 
 
 def amounts_by_owner(cx: Connection) -> dict[str, Amount]:
-    """Count what each owner keeps, object by object: what ``usage`` must say."""
-    wanted = sa.select(objects.c.owner_key, sa.func.count(), sa.func.sum(objects.c.content_size))
-    rows = cx.execute(wanted.group_by(objects.c.owner_key).order_by(objects.c.owner_key))
+    """Count what each owner has, object by object. The counts in ``usage`` must equal these."""
+    query = sa.select(objects.c.owner_key, sa.func.count(), sa.func.sum(objects.c.content_size))
+    rows = cx.execute(query.group_by(objects.c.owner_key).order_by(objects.c.owner_key))
     return {owner_key: Amount(count, int(size)) for owner_key, count, size in rows}
 
 
 def contents(cx: Connection) -> Amount:
-    """Count the objects that have content, in all repositories, and its bytes: one statement, one row."""
-    wanted = sa.select(sa.func.count(objects.c.content_key), sa.func.sum(objects.c.content_size))
-    count, size = cx.execute(wanted).one()
+    """Count the objects that have content, and the bytes of it, in all repositories: one statement, one row."""
+    query = sa.select(sa.func.count(objects.c.content_key), sa.func.sum(objects.c.content_size))
+    count, size = cx.execute(query).one()
     return Amount(count, int(size or 0))
 
 
 def sweep(cx: Connection, store: ContentStore, before: Instant) -> int:
-    """Remove content written before the instant that no object names, as a crash leaves it; say how many were."""
-    removed, old = 0, store.older_than(before)
-    while keys := list(itertools.islice(old, 500)):
-        named = set(cx.execute(sa.select(objects.c.content_key).where(objects.c.content_key.in_(keys))).scalars())
-        removed += sum(store.remove(key) for key in set(keys) - named)
-    return removed
+    """Remove content that was written before the instant and that no object names, as after a crash.
+
+    Returns how many contents it removed.
+    """
+    count, old_keys = 0, store.older_than(before)
+    while keys := list(itertools.islice(old_keys, _AT_A_TIME)):
+        query = sa.select(objects.c.content_key).where(objects.c.content_key.in_(keys))
+        count += sum(store.remove(key) for key in set(keys).difference(cx.execute(query).scalars()))
+    return count
 
 
-def _locked(
+def _lock(
     cx: Connection, repository: Repository, object_id: str, principals: Principals, kind: str, expected: int | None
 ) -> tuple[StoredObject, Permission]:
     stored, permission = read(cx, repository, object_id, principals, kind, lock=True)
@@ -407,84 +405,53 @@ def _locked(
     return stored, permission
 
 
-def require(permission: Permission, needed: Permission, what: str) -> None:
-    """Raise NotPermitted, in a sentence that says what takes which permission."""
+def require(permission: Permission, needed: Permission, action: str) -> None:
+    """Raise NotPermitted if the permission is too low; the sentence names the action and the permission it needs."""
     if permission < needed:
-        raise NotPermitted(f"You may not {what}: it takes the permission {needed.name.capitalize()}.")
+        raise NotPermitted(f"You may not {action}: it takes the permission {needed.name.capitalize()}.")
 
 
 def _next_seqs(cx: Connection, count: int) -> Sequence[int]:
     if cx.dialect.name == "postgresql":
         return cx.scalars(_NEXT_SEQS, {"count": count}).all()
-    # One writer at a time, and what is inserted moves the sequence on.
+    # SQLite has one writer at a time, and the insert moves the sequence on.
     last = cx.execute(sa.text("SELECT seq FROM sqlite_sequence WHERE name = 'objects'")).scalar() or 0
     return range(last + 1, last + 1 + count)
 
 
-def _content_columns(content: StoredContent | None) -> dict[str, object]:
-    if content is None:
-        return {"content_key": None, "content_size": 0, "content_sha256": None}
-    return {"content_key": content.key, "content_size": content.size, "content_sha256": content.sha256}
+def amounts(stored_objects: Sequence[StoredObject]) -> dict[str, Amount]:
+    """Count by owner's key how many of these objects belong to each owner, and the bytes of their content."""
+    by_owner: dict[str, Amount] = {}
+    for stored in stored_objects:
+        amount = by_owner.get(stored.owner_key, usage.NOTHING)
+        by_owner[stored.owner_key] = amount.with_one(stored.content.size if stored.content else 0)
+    return by_owner
 
 
-def amounts(some: Sequence[StoredObject]) -> dict[str, Amount]:
-    """Count what each owner keeps of these objects."""
-    counted: dict[str, Amount] = {}
-    for one in some:
-        before = counted.get(one.owner_key, usage.NOTHING)
-        counted[one.owner_key] = before.with_one(one.content.size if one.content else 0)
-    return counted
+def _file(stored: StoredObject, content: StoredContent, text: queue.ExtractedText | None = None) -> queue.File:
+    return queue.File(stored.id, stored.seq, stored.owner_key, content.key, stored.media_type, stored.name, text)
 
 
-def _file(stored: StoredObject, content: StoredContent, found: queue.ExtractedText | None = None) -> queue.File:
-    return queue.File(stored.id, stored.seq, stored.owner_key, content.key, stored.media_type, stored.name, found)
-
-
-def _written(
+def _update(
     cx: Connection, stored: StoredObject, principals: Principals, kinds: Sequence[Kind], now: Instant, **columns: object
 ) -> StoredObject:
-    with _references():
-        cx.execute(
-            objects.update()
-            .where(objects.c.seq == stored.seq)
-            .values(modified=now, modifier=principals.id, revision=stored.revision + 1, **columns)
-        )
-    return _noted(cx, _stored(cx.execute(sa.select(objects).where(objects.c.id == stored.id)).one()), kinds, now)
+    texts: dict[str, Any] = {name: columns[name] for name in ("name", "owner", "media_type") if name in columns}
+    if "properties" in columns:
+        texts["properties"] = writable.decode(str(columns["properties"]))
+    forms = folded(msgspec.structs.replace(stored, modifier=principals.id, **texts))
+    written = {"modified": now, "modifier": principals.id, "revision": stored.revision + 1, "folded": forms}
+    with _broken_references_refused():
+        cx.execute(objects.update().where(objects.c.seq == stored.seq).values(**written, **columns))
+    return _note(cx, read_row(cx.execute(sa.select(objects).where(objects.c.id == stored.id)).one()), kinds, now)
 
 
-def _noted(cx: Connection, stored: StoredObject, kinds: Sequence[Kind], now: Instant) -> StoredObject:
+def _note(cx: Connection, stored: StoredObject, kinds: Sequence[Kind], now: Instant) -> StoredObject:
     positions = [changes.note(cx, stored.repository_id, stored.id, kind, now) for kind in kinds]
     return msgspec.structs.replace(stored, position=positions[-1])
 
 
-def _stored(row: Sequence[Any]) -> StoredObject:
-    """Read a row of all columns by their places, which for a page of hits takes half the time of their names."""
-    *same, encoded, media_type, key, size, digest = row
-    content = None if key is None else StoredContent(key, size, bytes(digest))
-    return StoredObject(*[*same, writable.decode(encoded), media_type, content])
-
-
-def _columns(stored: StoredObject) -> dict[str, object]:
-    columns = {name: getattr(stored, name) for name in _SAME}
-    return columns | {"properties": writable.encode(stored.properties)} | _content_columns(stored.content)
-
-
-def _children(
-    repository: Repository, catalogue: Catalogue, principals: Principals, folder_id: str | None, type_name: str
-) -> sa.Select[tuple[object, ...]]:
-    wanted = sa.select(objects).where(
-        objects.c.repository_id == repository.id,
-        objects.c.folder_id == folder_id if folder_id else objects.c.folder_id.is_(None),
-        objects.c.type.in_(sorted(catalogue.with_subtypes([type_name]))),
-    )
-    if principals.administrator:
-        return wanted
-    granted = acls.acls_with(repository.id, principals, Permission.BROWSE)
-    return wanted.where(sa.or_(objects.c.owner_key == principals.key, objects.c.acl_id.in_(granted)))
-
-
 @contextmanager
-def _references() -> Iterator[None]:
+def _broken_references_refused() -> Iterator[None]:
     try:
         yield
     except IntegrityError as error:

@@ -1,16 +1,16 @@
-"""The kinds of property values: what callers may send for each, and how it is written.
+"""Which kinds of property values are there, and what may callers send for each?
 
-Sources: ISO 8601 and RFC 3339 for dates; given 2.9 for the form in which they go out.
+Sources: ISO 8601 and RFC 3339 for dates; given 2.9 for the form in which dates are sent.
 """
 
 import math
 import re
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
-from muniment.clock import Instant, read_timestamp
+from muniment.clock import Instant, read_timestamp, timestamp
 from muniment.naming import is_storable
 from muniment.repository.refusals import WrongValue
 
@@ -20,13 +20,13 @@ Value: TypeAlias = str | int | float | bool
 """One value of a property. A date is an Instant, a whole number of milliseconds."""
 
 Given: TypeAlias = Value | Sequence["Given"] | None
-"""The JSON that a caller may send for a property: one value, several, or none."""
+"""The JSON that a caller may send for a property: one value, a list of values, or null."""
 
 MAX_CHARACTERS = 4000
 """The longest text of one value."""
 
 MAX_VALUES = 1000
-"""The most values of one repeating property."""
+"""The largest number of values of one repeating property."""
 
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
@@ -35,7 +35,7 @@ _ID = re.compile(r"[0-9a-f]{16}")
 
 
 class PropertyDefinition(msgspec.Struct, frozen=True):
-    """One property of a type. If it is ``writable``, whoever may change the object may set it."""
+    """One property of a type. Callers who may change an object may set its ``writable`` properties."""
 
     name: str
     kind: PropertyKind
@@ -44,9 +44,9 @@ class PropertyDefinition(msgspec.Struct, frozen=True):
 
 
 def read_values(definition: PropertyDefinition, sent: Given) -> list[Value]:
-    """Read what a caller sent for the property into its values; none for null, an empty text or an empty list.
+    """Return the values of the property from the JSON that a caller sent.
 
-    Raises WrongValue, with a sentence that names the property.
+    Null, an empty text and an empty list give no value. Raises WrongValue, with a sentence that names the property.
     """
     if sent is None or sent == "" or (isinstance(sent, Sequence) and not sent):
         return []
@@ -60,7 +60,7 @@ def read_values(definition: PropertyDefinition, sent: Given) -> list[Value]:
 
 
 def read_value(definition: PropertyDefinition, sent: Given) -> Value:
-    """Read one value of the property; texts are read as the property's kind is written. Raises WrongValue."""
+    """Return one value of the property. A text is read by the property's kind. Raises WrongValue."""
     if isinstance(sent, str):
         _check_text(definition.name, sent)
     # str.strip knows more kinds of blanks than int and float do.
@@ -71,10 +71,17 @@ def read_value(definition: PropertyDefinition, sent: Given) -> Value:
     return value
 
 
-def instant(text: str) -> Instant:
-    """Read an ISO 8601 date or date and time, taken as UTC when it names no offset, to the millisecond.
+def as_sent(definition: PropertyDefinition, values: Sequence[Value]) -> list[Value]:
+    """Return the values of a property as a caller sends them: dates as texts."""
+    if definition.kind != "date":
+        return list(values)
+    return [timestamp(value) for value in values if isinstance(value, int)]
 
-    Raises WrongValue.
+
+def instant(text: str) -> Instant:
+    """Read a date, or a date and time, as ISO 8601 writes it, and cut it to milliseconds.
+
+    Without an offset, it is UTC. Raises WrongValue.
     """
     try:
         return milliseconds(read_timestamp(text))
@@ -83,7 +90,7 @@ def instant(text: str) -> Instant:
 
 
 def milliseconds(moment: Instant) -> Instant:
-    """Cut an instant to whole milliseconds, as dates are shown and compared."""
+    """Cut an instant to whole milliseconds: the precision in which dates are sent and compared."""
     return moment - moment % 1000
 
 
@@ -113,11 +120,14 @@ def _read(kind: PropertyKind, sent: Given) -> Value | None:
         case "boolean":
             truth = _BOOLEANS.get(sent.lower()) if isinstance(sent, str) else sent
             return truth if isinstance(truth, bool) else None
-    if not isinstance(sent, str):
-        return None
-    if kind == "id":
-        return sent.lower() if _ID.fullmatch(sent.lower()) else None
-    return sent if kind == "string" else _date(sent)
+        case "string":
+            return sent if isinstance(sent, str) else None
+        case "id":
+            return sent.lower() if isinstance(sent, str) and _ID.fullmatch(sent.lower()) else None
+        case "date":
+            return _date(sent) if isinstance(sent, str) else None
+        case _:
+            assert_never(kind)
 
 
 def _integer(sent: Given) -> int | None:

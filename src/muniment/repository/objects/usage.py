@@ -1,7 +1,8 @@
 """How many objects and bytes of content does each owner have, over all repositories, and how many may they have?
 
-The transaction that makes, replaces, deletes or gives away also counts. So the counts are right even after a kill. A
-quota is checked when an amount grows, on the count that the same transaction has just written. Existing objects stay.
+The transaction that makes, changes, deletes or gives objects also updates the counts, so they are right even after a
+kill. A quota is checked when an amount grows, on the count that the same transaction has just written. An owner who
+exceeds a quota keeps what they have.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ usage = sa.Table(
 
 
 class Amount(NamedTuple):
-    """A number of objects, and the bytes of their content."""
+    """A number of objects, and the number of bytes of their content."""
 
     objects: int
     bytes: int
@@ -34,7 +35,7 @@ class Amount(NamedTuple):
         return Amount(-self.objects, -self.bytes)
 
     def with_one(self, size: int) -> "Amount":
-        """Add an object of this size."""
+        """Return the amount with one more object, whose content has ``size`` bytes."""
         return Amount(self.objects + 1, self.bytes + size)
 
 
@@ -49,9 +50,9 @@ class StorageQuota(msgspec.Struct, frozen=True):
 
 
 def count(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota | None) -> None:
-    """Add these amounts to the counts of their owners' keys, one statement for each; negative amounts are subtracted.
+    """Add these amounts to the counts of their owners' keys, with one statement for each; amounts may be negative.
 
-    Until the commit no other transaction can count for these owners. Raises QuotaExceeded if an owner's amount grows
+    Until the commit, no other transaction can count for these owners. Raises QuotaExceeded if an owner's amount grows
     beyond the quota; None means no quota.
     """
     for owner_key, amount in sorted(amounts.items()):
@@ -74,19 +75,19 @@ def room(cx: Connection, owner_key: str, quota: StorageQuota, addition: Amount =
 
 
 def of(cx: Connection, owner_key: str) -> Amount:
-    """Return the amount of an owner."""
+    """Return the counts of an owner's key."""
     row = cx.execute(_OF, {"owner": owner_key}).first()
     return Amount(*row) if row else NOTHING
 
 
 def every(cx: Connection) -> dict[str, Amount]:
-    """Return the recorded amount of each owner; owners of nothing are left out."""
+    """Return the counts of each owner's key; owners without objects are left out."""
     query = sa.select(usage).where(sa.or_(usage.c.objects != 0, usage.c.bytes != 0)).order_by(usage.c.owner_key)
     return {row.owner_key: Amount(row.objects, row.bytes) for row in cx.execute(query)}
 
 
 def too_much(quota: StorageQuota) -> QuotaExceeded:
-    """Make the refusal of bytes that an owner may not add."""
+    """Return the refusal of content that exceeds the quota."""
     return QuotaExceeded(f"That is more content than one user may own: {quota.bytes} bytes.")
 
 

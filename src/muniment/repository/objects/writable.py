@@ -1,6 +1,7 @@
-"""Which properties may a caller write, and which values do they send? Values are read by their kinds.
+"""Which properties may a caller write, and which values do they send? Each value is read by its property's kind.
 
-The owner and ``r_`` properties are refused unless they repeat the present values. Source: docs/interface.md, ours 2.
+A property that the caller may not write is refused, unless its values are the present ones. Source: docs/interface.md,
+ours 2.
 """
 
 from collections.abc import Mapping
@@ -29,10 +30,10 @@ def read(
     *,
     owns: bool,
 ) -> dict[str, list[Value]]:
-    """Read the properties sent for an object of the type, without those that only repeat values of the repository.
+    """Read the properties that a caller sends for an object of this type, and return those to be written.
 
-    ``current`` are the present values. ``owns`` says whether the caller is the owner, who may assign the ACL.
-    Raises UnknownProperty, WrongValue, NotWritable.
+    Properties that are not the caller's to write are left out if they repeat the present values, ``current``. ``owns``
+    says whether the caller is the owner, who may assign the ACL. Raises UnknownProperty, WrongValue, NotWritable.
     """
     definitions = catalogue.properties_of(type_name)
     values: dict[str, list[Value]] = {}
@@ -64,17 +65,18 @@ def object_name(values: Mapping[str, list[Value]]) -> str:
 
 
 def text_of(values: Mapping[str, list[Value]], name: str) -> str:
-    """Return the single text of a property, empty when it has none."""
+    """Return the text of a property that has one value; empty if it has none."""
     return str(values[name][0]) if values.get(name) else ""
 
 
 def encode(values: Mapping[str, list[Value]]) -> str:
-    """Write the properties that are stored as JSON: all but those with a column of their own."""
-    return msgspec.json.encode({name: some for name, some in values.items() if some and name not in _COLUMNS}).decode()
+    """Write as JSON the properties without a column of their own; a property without a value is left out."""
+    without_column = {name: of_name for name, of_name in values.items() if of_name and name not in _COLUMNS}
+    return msgspec.json.encode(without_column).decode()
 
 
 def decode(text: str) -> dict[str, list[Value]]:
-    """Read what ``encode`` wrote."""
+    """Read the properties that ``encode`` wrote."""
     return _decoder.decode(text)
 
 

@@ -1,1 +1,1 @@
-"""Who calls, which ACLs speak of them, and how much may they do?"""
+"""Who calls, which ACLs apply to them, and how much may they do?"""

@@ -1,4 +1,4 @@
-"""The entries of ACLs: which accessor has which permission?"""
+"""Which accessor has which permission? The entries of ACLs."""
 
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
@@ -30,11 +30,12 @@ MAX_ENTRIES = 1000
 def check(
     cx: Connection, entries: Mapping[str, Permission], present: Collection[str], principals: Principals, now: Instant
 ) -> dict[str, Permission]:
-    """Replace the name of each accessor by its key, in order. An accessor in ``present`` keeps its bearer.
+    """Return the entries with the key of each accessor instead of its name, ordered by key.
 
-    Raises WrongValue, UnknownAccessor.
+    ``present`` holds the keys that the ACL names now: for these accessors, a name still means the same bearer. Raises
+    WrongValue, UnknownAccessor.
     """
-    folded = _folded(entries)
+    folded = _fold_names(entries)
     keys = bearers.keys_in_list(cx, folded.keys() - {OWNER, WORLD}, present, principals.identify, now)
     checked = {keys.get(name, name): level for name, level in folded.items()}
     if len(checked) < len(folded):
@@ -43,7 +44,7 @@ def check(
 
 
 def by_name(cx: Connection, entries: Mapping[int, Mapping[str, Permission]]) -> dict[int, dict[str, Permission]]:
-    """Replace the key of each accessor by its name, in the entries of several ACLs."""
+    """Return the entries of several ACLs with the name of each accessor instead of its key."""
     names = bearers.names_of_keys(cx, {accessor for entries_of_acl in entries.values() for accessor in entries_of_acl})
     return {
         acl_id: {names.get(accessor, accessor): level for accessor, level in entries_of_acl.items()}
@@ -51,7 +52,7 @@ def by_name(cx: Connection, entries: Mapping[int, Mapping[str, Permission]]) -> 
     }
 
 
-def _folded(entries: Mapping[str, Permission]) -> dict[str, Permission]:
+def _fold_names(entries: Mapping[str, Permission]) -> dict[str, Permission]:
     if len(entries) > MAX_ENTRIES:
         raise WrongValue(f"An ACL has at most {MAX_ENTRIES} entries.")
     folded: dict[str, Permission] = {}
@@ -77,14 +78,20 @@ def keep(cx: Connection, acl_id: int, entries: Mapping[str, Permission]) -> None
         )
 
 
-def of(cx: Connection, acl_ids: Iterable[int]) -> dict[int, dict[str, Permission]]:
-    """Read the entries of these ACLs, by ACL and accessor: one statement for each 500 ACLs."""
+def of(
+    cx: Connection, acl_ids: Iterable[int], accessors: Collection[str] | None = None
+) -> dict[int, dict[str, Permission]]:
+    """Read the entries of these ACLs, by ACL and accessor: one statement for each 500 ACLs.
+
+    With ``accessors``, only the entries for these.
+    """
+    wanted = sa.true() if accessors is None else acl_entries.c.accessor.in_(accessors)
     by_acl: dict[int, dict[str, Permission]] = {}
     ids = sorted(set(acl_ids))
     for begin in range(0, len(ids), 500):
         rows = cx.execute(
             sa.select(acl_entries)
-            .where(acl_entries.c.acl_id.in_(ids[begin : begin + 500]))
+            .where(acl_entries.c.acl_id.in_(ids[begin : begin + 500]), wanted)
             .order_by(acl_entries.c.acl_id, acl_entries.c.accessor)
         )
         for row in rows:
@@ -132,9 +139,10 @@ def granting(accessors: Collection[str] | sa.BindParameter[Any], at_least: int |
 
 
 def highest(acl_id: sa.ColumnElement[int], owner_key: sa.ColumnElement[str]) -> sa.ScalarSelect[Any]:
-    """Make a subquery for the caller's highest permission by a row's ACL; null if no entry applies to them.
+    """Make a subquery for the highest permission that a row's ACL gives the caller; null if no entry applies to them.
 
-    ``caller_parameters`` gives its parameters. It does not include that an owner can always read.
+    ``caller_parameters`` returns its parameters. The rule that an owner can always read is not part of it; see
+    ``level``.
     """
     as_owner = sa.or_(acl_entries.c.accessor != OWNER, owner_key == sa.bindparam("caller_key"))
     for_caller = acl_entries.c.accessor.in_(sa.bindparam("caller_accessors", expanding=True))
@@ -158,16 +166,16 @@ def permission(cx: Connection, acl_id: int, owner_key: str, principals: Principa
 
 
 def permissions(
-    cx: Connection, carried: Collection[tuple[int, str]], principals: Principals
+    cx: Connection, pairs: Collection[tuple[int, str]], principals: Principals
 ) -> dict[tuple[int, str], Permission]:
     """Return the caller's permission for each pair of ACL id and owner's key: one statement for each 500 ACLs."""
     if principals.administrator:
-        return dict.fromkeys(carried, Permission.DELETE)
-    entries = of(cx, {acl_id for acl_id, _ in carried})
+        return dict.fromkeys(pairs, Permission.DELETE)
+    entries = of(cx, {acl_id for acl_id, _ in pairs})
     keys = principals.accessors()
     return {
         (acl_id, owner_key): _permission(entries.get(acl_id, {}), keys, owns=principals.is_(owner_key))
-        for acl_id, owner_key in carried
+        for acl_id, owner_key in pairs
     }
 
 

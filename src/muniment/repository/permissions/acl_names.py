@@ -29,14 +29,14 @@ class AclName(NamedTuple):
 
 
 class AclQuota(msgspec.Struct, frozen=True):
-    """How many ACLs one caller may own in a repository, and how many entries all of them together may have."""
+    """How many ACLs one user may own in a repository, and how many entries these may have together."""
 
     acls: int = 1000
     entries: int = 50_000
 
 
 def read(text: str) -> AclName | None:
-    """Read a text that names an ACL; None if it can name none. An owner may contain a slash, a name may not."""
+    """Read a text that names an ACL; None if no ACL can have it. An owner may contain a slash, a name may not."""
     if is_id(text):
         return AclName(shown_id=text.lower())
     owner, slash, name = text.rpartition("/")

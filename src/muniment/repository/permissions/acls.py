@@ -1,10 +1,12 @@
-"""Access control lists: who may do how much with the objects that carry one.
+"""Access control lists (ACLs): who may do how much with the objects that carry one?
 
-An entry names an accessor: a user or a group (``name@partition``), the object's owner, or the world. Of all entries
-that apply to a caller the highest counts. The owner can always read, an administrator can do everything.
+An entry gives a permission to an accessor: a user or a group (``name@partition``), the object's owner, or the world. Of
+all entries that apply to a caller, the highest permission counts. The owner can always read, and an administrator can
+do everything.
 
-An ACL's name is unique for its owner; two owners may use the same name. A bare name means the caller's own ACL, else a
-common one: a built-in ACL, or one that an administrator made. An ACL that the caller may not see seems not to exist.
+The name of an ACL is unique for its owner; two owners may use the same name. A bare name means the caller's own ACL, or
+else a common one: a built-in ACL, or one that an administrator made. An ACL that the caller may not see is answered
+like one that does not exist.
 """
 
 import hashlib
@@ -18,40 +20,13 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from muniment.clock import Instant
-from muniment.db import BigId, repository_tables
 from muniment.naming import fold_name
 from muniment.repository import keys
 from muniment.repository.permissions import acl_entries, acl_names
 from muniment.repository.permissions.acl_names import AclName, AclQuota
 from muniment.repository.permissions.principals import OWNER, WORLD, Permission, Principals
+from muniment.repository.permissions.table import acls
 from muniment.repository.refusals import InUse, NameTaken, NotPermitted, QuotaExceeded, UnknownAcl
-
-_WHERE_COMMON: dict[str, Any] = {"sqlite_where": sa.text("common = 1"), "postgresql_where": sa.text("common")}
-
-# ``owner_name`` is the owner's folded name, which a namesake shares; ``owner_key`` is theirs alone (``bearers``).
-# ``common`` marks an ACL that a bare name means for everybody. It is null in a migrated folder until ``settle``.
-# Ids are never used again: index entries of a deleted ACL must not pass to a new one.
-acls = sa.Table(
-    "acls",
-    repository_tables,
-    sa.Column("id", BigId, primary_key=True),
-    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
-    sa.Column("shown_id", sa.String(16), nullable=False),
-    sa.Column("name", sa.String(120), nullable=False),
-    sa.Column("owner", sa.String(400), nullable=False),
-    sa.Column("owner_name", sa.String(400), nullable=False),
-    sa.Column("owner_key", sa.String(400), nullable=False),
-    sa.Column("common", sa.Boolean, nullable=True),
-    sa.Column("entry_count", sa.Integer, nullable=False),
-    sa.Column("created", sa.BigInteger, nullable=False),
-    sa.Column("modified", sa.BigInteger, nullable=False),
-    sa.Index("ix_acls_shown_id", "shown_id", unique=True),
-    sa.Index("ix_acls_owner", "repository_id", "owner_key", "name", unique=True),
-    sa.Index("ix_acls_owner_name", "repository_id", "owner_name", "name"),
-    sa.Index("ix_acls_common", "repository_id", "name", unique=True, **_WHERE_COMMON),
-    sa.Index("ix_acls_name", "repository_id", "name", "shown_id"),
-    sqlite_autoincrement=True,
-)
 
 PRIVATE = "private"
 PUBLIC = "public"
@@ -123,8 +98,8 @@ def add(
 ) -> Acl:
     """Make an ACL owned by the caller. An ACL that an administrator makes is common.
 
-    NameTaken reveals only the caller's own ACLs and the built-in ones; to administrators also those of each other.
-    Raises NameTaken, UnknownAccessor, WrongValue, QuotaExceeded.
+    NameTaken reveals only the caller's own ACLs and the built-in ones; to an administrator, also those of other
+    administrators. Raises NameTaken, UnknownAccessor, WrongValue, QuotaExceeded.
     """
     acl_names.check(name)
     checked = acl_entries.check(cx, entries, (), principals, now)
@@ -194,17 +169,29 @@ def find_assignable(cx: Connection, repository_id: int, text: str, principals: P
 
 
 def look_up(cx: Connection, repository_id: int, texts: Collection[str], principals: Principals) -> dict[str, int]:
-    """Return the ids of the ACLs that texts name for the caller, if they may see them: a statement for 200 texts."""
+    """Return the ids of the ACLs that texts name for the caller, by text: one statement for each 200 texts."""
     return {text: row.id for text, row in _look_up(cx, repository_id, texts, principals).items()}
 
 
 def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
-    """Write a text that names an object's ACL for the caller, so that it means the same when sent back: one statement.
+    """Return a text that names an object's ACL for the caller, and that means the same ACL when they send it back.
 
-    This is the bare name, else the owner with the name, else the id. It is also the id if they may not see the ACL.
+    This is the bare name, else the owner with the name, else the id. If they may not see the ACL, it is the id.
     """
-    own_key = principals.key
-    rows = cx.execute(_namesakes(acl_id, own_key, principals)).all()
+    return shown_names(cx, [acl_id], principals)[acl_id]
+
+
+def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, str]:
+    """Write for each of these ACLs what ``shown_name`` writes: a statement for 200 of them."""
+    rows_of: dict[int, list[_Row]] = {}
+    ids = sorted(acl_ids)
+    for begin in range(0, len(ids), _AT_A_TIME):
+        for row in cx.execute(_namesakes(ids[begin : begin + _AT_A_TIME], principals.key, principals)):
+            rows_of.setdefault(row.carried_id, []).append(row)
+    return {acl_id: _shown_name(acl_id, rows, principals.key) for acl_id, rows in rows_of.items()}
+
+
+def _shown_name(acl_id: int, rows: Sequence[_Row], own_key: str) -> str:
     row_of_acl = next((row for row in rows if row.id == acl_id), None)
     for text in (row_of_acl.name, acl_names.write(row_of_acl.owner, row_of_acl.name)) if row_of_acl else ():
         name = acl_names.read(text)
@@ -213,51 +200,15 @@ def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
     return str(rows[0].carried)
 
 
-def page(
-    cx: Connection,
-    repository_id: int,
-    principals: Principals,
-    limit: int,
-    *,
-    offset: int = 0,
-    after: tuple[str, str] = ("", ""),
-) -> list[AclSummary]:
-    """List the ACLs that the caller may see, by name and id.
-
-    ``after`` is the name and the id of the last ACL before the page. Two statements of at most ``limit`` rows each.
-    """
-    query = (
-        sa.select(acls)
-        .where(acls.c.repository_id == repository_id, _visible_to(principals))
-        .order_by(acls.c.name, acls.c.shown_id)
-        .offset(offset)
-        .limit(limit)
-    )
-    if after != ("", ""):
-        query = query.where(sa.tuple_(acls.c.name, acls.c.shown_id) > sa.tuple_(*map(sa.literal, after)))
-    rows = cx.execute(query).all()
-    foreign = [row.id for row in rows if not _owns(row.owner_key, principals)]
-    counts = acl_entries.count(cx, foreign, principals.accessors() | {OWNER})
-    return [
-        _summary(row, row.entry_count if _owns(row.owner_key, principals) else counts.get(row.id, 0)) for row in rows
-    ]
-
-
-def count(cx: Connection, repository_id: int, principals: Principals) -> int:
-    """Count all ACLs that ``page`` lists."""
-    query = sa.select(sa.func.count()).where(acls.c.repository_id == repository_id, _visible_to(principals))
-    return int(cx.execute(query.select_from(acls)).scalar_one())
-
-
 def unsettled(cx: Connection) -> bool:
-    """Say whether ``settle`` is still to be done."""
+    """Say whether ``settle`` must still run."""
     return cx.execute(sa.select(acls.c.id).where(acls.c.common.is_(None)).limit(1)).first() is not None
 
 
 def settle(cx: Connection, repository_id: int, administrators: Collection[str]) -> list[AclSummary]:
-    """Decide, once after a migration, which ACLs are common: those that administrators made.
+    """Decide, once after a migration, which ACLs are common: those whose owners are administrators.
 
-    It returns the others by name: from now on only their owners can call them by the bare name.
+    Returns the others by name: from now on, only their owners can use the bare name.
     """
     administrator_names = {fold_name(administrator) for administrator in administrators}
     still_open = sa.select(acls).where(acls.c.repository_id == repository_id, acls.c.common.is_(None))
@@ -265,10 +216,10 @@ def settle(cx: Connection, repository_id: int, administrators: Collection[str]) 
     for common in (True, False):
         ids = [row.id for row in rows if (fold_name(row.owner) in administrator_names) is common]
         for begin in range(0, len(ids), _AT_A_TIME):
-            some = acls.c.id.in_(ids[begin : begin + _AT_A_TIME])
-            cx.execute(acls.update().where(some).values(common=common))
+            portion = acls.c.id.in_(ids[begin : begin + _AT_A_TIME])
+            cx.execute(acls.update().where(portion).values(common=common))
     return [
-        _summary(row, row.entry_count)
+        summary(row, row.entry_count)
         for row in rows
         if fold_name(row.owner) not in administrator_names or not acl_names.is_name(row.name)
     ]
@@ -281,7 +232,7 @@ def by_id(cx: Connection, acl_id: int) -> Acl:
 
 
 def names(cx: Connection, acl_ids: Collection[int]) -> dict[int, str]:
-    """Return the names of these ACLs, at most those of a page or a batch of objects: one statement."""
+    """Return the names of these ACLs by id, in one statement. Give it at most the ACLs of one page or batch."""
     return dict(cx.execute(sa.select(acls.c.id, acls.c.name).where(acls.c.id.in_(set(acl_ids)))).all())
 
 
@@ -292,7 +243,7 @@ def count_by_owner(cx: Connection, owner_keys: Collection[str]) -> dict[int, int
 
 
 def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str, now: Instant) -> int:
-    """Give one owner's ACLs to another, and return how many; if a name is taken, the ACL's id is added to it."""
+    """Give the ACLs of one key to another owner, and return how many. A name in use gets the ACL's id added."""
     used_names = sa.select(_other_acls.c.name).where(
         _other_acls.c.repository_id == repository_id, _other_acls.c.owner_key == owner_key
     )
@@ -304,17 +255,17 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
 
 
 def forget(cx: Connection, key: str) -> int:
-    """Take a removed user or group out of every ACL, and return how many had named them."""
-    of = acl_entries.drop_accessor(cx, key)
-    cx.execute(acls.update().where(acls.c.id.in_(of)).values(entry_count=acls.c.entry_count - 1))
-    return len(of)
+    """Remove the entries of a removed user or group from every ACL, and return how many ACLs had one."""
+    acl_ids = acl_entries.drop_accessor(cx, key)
+    cx.execute(acls.update().where(acls.c.id.in_(acl_ids)).values(entry_count=acls.c.entry_count - 1))
+    return len(acl_ids)
 
 
 def granted(cx: Connection, repository_id: int, principals: Principals, at_least: Permission) -> dict[int, Permission]:
-    """Return the caller's permission by each ACL on objects of others, if it is at least this: one statement."""
+    """Return, by ACL, the caller's permission on objects of other owners, where it is at least this: one statement."""
     parameters = {"accessors": sorted(principals.accessors()), "least": int(at_least)}
     rows = cx.execute(_GRANTED, parameters).all()
-    return {acl_id: _PERMISSIONS[level] for acl_id, level, within in rows if within == repository_id}
+    return {acl_id: _PERMISSIONS[level] for acl_id, level, of_repository in rows if of_repository == repository_id}
 
 
 def acls_with(repository_id: int, principals: Principals, at_least: Permission) -> sa.Select[int]:
@@ -325,14 +276,15 @@ def acls_with(repository_id: int, principals: Principals, at_least: Permission) 
 
 
 def shown_entries(cx: Connection, acl: Acl, principals: Principals, *, every: bool = False) -> dict[str, Permission]:
-    """List by name the entries that the caller may see: owner and administrators all, others those for them.
+    """Return, by name, the entries of the ACL that the caller may see.
 
-    ``every`` shows all: for the owner of an object that carries the ACL.
+    Its owner and administrators see all entries, other callers only those that apply to them. ``every`` shows all
+    entries to anybody, as to the owner of an object that carries the ACL.
     """
-    view: Collection[str] = acl.entries
-    if not (every or _owns(acl.owner_key, principals)):
-        view = acl.entries.keys() & (principals.accessors() | {OWNER})
-    visible = {accessor: level for accessor, level in acl.entries.items() if accessor in view}
+    accessors: Collection[str] = acl.entries
+    if not (every or owns(acl.owner_key, principals)):
+        accessors = acl.entries.keys() & (principals.accessors() | {OWNER})
+    visible = {accessor: level for accessor, level in acl.entries.items() if accessor in accessors}
     return acl_entries.by_name(cx, {acl.id: visible})[acl.id]
 
 
@@ -378,9 +330,10 @@ def _next_key(cx: Connection) -> int:
 def _check_quota(
     cx: Connection, repository_id: int, owner_key: str, changed: int | None, size: int, quota: AclQuota
 ) -> None:
-    """Raise QuotaExceeded if the owner would have too many; until the commit nobody else can add to theirs.
+    """Raise QuotaExceeded if the owner would have too many ACLs or entries.
 
-    ``changed`` is the ACL that is to have ``size`` entries, None for a new one. Existing entries may exceed the quota.
+    ``changed`` is the id of the ACL that gets ``size`` entries, or None for a new ACL. Entries that exist already may
+    exceed the quota. Until the commit, no other transaction can add ACLs or entries of this owner.
     """
     if cx.dialect.name == "postgresql":
         digest = hashlib.sha256(f"acls {repository_id} {owner_key}".encode()).digest()
@@ -433,35 +386,36 @@ def _candidates(repository_id: int, names: Collection[AclName], own_key: str, pr
         ways.append(sa.and_(within, acls.c.common, acls.c.name.in_(bare)))
     with_owner = [(fold_name(name.owner), name.name) for name in names if name.owner]
     ways += [sa.and_(within, acls.c.owner_name == owner, acls.c.name == name) for owner, name in with_owner]
-    return sa.select(acls).where(sa.or_(*ways), _visible_to(principals))
+    return sa.select(acls).where(sa.or_(*ways), visible_to(principals))
 
 
-def _namesakes(acl_id: int, own_key: str, principals: Principals) -> sa.Select[Any]:
-    """Make a query for the ACLs that a name of this one could mean for the caller, if they may see them.
+def _namesakes(acl_ids: Collection[int], own_key: str, principals: Principals) -> sa.Select[Any]:
+    """Make a query for the visible ACLs that a name of one of these could mean for the caller.
 
-    It always has a row. Each row has the public id of the ACL in question as ``carried``.
+    It has a row for each at least. A row has the id and the public id of the ACL in question as ``carried_id`` and
+    ``carried``.
     """
     carried = acls.alias("carried")
     same = sa.and_(acls.c.repository_id == carried.c.repository_id, acls.c.name == carried.c.name)
     # As in ``_candidates``, each way uses a database index of its own.
     ways = [acls.c.owner_key == own_key, acls.c.owner_name == carried.c.owner_name, acls.c.common]
-    namesake = sa.and_(sa.or_(*(sa.and_(same, way) for way in ways)), _visible_to(principals))
+    namesake = sa.and_(sa.or_(*(sa.and_(same, way) for way in ways)), visible_to(principals))
     return (
-        sa.select(acls, carried.c.shown_id.label("carried"))
+        sa.select(acls, carried.c.id.label("carried_id"), carried.c.shown_id.label("carried"))
         .select_from(carried.outerjoin(acls, namesake))
-        .where(carried.c.id == acl_id)
+        .where(carried.c.id.in_(acl_ids))
     )
 
 
-def _visible_to(principals: Principals) -> sa.ColumnElement[bool]:
-    """Make the condition that the caller may see an ACL: their own, a built-in one, or one that permits something."""
+def visible_to(principals: Principals) -> sa.ColumnElement[bool]:
+    """Make the condition that the caller may see an ACL: it is theirs, built in, or permits them something."""
     if principals.administrator:
         return sa.true()
-    speaks = acl_entries.permits(acls.c.id, sorted(principals.accessors()))
-    return sa.or_(acls.c.owner_key.in_(["", principals.key]), speaks)
+    permits = acl_entries.permits(acls.c.id, sorted(principals.accessors()))
+    return sa.or_(acls.c.owner_key.in_(["", principals.key]), permits)
 
 
-def _owns(owner_key: str, principals: Principals) -> bool:
+def owns(owner_key: str, principals: Principals) -> bool:
     """Say whether the caller sees all entries of this owner's ACL, and may change it."""
     return principals.administrator or principals.is_(owner_key)
 
@@ -471,7 +425,8 @@ def _acl(row: _Row, entries: Mapping[str, Permission]) -> Acl:
     return Acl(*about, entries)
 
 
-def _summary(row: _Row, entries: int) -> AclSummary:
+def summary(row: _Row, entries: int) -> AclSummary:
+    """Read a row of all columns as a list shows the ACL."""
     return AclSummary(row.id, row.shown_id, row.name, row.owner, bool(row.common), entries, row.modified)
 
 
@@ -480,7 +435,7 @@ def _unknown(text: str) -> UnknownAcl:
 
 
 def _check_owned(acl: Acl, principals: Principals) -> None:
-    if not _owns(acl.owner_key, principals):
+    if not owns(acl.owner_key, principals):
         raise NotPermitted(f"Only its owner or an administrator may change the ACL {acl.name!r}.")
 
 

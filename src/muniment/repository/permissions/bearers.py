@@ -1,11 +1,12 @@
-"""Under which key is stored what a user owns, and what a user or group may do?
+"""Which key stands for a user or a group in the repository's rows?
 
-A name can be given to another user later; an identity cannot. So each identity has one key here, for good. The first
-bearer of a name has the folded name itself as key, as all rows had before identities were stored. Each later bearer has
-a key that cannot be a name, because it has no ``@``.
+A name can pass to another user later; an identity cannot. So the table binds each identity to one key, for good. The
+first bearer of a name has the folded name itself as key, as in all rows of earlier releases. Each later bearer has a
+key without ``@``, which cannot be a name.
 
-A name without a row here was never proved: rows under it wait for the name's first bearer. A row without an identity
-comes from an older release, and waits for ``settle`` or for its bearer's first proof (decision 0019).
+If a name has no row in the table, no bearer of it has called yet: rows under this name wait for its first bearer. A row
+without an identity comes from an earlier release. It waits for ``settle``, or for the first call of its bearer
+(decision 0019).
 """
 
 import hashlib
@@ -56,7 +57,7 @@ class KeyMemory:
         self._changing = threading.Lock()
 
     def lacks(self, names: Mapping[str, str]) -> dict[str, str]:
-        """Return those of these names whose identity has no remembered key."""
+        """Return the names whose identity has no remembered key, with their identities."""
         return {name: identity for name, identity in names.items() if identity and identity not in self._keys}
 
     def keep(self, keys: Mapping[str, str]) -> None:
@@ -73,17 +74,17 @@ class KeyMemory:
 
 
 def nobody(_names: Collection[str]) -> Mapping[str, str]:
-    """Know no bearer: the ``Identify`` of a directory elsewhere, which cannot be asked."""
+    """Return no identity: the ``Identify`` of a directory in another installation, which cannot be asked."""
     return {}
 
 
 def key_of(identity: str) -> str:
-    """Return the key of a bearer whose name somebody else had before."""
+    """Return the key of a bearer who is not the first one of their name."""
     return f"id:{hashlib.sha256(identity.encode()).hexdigest()[:40]}"
 
 
 def bound_keys(cx: Connection, identities: Collection[str]) -> dict[str, str]:
-    """Return the key of each of these identities that has one."""
+    """Return the keys of these identities; an identity without a key is left out."""
     by_identity: dict[str, str] = {}
     for portion in _portions(identities):
         rows = cx.execute(sa.select(bearers.c.identity, bearers.c.key).where(bearers.c.identity.in_(portion)))
@@ -94,14 +95,14 @@ def bound_keys(cx: Connection, identities: Collection[str]) -> dict[str, str]:
 def keys(cx: Connection, names: Mapping[str, str]) -> dict[str, str]:
     """Return the key of each of these folded names: one statement for each 500 names.
 
-    Each name comes with its bearer's identity, or with an empty text if the directory sends none. Without an identity,
-    the bearer is taken for the one to whom the name is bound, if nobody else ever bore the name.
+    ``names`` maps each name to its bearer's identity, or to an empty text if the directory sends none. Without an
+    identity, the bearer is taken for the one to whom the name is bound, if the name has had only one bearer.
     """
     return {name: key for name, key, _ in _look_up(cx, names)}
 
 
 def bind(cx: Connection, names: Mapping[str, str], now: Instant) -> dict[str, str]:
-    """Bind each of these folded names, with its bearer's identity, to a key for good, and return the keys."""
+    """Bind the identity of each of these folded names to a key, for good, and return the keys by name."""
     for _ in range(_TRIES):
         rows = _look_up(cx, names)
         waiting = [(name, key) for name, key, is_bound in rows if not is_bound and names[name]]
@@ -109,15 +110,15 @@ def bind(cx: Connection, names: Mapping[str, str], now: Instant) -> dict[str, st
             return {name: key for name, key, _ in rows}
         for name, key in waiting:
             _claim(cx, name, key, names[name], now)
-    # Another transaction has bound these names: its choice is visible by now, or follows from the rows.
+    # Another transaction has bound these names: its keys are visible by now, or follow from the rows.
     return keys(cx, names)
 
 
 def of_names(cx: Connection, names: Collection[str], identify: Identify, now: Instant) -> dict[str, str]:
-    """Return the key under which to store something new for the present bearer of each of these folded names.
+    """Return, for each of these folded names, the key under which something new is stored for its present bearer.
 
-    If the directory cannot tell, or nobody bears the name, this is the key of the last known bearer. A name that nobody
-    has borne yet is its own key, for its first bearer.
+    If the directory knows no bearer, this is the key of the last known bearer. A name that has had no bearer yet is its
+    own key, for its first bearer.
     """
     identities = {name: identity for name, identity in identify(names).items() if is_identity(identity)}
     by_name = bind(cx, identities, now) if identities else {}
@@ -131,9 +132,9 @@ def of_names(cx: Connection, names: Collection[str], identify: Identify, now: In
 def keys_in_list(
     cx: Connection, names: Collection[str], present: Collection[str], identify: Identify, now: Instant
 ) -> dict[str, str]:
-    """Return the key of each of these folded names in a changed list, in which the keys ``present`` were before.
+    """Return the key of each of these folded names, which replace a list with the keys ``present``.
 
-    A name that was in the list still means the same bearer; for the others see ``of_names``.
+    A name that was in the list before still means the same bearer. The other names get the keys of ``of_names``.
     """
     by_name = {name: key for key, name in ({key: key for key in present} | names_of_keys(cx, present)).items()}
     new = of_names(cx, [name for name in names if name not in by_name], identify, now)
@@ -141,7 +142,7 @@ def keys_in_list(
 
 
 def names_of_keys(cx: Connection, some_keys: Iterable[str]) -> dict[str, str]:
-    """Return the name behind each key that is not itself a name; no such key, no statement."""
+    """Return the name for each key that is not a name itself. If there is no such key, it takes no statement."""
     by_key: dict[str, str] = {}
     for portion in _portions(key for key in set(some_keys) if key.startswith("id:")):
         rows = cx.execute(sa.select(bearers.c.key, bearers.c.name).where(bearers.c.key.in_(portion)))
@@ -150,15 +151,15 @@ def names_of_keys(cx: Connection, some_keys: Iterable[str]) -> dict[str, str]:
 
 
 def keys_of_name(cx: Connection, name: str) -> list[str]:
-    """List the keys of everybody who ever bore this folded name; the last known bearer's key comes last."""
+    """Return the keys of all bearers that this folded name has had, the last known bearer's key at the end."""
     rows = cx.execute(sa.select(bearers.c.key).where(bearers.c.name == name).order_by(*_ORDER)).scalars().all()
     return list(rows) or [name]
 
 
 def settle(cx: Connection, identify: Identify, now: Instant, limit: int = _AT_A_TIME) -> SettledNames:
-    """Bind names from an older release to their present bearers, or to nobody; (0, 0) when no name is left.
+    """Bind at most ``limit`` names of an earlier release to their present bearers, or to nobody.
 
-    If nobody bears a name now, its later bearer inherits nothing.
+    Returns (0, 0) when no name is left. If a name has no bearer now, a later bearer inherits nothing.
     """
     query = sa.select(bearers.c.key).where(bearers.c.identity.is_(None)).order_by(bearers.c.key).limit(limit)
     waiting = cx.execute(query).scalars().all()
@@ -177,12 +178,12 @@ def settle(cx: Connection, identify: Identify, now: Instant, limit: int = _AT_A_
 
 
 def is_identity(text: object) -> TypeGuard[str]:
-    """Say whether a value that a directory sends as an identity can be one."""
+    """Say whether a value from a directory can be an identity: a printable text of 1 to 200 characters."""
     return isinstance(text, str) and 0 < len(text) <= LONGEST_IDENTITY and text.isprintable()
 
 
 def _look_up(cx: Connection, names: Mapping[str, str]) -> list[tuple[str, str, bool]]:
-    """Return each name with its key, and whether the key is bound to the identity."""
+    """Return each name with its key, and with whether the key is bound to the name's identity."""
     of_identity: dict[str, str] = {}
     of_name: dict[str, dict[str, str | None]] = {}
     for portion in _portions(names):
@@ -198,15 +199,15 @@ def _look_up(cx: Connection, names: Mapping[str, str]) -> list[tuple[str, str, b
     ]
 
 
-def _key(name: str, identity: str, borne: Mapping[str, str | None]) -> str:
-    """Choose the key of a bearer who is not bound yet; ``borne`` maps the name's keys to their identities."""
-    first_identity = borne.get(name)
+def _key(name: str, identity: str, identity_of_key: Mapping[str, str | None]) -> str:
+    """Choose the key of a bearer who is not bound yet. ``identity_of_key`` has the identity of each key of the name."""
+    first_identity = identity_of_key.get(name)
     if first_identity is None:
         return name
     if identity:
         return key_of(identity)
-    alone = len(borne) == 1 and not first_identity.startswith(_NOBODY)
-    return name if alone else key_of(f"name:{name}")
+    is_only_bearer = len(identity_of_key) == 1 and not first_identity.startswith(_NOBODY)
+    return name if is_only_bearer else key_of(f"name:{name}")
 
 
 def _claim(cx: Connection, name: str, key: str, identity: str, now: Instant) -> None:

@@ -1,1 +1,1 @@
-"""A search from the caller's question to a page of hits that the database vouches for."""
+"""Searches: from a caller's question to a page of hits that the database confirms."""

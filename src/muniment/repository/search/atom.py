@@ -1,6 +1,6 @@
-"""Write a feed as Atom XML (RFC 4287) with the further elements of given 2.9, or as JSON.
+"""How is a feed written as Atom XML (RFC 4287) with the elements of given 2.9, and how as JSON?
 
-Characters that XML 1.0 forbids are left out, so a feed is well-formed whatever a property holds.
+Characters that XML 1.0 forbids are left out, so a feed is well-formed whatever the properties hold.
 """
 
 import re
@@ -20,7 +20,10 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class FeedEntry(msgspec.Struct, frozen=True):
-    """One entry. ``score`` and ``terms`` belong to search feeds; ``address`` is the object's own address."""
+    """One entry of a feed. Only search feeds have ``score`` and ``terms``. ``address`` is the address of the object.
+
+    ``inlined`` is the thing itself: a value for JSON, or the text of an element for XML; None: its address alone.
+    """
 
     id: str
     title: str
@@ -30,10 +33,14 @@ class FeedEntry(msgspec.Struct, frozen=True):
     address: str
     score: float | None = None
     terms: tuple[str, ...] = ()
+    inlined: object = None
 
 
 class Feed(msgspec.Struct, frozen=True):
-    """A feed's header and entries. ``total`` is None unless asked for."""
+    """A feed's header and entries. ``total`` is None unless the caller wants it.
+
+    ``entry_links`` says whether the entries have links.
+    """
 
     id: str
     title: str
@@ -44,6 +51,7 @@ class Feed(msgspec.Struct, frozen=True):
     links: tuple[Link, ...]
     entries: tuple[FeedEntry, ...]
     total: int | None = None
+    entry_links: bool = True
 
 
 def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
@@ -57,13 +65,13 @@ def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
         f"<dm:page>{feed.page}</dm:page>\n<dm:items-per-page>{feed.items_per_page}</dm:items-per-page>\n",
         *(f'<link rel="{_attribute(link.rel)}" href="{_attribute(link.href)}"/>\n' for link in feed.links),
     ]
-    pieces += map(_entry, feed.entries)
+    pieces += [_entry(entry, links=feed.entry_links) for entry in feed.entries]
     pieces.append("</feed>\n")
     return "".join(pieces).encode("utf-8")
 
 
 def as_json(feed: Feed, media_type: str) -> bytes:
-    """Write the feed as JSON; ``media_type`` is the media type of the objects' own addresses."""
+    """Write the feed as JSON. ``media_type`` is the media type of the objects at their addresses."""
     document: dict[str, object] = {
         "id": feed.id,
         "title": feed.title,
@@ -75,24 +83,27 @@ def as_json(feed: Feed, media_type: str) -> bytes:
     if feed.total is not None:
         document["total"] = feed.total
     document["links"] = feed.links
-    document["entries"] = [_json_entry(entry, media_type) for entry in feed.entries]
+    document["entries"] = [_json_entry(entry, media_type, links=feed.entry_links) for entry in feed.entries]
     return msgspec.json.encode(document)
 
 
-def _entry(entry: FeedEntry) -> str:
+def _entry(entry: FeedEntry, *, links: bool) -> str:
     address, relevance = _attribute(entry.address), ""
+    edit = f'<link rel="edit" href="{address}"/>\n' if links else ""
+    content = f'<content type="application/xml" src="{address}"/>'
+    if entry.inlined is not None:
+        content = f'<content type="application/xml">{entry.inlined}</content>'
     if entry.score is not None:
         terms = "".join([f"<dm:term>{_escaped(term)}</dm:term>" for term in entry.terms])
         relevance = f"<relevance:score>{_score(entry.score)}</relevance:score>\n<dm:terms>{terms}</dm:terms>\n"
     return (
         f"<entry>\n<id>{_escaped(entry.id)}</id>\n<title>{_escaped(entry.title)}</title>\n"
         f"<author><name>{_escaped(entry.author)}</name></author>\n<summary>{_escaped(entry.summary)}</summary>\n"
-        f'<updated>{_moment(entry.updated)}</updated>\n<link rel="edit" href="{address}"/>\n'
-        f'<content type="application/xml" src="{address}"/>\n{relevance}</entry>\n'
+        f"<updated>{_moment(entry.updated)}</updated>\n{edit}{content}\n{relevance}</entry>\n"
     )
 
 
-def _json_entry(entry: FeedEntry, media_type: str) -> dict[str, object]:
+def _json_entry(entry: FeedEntry, media_type: str, *, links: bool) -> dict[str, object]:
     document: dict[str, object] = {
         "id": entry.id,
         "title": _clean(entry.title),
@@ -103,8 +114,11 @@ def _json_entry(entry: FeedEntry, media_type: str) -> dict[str, object]:
     if entry.score is not None:
         document["score"] = _score(entry.score)
         document["terms"] = [_clean(term) for term in entry.terms]
-    document["content"] = {"src": entry.address, "type": media_type, "content-type": media_type}
-    document["links"] = (Link("edit", entry.address),)
+    document["content"] = entry.inlined
+    if entry.inlined is None:
+        document["content"] = {"src": entry.address, "type": media_type, "content-type": media_type}
+    if links:
+        document["links"] = (Link("edit", entry.address),)
     return document
 
 

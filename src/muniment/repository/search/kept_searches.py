@@ -1,11 +1,11 @@
-"""Searches that were sent as a document, kept for the caller who follows the feed's `next`.
+"""Searches that callers posted as a document, kept for the caller who follows the feed's `next`.
 
-The document is kept in our neutral spelling, so a link outlives a change of names. What one caller may keep is bounded,
-in number and in bytes: beyond that their oldest search goes, so that a search is always answered. The `next` of a POST
-feed is followed by a plain GET, only by the same caller, on any worker.
+The `next` of such a feed is a plain GET with a link. Only the same caller can follow it, on any worker. The query is
+kept in our neutral names, so a link stays valid when an operator changes the names on the wire. Each caller has a
+quota of queries and of bytes. Beyond it, their oldest searches are dropped, so that a search is always answered.
 
-Each row says in which format its query is written. A query of another format, or one whose bytes are damaged, is gone
-like one that has expired: its caller sends the search again.
+Each row names the format of its query. A query of another format, or with damaged bytes, counts as expired: its caller
+sends the search again.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from muniment.repository.aql.tree import Query
 from muniment.repository.refusals import UnknownLink
 
 FORMAT = 1
-"""The format in which this release writes and reads queries: raise it with every change of ``aql.tree``."""
+"""The format of the queries that this release writes and reads. Raise it with every change of ``aql.tree``."""
 
 links = sa.Table(
     "links",
@@ -37,13 +37,13 @@ links = sa.Table(
 
 
 class SearchQuota(msgspec.Struct, frozen=True):
-    """How many searches are kept for one caller, over all repositories, and how many bytes their documents have."""
+    """How many searches are kept for one caller, over all repositories, and how many bytes their documents may have."""
 
     queries: int
     bytes: int
 
 
-_KEPT = sa.select(links.c.expires).where(
+_EXPIRY = sa.select(links.c.expires).where(
     links.c.digest == sa.bindparam("digest"),
     links.c.format == FORMAT,
     links.c.document == sa.bindparam("document", type_=sa.LargeBinary),
@@ -53,52 +53,56 @@ _decoder = msgspec.json.Decoder(Query)
 
 
 def encode(query: Query) -> bytes:
-    """Write a query as the document that is kept of it."""
+    """Write a query as the document under which it is kept."""
     return _encoder.encode(query)
 
 
 def decode(document: bytes) -> Query:
-    """Read a kept document. Raises UnknownLink when its bytes are no query of this format."""
+    """Read the query of a kept document. Raises UnknownLink when its bytes are not a query of this format."""
     try:
         return _decoder.decode(document)
     except (ValueError, msgspec.DecodeError, RecursionError) as error:
-        raise _gone() from error
+        raise _unknown_link() from error
 
 
 def name(repository_id: int, caller: str, document: bytes) -> str:
-    """Name the link this caller gets for this document: the same each time, and nobody else's (32 hex digits)."""
+    """Return the link of this caller to this document: 32 hex digits, the same each time, another for each caller.
+
+    ``caller`` is the caller's key.
+    """
     return _digest(repository_id, caller, document)[:16].hex()
 
 
 def kept_until(cx: Connection, link: str, document: bytes) -> Instant:
-    """Say until when the link leads to this document, so that no write is needed; 0 when it does not."""
-    return cx.execute(_KEPT, {"digest": bytes.fromhex(link), "document": document}).scalar() or 0
+    """Return the instant until which the link leads to this document; 0 if the document is not kept."""
+    return cx.execute(_EXPIRY, {"digest": bytes.fromhex(link), "document": document}).scalar() or 0
 
 
 def keep(
     cx: Connection, repository_id: int, caller: str, document: bytes, seconds: int, quota: SearchQuota, now: Instant
 ) -> str:
-    """Keep the document for this caller for so many seconds from now, and name the link.
+    """Keep the document for this caller for so many seconds from now, and return its link.
 
-    Where that is more than the caller's quota, their oldest searches go.
+    If the caller exceeds the quota, their oldest searches are dropped.
     """
     link = name(repository_id, caller, document)
     digest = bytes.fromhex(link)
     expires = now + seconds * SECOND
-    kept = {"document": document, "format": FORMAT, "size": len(document), "expires": expires}
-    moved = cx.execute(links.update().where(links.c.digest == digest).values(kept))
-    if not moved.rowcount:
+    columns = {"document": document, "format": FORMAT, "size": len(document), "expires": expires}
+    update = links.update().where(links.c.digest == digest).values(columns)
+    if not cx.execute(update).rowcount:
         _wait_for_others(cx, caller)
-        # Two workers may keep the same search at one time: the second finds the first's row.
-        cx.execute(_KEEP, {"digest": digest, "repository_id": repository_id, "caller": caller, **kept})
+        # Two workers may keep the same search at one time: then the second insert does nothing.
+        cx.execute(_KEEP, {"digest": digest, "repository_id": repository_id, "caller": caller, **columns})
         _drop_oldest(cx, caller, digest, quota)
     return link
 
 
 def follow(cx: Connection, repository_id: int, link: str, caller: str, now: Instant) -> bytes:
-    """Read the document behind a link.
+    """Return the document behind a caller's link.
 
-    Raises UnknownLink for another caller's link, one of another format, an expired or an unknown one.
+    Raises UnknownLink if there is none: the link is unknown, expired, another caller's, or its query has another
+    format.
     """
     try:
         digest = bytes.fromhex(link)
@@ -114,33 +118,33 @@ def follow(cx: Connection, repository_id: int, link: str, caller: str, now: Inst
         )
     ).first()
     if row is None:
-        raise _gone()
+        raise _unknown_link()
     return bytes(row.document)
 
 
 def purge(cx: Connection, now: Instant, limit: int = 200) -> int:
-    """Drop links that have expired, at most so many at a time; says how many."""
-    old = sa.select(links.c.digest).where(links.c.expires <= now).limit(limit)
-    return cx.execute(links.delete().where(links.c.digest.in_(old))).rowcount
+    """Drop at most ``limit`` searches that have expired, and return how many."""
+    expired = sa.select(links.c.digest).where(links.c.expires <= now).limit(limit)
+    return cx.execute(links.delete().where(links.c.digest.in_(expired))).rowcount
 
 
 def _wait_for_others(cx: Connection, caller: str) -> None:
-    """Let nobody else keep a search for this caller before the commit: the two would not count each other's."""
+    """Keep other transactions from adding a search of this caller before the commit: none would count the other's."""
     if cx.dialect.name == "postgresql":
         key = int.from_bytes(hashlib.sha256(f"links {caller}".encode()).digest()[:8], "big", signed=True)
         cx.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
 
 
 def _drop_oldest(cx: Connection, caller: str, newest: bytes, quota: SearchQuota) -> None:
-    wanted = sa.select(links.c.digest, links.c.size).where(links.c.caller == caller)
-    kept, size, dropped = 0, 0, []
-    # The newest first, whatever the clock says of it.
-    for row in cx.execute(wanted.order_by(links.c.digest != newest, links.c.expires.desc(), links.c.digest)):
-        kept, size = kept + 1, size + row.size
-        if row.digest != newest and (kept > quota.queries or size > quota.bytes):
-            dropped.append(row.digest)
-    if dropped:
-        cx.execute(links.delete().where(links.c.digest.in_(dropped)))
+    query = sa.select(links.c.digest, links.c.size).where(links.c.caller == caller)
+    count, size, surplus = 0, 0, []
+    # The newest comes first, even if the clock was set back.
+    for row in cx.execute(query.order_by(links.c.digest != newest, links.c.expires.desc(), links.c.digest)):
+        count, size = count + 1, size + row.size
+        if row.digest != newest and (count > quota.queries or size > quota.bytes):
+            surplus.append(row.digest)
+    if surplus:
+        cx.execute(links.delete().where(links.c.digest.in_(surplus)))
 
 
 _KEEP = sa.text(
@@ -150,9 +154,9 @@ _KEEP = sa.text(
 
 
 def _digest(repository_id: int, caller: str, document: bytes) -> bytes:
-    # With its format, so that two releases beside each other never write to one row.
+    # The format is part of it, so that two releases that run side by side never write to the same row.
     return hashlib.sha256(f"{FORMAT}\n{repository_id}\n{caller}\n".encode() + document).digest()
 
 
-def _gone() -> UnknownLink:
+def _unknown_link() -> UnknownLink:
     return UnknownLink("The search behind this link is gone; send it again.")

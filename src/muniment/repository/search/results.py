@@ -5,19 +5,29 @@ snapshot has missed, and which properties the hits have now. So a page obeys eve
 however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
 """
 
+from typing import assert_never
+
 import msgspec
 import structlog
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.db import Database
 from muniment.repository.aql import bind
-from muniment.repository.aql.tree import Carries, Expression, ExpressionSet, Fulltext, Query
+from muniment.repository.aql.tree import (
+    Carries,
+    Expression,
+    ExpressionSet,
+    Fulltext,
+    Property,
+    PropertyList,
+    PropertyRange,
+    Query,
+)
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import IndexHit, Search, Snapshot, Visible
 from muniment.repository.objects import object_types, objects
-from muniment.repository.objects.objects import StoredObject
+from muniment.repository.objects.table import StoredObject
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import BadQuery
@@ -29,6 +39,7 @@ MAX_PENDING = 2000
 """How many missed changes a search takes into account; if the index is further behind, the search is refused."""
 
 _CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"})
+"""The properties that a new ACL changes: a query for one of them would match the old value in the index."""
 
 
 class SearchQuestion(msgspec.Struct, frozen=True):
@@ -41,7 +52,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """One hit, with what the database says about the object."""
+    """One hit, with the object's properties as the database has them now."""
 
     object_id: str
     type: str
@@ -51,10 +62,14 @@ class Hit(msgspec.Struct, frozen=True):
     updated: Instant
     score: float
     terms: tuple[str, ...]
+    stored: StoredObject
 
 
 class HitPage(msgspec.Struct, frozen=True):
-    """One page of hits as of ``position`` in the change log. ``has_more`` says whether another page follows."""
+    """One page of hits, as of ``position`` in the change log.
+
+    ``has_more`` says whether another page follows. ``total`` is None unless the caller wants it.
+    """
 
     hits: tuple[Hit, ...]
     page: int
@@ -65,7 +80,7 @@ class HitPage(msgspec.Struct, frozen=True):
 
 
 def search(
-    database: Database,
+    cx: Connection,
     snapshot: Snapshot,
     repository: Repository,
     principals: Principals,
@@ -73,31 +88,30 @@ def search(
     max_offset: int,
     max_pending: int = MAX_PENDING,
 ) -> HitPage:
-    """Answer one page. ``max_offset`` is the deepest hit that a page may include.
+    """Return one page of hits. ``cx`` must be a read that began after the snapshot of the index was taken.
 
-    ``max_pending`` is how many changes that hide or show objects the snapshot may have missed. Raises BadQuery,
-    UnknownType, UnknownProperty, WrongValue, IndexBehind.
+    ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is how many changes that hide or show
+    objects the snapshot may have missed. Raises BadQuery, UnknownType, UnknownProperty, WrongValue, IndexBehind.
     """
     offset = (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
-    with database.read() as cx:
-        catalogue = object_types.catalogue(cx, repository.id)
-        texts = bind.acl_texts(question.query.condition)
-        query = bind.bind(question.query, catalogue, acls.look_up(cx, repository.id, texts, principals))
-        visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending)
-        answer = snapshot.search(
-            Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
-        )
-        rows = objects.rows(cx, repository.id, [hit.object_id for hit in answer.hits])
-    vouched = [(hit, rows.get(hit.object_id)) for hit in answer.hits]
+    catalogue = object_types.catalogue(cx, repository.id)
+    texts = bind.acl_texts(question.query.condition)
+    query = bind.bind(question.query, catalogue, acls.look_up(cx, repository.id, texts, principals))
+    visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending)
+    answer = snapshot.search(
+        Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
+    )
+    rows = objects.rows(cx, repository.id, [hit.object_id for hit in answer.hits])
+    pairs = [(hit, rows.get(hit.object_id)) for hit in answer.hits]
     hits = [
-        _to_hit(hit, row) for hit, row in vouched if row is not None and _may_browse(row, principals, visible_objects)
+        _to_hit(hit, row) for hit, row in pairs if row is not None and _may_browse(row, principals, visible_objects)
     ]
-    total, unvouched = answer.total, len(vouched) - len(hits)
-    if unvouched:
-        log.error("hits without permission", repository=repository.name, hits=unvouched)
-        total = None if total is None else total - unvouched
+    total, refused = answer.total, len(pairs) - len(hits)
+    if refused:
+        log.error("hits without permission", repository=repository.name, hits=refused)
+        total = None if total is None else total - refused
     return HitPage(
         hits=tuple(hits[: question.items_per_page]),
         page=question.page,
@@ -116,30 +130,30 @@ def visible(
     position: Position,
     max_pending: int = MAX_PENDING,
 ) -> Visible:
-    """Say what the caller may see of an index as of ``position``; ``query`` is bound.
+    """Return what the caller may see of an index as of ``position``. The query must be bound.
 
-    A change that the index has missed hides its object, except in two cases, in which the caller may see every value
-    and all text that the index holds. In the first, only the ACL changed and they may see the object now. In the
-    second, properties changed too and they are its owner, who saw the old values. An administrator may see old values.
+    A change that the index has missed hides its object. There are two exceptions, because in both the caller may see
+    all values and text that the index holds: only the ACL changed, and they may see the object now; or properties
+    changed too, and they are its owner, who saw the old values. An administrator may see old values, too.
     Raises IndexBehind.
     """
-    behind = changes.hiding(cx, repository.id, position, max_pending)
-    acl_matters = frozenset({"acl"}) if _names(query.condition) & _CHANGED_WITH_THE_ACL else frozenset()
-    open_to_decision = {
+    missed = changes.hiding(cx, repository.id, position, max_pending)
+    acl_matters = frozenset({"acl"}) if _property_names(query.condition) & _CHANGED_WITH_THE_ACL else frozenset()
+    decidable = {
         object_id: kinds
-        for object_id, kinds in behind.items()
+        for object_id, kinds in missed.items()
         if kinds <= {"acl", "properties"} and not kinds & acl_matters
     }
-    hidden = behind.keys() - open_to_decision.keys()
+    hidden = missed.keys() - decidable.keys()
     if principals.administrator:
         return Visible(everything=True, owner=principals.key, hidden=frozenset(hidden))
     permissions = acls.granted(cx, repository.id, principals, Permission.BROWSE)
     browse_acls = frozenset(permissions)
     read_acls = frozenset(acl_id for acl_id, permission in permissions.items() if permission >= Permission.READ)
     browsable, readable = set(), set()
-    for object_id, row in objects.rows(cx, repository.id, list(open_to_decision)).items():
+    for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():
         is_owner = principals.is_(row.owner_key)
-        if not is_owner and "properties" in open_to_decision[object_id]:
+        if not is_owner and "properties" in decidable[object_id]:
             continue
         if is_owner or row.acl_id in browse_acls:
             browsable.add(object_id)
@@ -150,20 +164,24 @@ def visible(
         browse_acls=browse_acls,
         read_acls=read_acls,
         hidden=frozenset(hidden),
-        decided=frozenset(open_to_decision),
+        decided=frozenset(decidable),
         browse=frozenset(browsable),
         read=frozenset(readable),
     )
 
 
-def _names(expression: Expression | None) -> frozenset[str]:
-    if expression is None or isinstance(expression, Fulltext):
-        return frozenset()
-    if isinstance(expression, ExpressionSet):
-        return frozenset().union(*(_names(part) for part in expression.expressions))
-    if isinstance(expression, Carries):
-        return frozenset({bind.ACL_NAME})
-    return frozenset({expression.name})
+def _property_names(expression: Expression | None) -> frozenset[str]:
+    match expression:
+        case Fulltext() | None:
+            return frozenset()
+        case ExpressionSet():
+            return frozenset().union(*map(_property_names, expression.expressions))
+        case Carries():
+            return frozenset({bind.ACL_NAME})
+        case Property() | PropertyList() | PropertyRange():
+            return frozenset({expression.name})
+        case _:
+            assert_never(expression)
 
 
 def _may_browse(row: StoredObject, principals: Principals, visible_objects: Visible) -> bool:
@@ -181,4 +199,5 @@ def _to_hit(hit: IndexHit, row: StoredObject) -> Hit:
         updated=row.modified,
         score=hit.score,
         terms=hit.terms,
+        stored=row,
     )

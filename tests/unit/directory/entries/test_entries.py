@@ -3,7 +3,6 @@
 import pytest
 
 from muniment.clock import Instant
-from muniment.db import Database
 from muniment.directory import attributes, memberships
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import CLIENTS
@@ -14,11 +13,6 @@ from tests.unit.directory.office import Office
 FIELD = DirectoryNames(
     clients_partition="Apps", administration_partition="boss", root_unit="Top", attributes={"mail": "eMail"}
 )
-
-
-@pytest.fixture
-def office(directory_db: Database, now: Instant) -> Office:
-    return Office(directory_db, now)
 
 
 def test_initialising_twice_changes_nothing(office: Office, now: Instant) -> None:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.db import Database, directory_tables
+from muniment.db import directory_tables
 from muniment.directory import attributes, memberships, resources
 from muniment.directory.entries import editing
 from muniment.directory.oauth import access
@@ -20,11 +20,6 @@ DECIDES_NOTHING = {"entries": {"tries", "places", "attempted"}}
 
 UNWATCHED = {"grants", "access_tokens", "tickets", "keys", "system_attributes"}
 """Tables that access does not hang on. A new table has to be put here, or be watched."""
-
-
-@pytest.fixture
-def office(directory_db: Database, now: Instant) -> Office:
-    return Office(directory_db, now)
 
 
 def mark(office: Office) -> str:

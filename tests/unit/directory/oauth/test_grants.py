@@ -38,11 +38,6 @@ from tests.unit.directory.office import HASH, HOME, PASSWORD, Office, counted
 HOUR = 3600 * SECOND
 
 
-@pytest.fixture
-def office(directory_db: Database, now: Instant) -> Office:
-    return Office(directory_db, now)
-
-
 def test_the_right_password_gets_both_tokens(office: Office, now: Instant) -> None:
     reply = msgspec.json.decode(msgspec.json.encode(office.issue(now)))
     assert sorted(reply) == ["access_token", "expires_in", "refresh_token", "token_type"]
@@ -136,7 +131,7 @@ def _refused(office: Office, gate: PasswordGate, username: str, right: bool, now
     with counted(office.db) as sent:
         attempt = office.begin(now, username)
         password_ok = gate.check(
-            attempt.basis.stored, PASSWORD if right else "wrong", attempt.basis.asker(username), now
+            attempt.basis.password_hash, PASSWORD if right else "wrong", attempt.basis.asker(username), now
         ).result(30)
         outcome = office.finish(attempt, password_ok, now)
     assert isinstance(outcome, InvalidGrant), outcome
@@ -178,7 +173,7 @@ def test_wrong_passwords_in_a_row_pause_sign_in_for_a_while(office: Office, now:
     _pause(office, now)
     assert isinstance(office.sign_in(now), InvalidGrant)
     over = now + office.options.lockout_seconds * SECOND
-    assert office.begin(over - 1).basis.stored is None, "the real password is not even looked at"
+    assert office.begin(over - 1).basis.password_hash is None, "the real password is not even looked at"
     assert isinstance(office.sign_in(over - 1), InvalidGrant)
     office.info(issued.access_token, now)
     office.refresh(issued, now)
@@ -213,7 +208,7 @@ def test_of_two_hundred_guesses_at_a_time_no_more_than_the_limit_count(office: O
     assert isinstance(office.finish(attempts[wrong], True, now), InvalidGrant), "the right guess came too late"
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(finish, range(wrong + 1, 200)))
-    assert office.begin(now).basis.stored is None
+    assert office.begin(now).basis.password_hash is None
 
 
 def test_twenty_right_sign_ins_at_a_time_all_succeed(office: Office, now: Instant) -> None:
@@ -234,7 +229,7 @@ def test_the_gate_decides_a_sign_in(office: Office, gate: PasswordGate, now: Ins
         attempt = office.begin(now)
         outcome = office.finish(
             attempt,
-            gate.check(attempt.basis.stored, password, attempt.basis.asker("alice@People"), now).result(30),
+            gate.check(attempt.basis.password_hash, password, attempt.basis.asker("alice@People"), now).result(30),
             now,
         )
         assert isinstance(outcome, TokenResponse) == right
@@ -382,10 +377,10 @@ def test_a_dead_token_of_another_resource_is_still_known_as_one_for_an_hour(offi
     office.revoke(issued.access_token, now)
     with office.db.begin() as cx:
         administration = resources.administration(cx)
-        assert sessions.purge(cx, tokens.SWEEP_START, now + HOUR, 100) == (0, tokens.SWEEP_START)
+        assert sessions.purge(cx, tokens.PURGE_START, now + HOUR, 100) == (0, tokens.PURGE_START)
         with pytest.raises(WrongResource):
             tokeninfo.verify(cx, office.options, office.memory, issued.access_token, administration.id, now + HOUR)
-        assert sessions.purge(cx, tokens.SWEEP_START, now + HOUR + 1, 100) == (2, tokens.SWEEP_START)
+        assert sessions.purge(cx, tokens.PURGE_START, now + HOUR + 1, 100) == (2, tokens.PURGE_START)
         with pytest.raises(DeadToken):
             tokeninfo.verify(cx, office.options, office.memory, issued.access_token, administration.id, now + HOUR)
 
@@ -444,14 +439,15 @@ def test_an_administrator_is_one_who_holds_a_live_token_for_the_administration(o
 
 
 def test_the_form_signs_in_who_is_in_the_role(office: Office, now: Instant) -> None:
-    def sign_in(username: str, resource_id: str | None, right: bool = True) -> str:
+    def sign_in(username: str, resource_id: str | None, right: bool = True) -> tuple[str, bool]:
         with office.db.begin() as cx:
             attempt = form.begin(cx, office.options, resource_id, username, Origin(HOME), now)
             return form.finish(cx, office.options, attempt, right, "", now)
 
-    ticket = sign_in("alice@People", office.resource.id)
+    ticket, opens = sign_in("alice@People", office.resource.id)
+    assert opens
     for username, resource_id, right in (
-        ("alice@People", None, True),
+        ("alice@People", None, False),
         ("bob@People", office.resource.id, True),
         ("alice@People", office.resource.id, False),
     ):
@@ -460,8 +456,9 @@ def test_the_form_signs_in_who_is_in_the_role(office: Office, now: Instant) -> N
     with pytest.raises(UnknownResource):
         sign_in("alice@People", "garbage")
     with office.db.read() as cx:
-        user, resource_id = form.user_of(cx, ticket, now)
-        assert (user.id, resource_id) == (office.alice.id, office.resource.id)
+        holder = form.holder_of(cx, ticket, now)
+        user = holder.user
+        assert (user.id, holder.resource_id, holder.in_role) == (office.alice.id, office.resource.id, True)
         assert resources.require_access(cx, user.id, office.resource.id).id == user.id
         with pytest.raises(NotSignedIn):
             form.administrator_of(cx, ticket, now)

@@ -15,16 +15,11 @@ from muniment.clock import SECOND, Instant
 from muniment.db import Database
 from muniment.directory.oauth import tokens
 from muniment.directory.oauth.token_requests import TokenResponse
-from muniment.directory.oauth.tokens import SweepPlace
+from muniment.directory.oauth.tokens import PurgeProgress
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import DeadToken, InvalidGrant, UnparseableToken
 from muniment.web.refusals import Overloaded
 from tests.unit.directory.office import Office, counted
-
-
-@pytest.fixture
-def office(directory_db: Database, now: Instant) -> Office:
-    return Office(directory_db, now)
 
 
 def test_a_token_is_parsed_to_its_kind(office: Office, now: Instant) -> None:
@@ -129,10 +124,10 @@ def test_purging_forgets_the_dead_and_keeps_the_living(office: Office, now: Inst
 
 
 def _sweep(
-    office: Office, before: Instant, rows: int, swept: SweepPlace = tokens.SWEEP_START
-) -> tuple[int, SweepPlace]:
+    office: Office, before: Instant, rows: int, swept: PurgeProgress = tokens.PURGE_START
+) -> tuple[int, PurgeProgress]:
     with office.db.begin() as cx:
-        return tokens.sweep(cx, swept, before, rows)
+        return tokens.purge_expired(cx, swept, before, rows)
 
 
 def test_expired_tokens_of_a_living_grant_go_and_its_newest_stays(office: Office, now: Instant) -> None:
@@ -141,7 +136,7 @@ def test_expired_tokens_of_a_living_grant_go_and_its_newest_stays(office: Office
     second = office.refresh(issued, now + 1)
     last = office.refresh(issued, now + 2)
     other = office.issue(now)
-    assert _sweep(office, now + access, 100) == (0, tokens.SWEEP_START)
+    assert _sweep(office, now + access, 100) == (0, tokens.PURGE_START)
     over = now + access + 3
     seen, swept = _sweep(office, over, 100)
     assert seen == 4
@@ -169,7 +164,7 @@ def test_a_sweep_looks_at_no_more_than_it_is_told_and_passes_over_nothing(office
     for _ in range(4):
         office.refresh(issued, now)
     office.refresh(issued, now + 1)
-    swept, seen, left = tokens.SWEEP_START, 3, [_rows(office)["access_tokens"]]
+    swept, seen, left = tokens.PURGE_START, 3, [_rows(office)["access_tokens"]]
     while seen == 3:
         seen, swept = _sweep(office, now + access + 2, 3, swept)
         left.append(_rows(office)["access_tokens"])
@@ -261,7 +256,7 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
 
     questions: dict[str, Callable[[sa.Connection], object]] = {
         "dead grants": lambda cx: tokens.purge(cx, now * 2, 10),
-        "expired tokens": lambda cx: tokens.sweep(cx, tokens.SWEEP_START, now * 2, 10),
+        "expired tokens": lambda cx: tokens.purge_expired(cx, tokens.PURGE_START, now * 2, 10),
         "a refresh": lambda cx: tokens.lock_grant(cx, digest, 10_000, now),
     }
     on_driver = db._on_driver

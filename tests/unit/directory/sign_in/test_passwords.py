@@ -14,6 +14,7 @@ import pytest
 from muniment.directory.sign_in.line import Asker
 from muniment.directory.sign_in.passwords import PasswordGate, hash_password
 from muniment.web.refusals import Overloaded
+from tests.waiting import until
 
 QUICK = {"memory_kib": 8192, "passes": 1}
 ASKER = Asker("192.0.2.1", "ann")
@@ -33,6 +34,7 @@ def test_the_right_password_is_right_and_any_other_is_wrong(gate: PasswordGate) 
     assert not gate.check(stored, "NÉ secret", ASKER, 0).result(30)
 
 
+@pytest.mark.slow
 def test_no_stored_password_is_never_right_and_costs_as_much(tmp_path: Path) -> None:
     gate = PasswordGate(tmp_path, slots=1, queue=4, memory_kib=65_536, passes=3)
     stored = hash_password("a", memory_kib=65_536, passes=3)
@@ -70,14 +72,14 @@ def test_when_too_many_wait_the_next_is_told_so_and_the_waiting_are_served(tmp_p
 def test_a_lighter_one_takes_the_room_of_the_newest_of_the_heaviest_and_both_are_told(tmp_path: Path) -> None:
     """failures C5: whoever is sent away is told when those who wait have been served, and a little more by chance."""
     gate = PasswordGate(tmp_path, slots=1, queue=3, spread=lambda: 1.0, memory_kib=8192, passes=1)
-    with gate._slots.one():
-        gate._seconds = 1.1
+    with gate._slots.hold():
+        gate._seconds_per_check = 1.1
         attackers = [gate.check(None, "x", Asker("203.0.113.9", "victim"), 0) for _ in range(3)]
         honest = gate.check(hash_password("a", **QUICK), "a", ASKER, 0)
         with pytest.raises(Overloaded) as sent_away:
             attackers[2].result(0)
         assert sent_away.value.retry_seconds == 5, "3 x 1.1 seconds, and half as much again"
-        gate._seconds = 100
+        gate._seconds_per_check = 100
         with pytest.raises(Overloaded) as sent_away:
             gate.check(None, "x", Asker("203.0.113.9", "victim"), 0)
         assert sent_away.value.retry_seconds == 30
@@ -87,7 +89,7 @@ def test_a_lighter_one_takes_the_room_of_the_newest_of_the_heaviest_and_both_are
 
 
 def test_one_who_left_the_queue_is_not_checked(gate: PasswordGate) -> None:
-    with gate._slots.one(), gate._slots.one():
+    with gate._slots.hold(), gate._slots.hold():
         # One place in the queue stays free: those who left give theirs back only when their turn comes.
         futures = [gate.check(None, "a", ASKER, 0) for _ in range(3)]
         left = [future.cancel() for future in futures]
@@ -106,10 +108,11 @@ def test_all_processes_together_hash_no_more_than_the_slots_at_a_time(tmp_path: 
     """failures A26"""
     first = PasswordGate(tmp_path, slots=1, queue=4, memory_kib=8192, passes=1)
     second = PasswordGate(tmp_path, slots=1, queue=4, memory_kib=8192, passes=1)
-    with first._slots.one():
+    with first._slots.hold():
         waiting = second.check(None, "a", ASKER, 0)
-        time.sleep(0.1)
-        assert not waiting.done(), "the only slot is taken"
+        until(second._slots._turnstile_lock.locked)
+        with pytest.raises(TimeoutError):  # the only slot is taken
+            waiting.result(0.1)
     assert waiting.result(30) is False
     first.close()
     second.close()
@@ -119,13 +122,14 @@ def test_processes_take_turns_at_the_slots(tmp_path: Path) -> None:
     """failures C5: a process that gives its slot back and asks at once comes behind those who wait."""
     first, second = (PasswordGate(tmp_path, slots=1, queue=40, memory_kib=8192, passes=1) for _ in range(2))
     order = list[str]()
-    with first._slots.one():
+    with first._slots.hold():
         waiting = []
         for name, gate in (("first", first), ("second", second)):
             for _ in range(20):
                 waiting.append(gate.check(None, "x", ASKER, 0))
                 waiting[-1].add_done_callback(lambda _done, name=name: order.append(name))  # type: ignore[misc]
-        time.sleep(0.1)  # until both wait
+        for gate in (first, second):
+            until(gate._slots._turnstile_lock.locked, "it does not wait for the slot")
     for one in waiting:
         one.result(30)
     changes = sum(before != after for before, after in pairwise(order))
@@ -138,15 +142,16 @@ def test_the_slot_of_a_killed_process_is_free_at_once(tmp_path: Path) -> None:
     holder = (
         "import sys, time; from pathlib import Path; from muniment.directory.sign_in.passwords import PasswordGate\n"
         "gate = PasswordGate(Path(sys.argv[1]), 1, 1, 8192, 1)\n"
-        "with gate._slots.one(): print('held', flush=True); time.sleep(60)\n"
+        "with gate._slots.hold(): print('held', flush=True); time.sleep(60)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", holder, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     gate = PasswordGate(tmp_path, slots=1, queue=1, memory_kib=8192, passes=1)
     waiting = gate.check(None, "a", ASKER, 0)
-    time.sleep(0.1)
-    assert not waiting.done()
+    until(gate._slots._turnstile_lock.locked)
+    with pytest.raises(TimeoutError):
+        waiting.result(0.1)
     os.kill(process.pid, signal.SIGKILL)
     process.wait(10)
     process.stdout.close()

@@ -7,7 +7,6 @@ import pytest
 import sqlalchemy as sa
 
 from muniment.clock import SECOND, Instant
-from muniment.db import Database
 from muniment.directory.entries import credentials, editing
 from muniment.directory.entries.credentials import Credentials
 from muniment.directory.entries.table import Entry
@@ -23,11 +22,6 @@ from tests.unit.directory.office import HASH, HOME, Office
 
 STRANGE = "203.0.113.9"
 COOKIE = "c" * 32
-
-
-@pytest.fixture
-def office(directory_db: Database, now: Instant) -> Office:
-    return Office(directory_db, now)
 
 
 def attack(office: Office, now: Instant, *, address: str = STRANGE, times: int = 0) -> None:
@@ -87,7 +81,7 @@ def test_a_known_place_has_a_count_of_its_own(office: Office, now: Instant) -> N
     office.issue(now)
     attack(office, now, address=HOME)
     assert isinstance(office.sign_in(now), InvalidGrant)
-    assert office.begin(now).basis.stored is None, "the real password is not even looked at"
+    assert office.begin(now).basis.password_hash is None, "the real password is not even looked at"
     office.issue_from("198.51.100.1", now)
     over = now + office.options.lockout_seconds * SECOND
     office.issue(over)
@@ -112,7 +106,7 @@ def test_of_many_guesses_at_one_time_from_many_places_no_more_than_the_limit_of_
     limit = office.options.lockout_failures
     attempts = [office.begin(now, address=f"203.0.113.{number}") for number in range(60)]
     attempts += [office.begin(now) for _ in range(60)]
-    assert all(attempt.basis.stored for attempt in attempts)
+    assert all(attempt.basis.password_hash for attempt in attempts)
 
     def finish(attempt: TokenAttempt[SignInAttempt]) -> bool:
         outcome = office.finish(attempt, False, now)
@@ -135,6 +129,7 @@ def test_places_are_bounded_and_the_one_least_lately_used_goes(office: Office, n
     office.issue_from("198.51.100.5", later)
 
 
+@pytest.mark.slow
 def test_a_stranger_makes_no_row_grow(office: Office, now: Instant) -> None:
     for number in range(300):
         office.sign_in(now + number * 1000 * SECOND, right=False, address=f"203.0.113.{number % 250}")

@@ -67,6 +67,7 @@ def test_stray_punctuation_is_harmless(text: str, expected: Keywords) -> None:
     assert keywords.read(text, QueryLimits()) == expected
 
 
+@pytest.mark.slow
 def test_limits_hold() -> None:
     assert keywords.read("(" * 20 + "a" + ")" * 20, QueryLimits()) == A
     for hostile in ("(" * 21 + "a", "(" * 100_000, "a " * 1025, "a-" * 1025, '"' + "a " * 1025 + '"'):

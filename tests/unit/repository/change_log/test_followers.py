@@ -3,7 +3,6 @@
 import random
 import shutil
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from muniment.repository.repositories import Repository
 from muniment.repository.search import results
 from muniment.settings import Settings
 from tests.shelf import BORIS, Shelf
+from tests.waiting import until
 
 HOUR = 3600 * SECOND
 DAY = Retention(86_400, 10_000)
@@ -56,7 +56,7 @@ class Node:
 
     def start(self) -> None:
         """Begin to follow, as a new process does."""
-        self.followed = agent._Followed(self.shelf.repository, FolderEngine(self.folder))
+        self.followed = agent._Feeder(self.shelf.repository, FolderEngine(self.folder))
 
     def advance(self) -> bool:
         """Take one batch."""
@@ -217,9 +217,7 @@ def test_a_running_agent_cuts_the_log(shelf: Shelf, tmp_path: Path, monkeypatch:
     running = threading.Thread(target=agent.run, args=arguments)
     running.start()
     try:
-        deadline = time.monotonic() + 60
-        while lines(shelf) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: not lines(shelf), "the log is not cut")
     finally:
         stop.set()
         running.join(60)
@@ -365,6 +363,7 @@ def run(node: Node, step: str, backup: Path, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_any_history_of_cuts_restores_and_rebuilds_ends_in_the_repositorys_index(
     shelf: Shelf, tmp_path: Path, seed: int
 ) -> None:

@@ -97,7 +97,7 @@ def test_pieces_that_end_with_an_exception_leave_nothing(store: FileStore, tmp_p
     writer.write(b"half")
     writer.abort()
     assert files(tmp_path) == []
-    with pytest.raises(ValueError, match="given up"):
+    with pytest.raises(ValueError, match="finished or aborted"):
         writer.write(b"more")
 
 

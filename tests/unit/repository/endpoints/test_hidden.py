@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy.engine import Connection
 
 from muniment.repository.cursors import Stretch
-from muniment.repository.objects import creation, objects
+from muniment.repository.objects import creation, lists
 from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.properties import Given
 from muniment.repository.permissions.principals import Principals
 from tests.counting import cost
@@ -20,6 +21,7 @@ from tests.unit.repository.endpoints.test_objects import Site
 from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
 
 ABSENT = "fffffff0"
+NOWHERE = "0c000000" + ABSENT
 """The number of an object that is not there."""
 
 BELOW = "/rest/repositories/{repository}"
@@ -32,6 +34,9 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "documents"): {"properties": {"object_name": "x"}},
     ("POST", "objects"): {"properties": {"object_name": "x"}},
     ("POST", "{id}"): {"properties": {"title": "t"}},
+    ("POST", "parent-links"): {"href": "https://muniment.test/rest/repositories/demo/folders/{target}"},
+    ("PUT", "{other}"): {"href": "https://muniment.test/rest/repositories/demo/folders/{target}"},
+    ("POST", "child-links"): {"href": "https://muniment.test/rest/repositories/demo/objects/{target}"},
 }
 """What is sent, by the method and the last word of the address."""
 
@@ -63,12 +68,17 @@ class Taken(NamedTuple):
     headers: dict[str, str]
 
 
-def ask(site: Site, asked: Asked, object_id: str, who: str = "jon") -> Taken:
+def ask(
+    site: Site, asked: Asked, object_id: str, who: str = "jon", other: str = NOWHERE, target: str = NOWHERE
+) -> Taken:
+    """Send a request; ``other`` stands at the other end of a link in the address, ``target`` in that of the body."""
     method, path, body = asked
     sort = PLAIN if isinstance(body, bytes) else {}
+    if isinstance(body, dict) and "href" in body:
+        body = {"href": body["href"].format(target=target)}
     while True:
         with cost(site.shelf.database) as spent:
-            answer = site(method, path.format(id=object_id), body, who, **sort)
+            answer = site(method, path.format(id=object_id, other=other), body, who, **sort)
         # Once a second the next request, whosever it is, reads the repository's own row anew.
         if answer.status_code < 400 or not any("FROM repositories" in one for one in spent.statements):
             break
@@ -101,6 +111,7 @@ def hidden_ids(site: Site) -> list[str]:
     return ids
 
 
+@pytest.mark.slow
 def test_every_address_takes_for_a_hidden_object_what_it_takes_for_an_absent_one(site: Site) -> None:
     ids, every = hidden_ids(site), requests()
     assert {method for method, _, _ in every} == {"GET", "POST", "PUT", "DELETE"}
@@ -114,13 +125,22 @@ def test_every_address_takes_for_a_hidden_object_what_it_takes_for_an_absent_one
             assert seen.status == 404, (asked, hidden, seen.body)
 
 
+@pytest.mark.slow
 def test_each_of_those_requests_does_something_for_who_may(site: Site) -> None:
     """The requests above are refused for the object alone."""
     for asked in requests():
         document = site.make()
-        cabinet = site("POST", "/cabinets", {"properties": {"object_name": "c"}}).json()["properties"]["r_object_id"]
+        cabinet, target = (
+            site("POST", "/cabinets", {"properties": {"object_name": name}}).json()["properties"]["r_object_id"]
+            for name in "ct"
+        )
+        made = site("POST", f"/folders/{cabinet}/documents", {"properties": {"object_name": "filed"}})
+        filed = made.json()["properties"]["r_object_id"]
         site("POST", f"/objects/{document}/contents", b"kept", **PLAIN)
-        statuses = {ask(site, asked, one, "marta").status for one in (document, cabinet)}
+        ends = {"parent-links": [(document, "", cabinet), (filed, cabinet, target)]}
+        ends["child-links"] = [(cabinet, filed, document)]
+        ways = next((ways for links, ways in ends.items() if links in asked[1]), [(document, "", ""), (target, "", "")])
+        statuses = {ask(site, asked, one, "marta", other, target).status for one, other, target in ways}
         assert statuses & {200, 201, 204}, (asked, statuses)
 
 
@@ -176,7 +196,7 @@ def test_nothing_tells_a_hidden_folder_named_in_a_body_from_an_absent_one(site: 
 
 def test_a_list_passes_over_hidden_children_in_the_database_by_its_index(shelf: Shelf) -> None:
     """Of 1,000 children one may be seen: as many rows are fetched, and the others take a few steps each, in order."""
-    catalogue, count = shelf.catalogue(), 3000
+    views, count = {caller.id: shelf.view(caller) for caller in (MARTA, JON)}, 3000
     cabinet = shelf.create({"object_name": "c", "acl_name": "public"}, type_name="cabinet")
 
     def child(number: int) -> NewObject:
@@ -187,12 +207,12 @@ def test_a_list_passes_over_hidden_children_in_the_database_by_its_index(shelf: 
     with shelf.database.begin() as cx:
         for begin in range(0, count, 500):
             wanted = [child(number) for number in range(begin, begin + 500)]
-            creation.create_all(cx, shelf.repository, catalogue, MARTA, wanted, shelf.now)
+            creation.create_all(cx, views[MARTA.id], wanted, shelf.now)
 
     def listed(caller: Principals) -> Callable[[Connection], list[str]]:
         part = Stretch(limit=2, offset=0, after=None)
         return lambda cx: [
-            one.name for one in objects.children(cx, shelf.repository, catalogue, caller, cabinet.id, "document", part)
+            one.stored.name for one in lists.page(cx, Folder(views[caller.id], cabinet.id, "document"), part)
         ]
 
     with cost(shelf.database) as spent, shelf.database.read() as cx:

@@ -1,36 +1,22 @@
 """A caller has so many downloads and uploads under way at most, and a place is free again however its stream ended."""
 
 import asyncio
-import socket
-import sys
-import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from muniment import certificates
 from muniment.clock import Instant
 from muniment.db import Database
-from muniment.repository.callers import Callers
-from muniment.repository.content.files import FileStore
 from muniment.repository.endpoints import routes
-from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.objects import creation
 from muniment.repository.objects.creation import NewObject
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.refusals import NotSignedIn
-from muniment.server import listener
-from muniment.server.listener import Listeners
-from muniment.web.options import WebOptions
-from muniment.web.transactions import Transactions
-from tests.clock import Clock
 from tests.shelf import MARTA, Shelf
+from tests.waiting import until_on_loop
 
 MOST = 3
 LARGE = 16 << 20
@@ -42,26 +28,13 @@ class Site:
 
     def __init__(self, shelf: Shelf, folder: Path) -> None:
         self.shelf = shelf
-        self.signed_out: set[str] = set()
-
-        def verify(token: str, _resource_id: str) -> bytes:
-            if token in self.signed_out:
-                raise NotSignedIn("no")
-            return msgspec.json.encode({"user": {"id": f"{token.partition('.')[0]}@staff", "values": []}})
-
-        self.half = RepositoryContext(
-            transactions=Transactions(shelf.database),
-            options=RepositoryOptions(max_downloads=MOST, max_uploads=MOST, stream_check_seconds=1),
-            callers=Callers.in_process(verify, (), "dc=x"),
-            store=FileStore(folder / "content"),
-            indexes=lambda _repository: shelf.index,
-            clock=Clock(),
-        )
+        options = RepositoryOptions(max_downloads=MOST, max_uploads=MOST, stream_check_seconds=1)
+        self.half = shelf.context(folder, options)
         self.answer = Starlette(routes=routes.routes(self.half))
         content = self.half.store.put(bytes(1 << 20) for _ in range(LARGE >> 20))
         new = NewObject("document", {"object_name": "large", "acl_name": "public"}, None, content)
         with shelf.database.begin() as cx:
-            self.id = creation.create_all(cx, shelf.repository, shelf.catalogue, MARTA, [new], shelf.now)[0].id
+            self.id = creation.create_all(cx, shelf.view(MARTA), [new], shelf.now)[0].id
         self.media = f"/rest/repositories/demo/objects/{self.id}/content-media"
 
     def scope(self, method: str, path: str, token: str, *headers: tuple[bytes, bytes]) -> dict[str, Any]:
@@ -149,27 +122,31 @@ def test_a_place_is_free_however_its_download_ends(site: Site) -> None:
     async def broken(_message: Any) -> None:
         raise OSError("the caller is gone")
 
-    async def left() -> Any:
-        await asyncio.sleep(0.05)
-        return {"type": "http.disconnect"}
+    def leaves_after(reader: Reader) -> Callable[[], Awaitable[Any]]:
+        async def left() -> Any:
+            await reader.received.wait()
+            return {"type": "http.disconnect"}
+
+        return left
 
     async def scene() -> None:
         await site.download("marta", broken)
         assert site.half.downloads.count() == 0, "the head could not be sent"
-        await site.download("marta", Reader(), left)
+        reader = Reader()
+        await site.download("marta", reader, leaves_after(reader))
         assert site.half.downloads.count() == 0, "the caller left"
         _, (task,) = await begun(site, "marta", 1)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert site.half.downloads.count() == 0, "the request was given up"
         _, (task,) = await begun(site, "marta.2", 1)
-        site.signed_out.add("marta.2")
+        site.shelf.signed_out.add("marta.2")
         await task
         assert site.half.downloads.count() == 0, "the right has ended"
         absent = site.scope("GET", site.media.replace(site.id, "0" * 16), "marta")
         told = Reader()
         told.goes_on.set()
-        await site.answer(absent, left, told)
+        await site.answer(absent, leaves_after(told), told)
         assert told.status == 404
         assert site.half.downloads.count() == 0, "there is nothing to download"
 
@@ -194,9 +171,7 @@ def test_one_upload_more_than_a_caller_may_have_is_told_to_come_again(site: Site
             reader.goes_on.set()
         answers = [site.answer(site.scope("POST", create, "marta", kind), body, reader) for reader in readers[:MOST]]
         tasks = [asyncio.create_task(answer) for answer in answers]
-        deadline = time.monotonic() + 60
-        while arrived < MOST and time.monotonic() < deadline:
-            await asyncio.sleep(0.01)
+        await until_on_loop(lambda: arrived >= MOST, "the uploads do not begin")
         assert site.half.uploads.count() == MOST
         await site.answer(site.scope("POST", create, "marta", kind), body, readers[MOST])
         assert (readers[MOST].status, arrived) == (503, MOST)
@@ -217,38 +192,3 @@ def test_one_upload_more_than_a_caller_may_have_is_told_to_come_again(site: Site
         assert site.half.uploads.count() == 0
 
     asyncio.run(scene())
-
-
-def test_downloads_that_nobody_reads_are_cut_off_and_their_places_are_free_again(site: Site, tmp_path: Path) -> None:
-    """Twenty downloads on real sockets that nobody reads were all kept for 100 s."""
-    made = certificates.ensure(tmp_path / "tls", ["localhost"], time.time_ns() // 1000)
-    https, http = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
-    port = http.getsockname()[1]
-    listeners = Listeners(https, http, str(made.cert_file), str(made.key_file))
-    stop, ready, interval = threading.Event(), threading.Event(), sys.getswitchinterval()
-    options = WebOptions(slow_seconds=2, lowest_download_rate=100_000)
-    serving = threading.Thread(target=listener.serve, args=(site.answer, listeners, options, stop, ready.set))
-    serving.start()
-    head = f"GET {site.media} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer marta\r\n\r\n".encode()
-    sockets = []
-    try:
-        assert ready.wait(60)
-        for _ in range(20):
-            one = socket.create_connection(("127.0.0.1", port), 60)
-            one.sendall(head)
-            sockets.append(one)
-        statuses = [int(one.recv(12).split()[1]) for one in sockets]
-        assert sorted(statuses) == [200] * MOST + [503] * (20 - MOST)
-        deadline = time.monotonic() + 60
-        while site.half.downloads.count() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert site.half.downloads.count() == 0, "they were cut off"
-        with socket.create_connection(("127.0.0.1", port), 60) as again:
-            again.sendall(head)
-            assert again.recv(12).split()[1] == b"200"
-    finally:
-        for one in sockets:
-            one.close()
-        stop.set()
-        serving.join(30)
-        sys.setswitchinterval(interval)

@@ -1,7 +1,7 @@
 """Names, media types and errors as the wire spells them."""
 
 import json
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import lxml.etree
 import pytest
@@ -13,7 +13,7 @@ from muniment.repository.endpoints import spelling
 from muniment.repository.objects.object_types import BUILT_IN, BUILT_IN_NAMES
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownType
-from muniment.web.refusals import NotAcceptable
+from muniment.web.refusals import NotAcceptable, UnsupportedMediaType
 from muniment.web.responses import ErrorCode
 
 NEUTRAL = RepositoryNames()
@@ -22,9 +22,9 @@ OTHER = RepositoryNames(system_property_prefix="sys_")
 BOTH = spelling.both(NEUTRAL)
 
 
-def request(accept: str | None = None, path: str = "/rest") -> Request:
+def request(accept: str | None = None, **more: str) -> Request:
     headers = [(b"accept", accept.encode("latin-1"))] if accept is not None else []
-    return Request({"type": "http", "method": "GET", "path": path, "headers": headers, "query_string": b""})
+    return Request({"type": "http", "method": "GET", "path": "/rest", "headers": headers, "query_string": b"", **more})
 
 
 @pytest.mark.parametrize("names", [NEUTRAL, FIELD, OTHER])
@@ -61,6 +61,10 @@ def test_built_in_names_bear_the_prefix_and_others_do_not() -> None:
         ("application/json;q=0.2, application/xml;q=0.3", "application/xml"),
         ("APPLICATION/XML ; Q=1.0", "application/xml"),
         ("*/*, application/vnd.muniment+json;q=0", BOTH[1]),
+        ("application/*+json, application/vnd.muniment+json;q=0.1", spelling.HAL),
+        ("application/*+json", BOTH[0]),
+        ("application/*+json;q=0.1, application/json;q=0.2", "application/json"),
+        ("application/json;charset=UTF-8;q=0.5, application/xml;charset=utf-8", "application/xml"),
     ],
 )
 def test_the_best_liked_media_type_is_chosen(accept: str | None, chosen: str) -> None:
@@ -84,11 +88,73 @@ def test_what_cannot_be_met_is_refused(accept: str) -> None:
         spelling.negotiate(request(accept), BOTH)
 
 
-def test_a_suffix_of_an_id_chooses_whatever_the_header_says() -> None:
-    path = "/rest/repositories/demo/objects/0900000100000001"
-    assert spelling.negotiate(request("application/json", path + ".xml"), BOTH).endswith("xml")
-    assert spelling.negotiate(request("application/xml", path + ".json"), BOTH).endswith("json")
-    assert spelling.negotiate(request("application/xml", "/rest/repositories/demo/acls/my.json"), BOTH).endswith("xml")
+def test_a_suffix_chooses_whatever_the_header_says() -> None:
+    suffixed = {"muniment.suffix": "xml"}
+    assert spelling.negotiate(request("application/json", **suffixed), BOTH) == BOTH[1]
+    assert spelling.negotiate(request("image/png", **suffixed), spelling.feed_types(NEUTRAL)) == spelling.ATOM
+    assert spelling.negotiate(request("application/xml", **{"muniment.suffix": "json"}), BOTH) == BOTH[0]
+    assert spelling.negotiate(request("image/png", **suffixed), ("image/png",)) == "image/png"
+
+
+def test_a_vendor_type_with_capitals_is_met() -> None:
+    offered = spelling.both(RepositoryNames(media_type="application/vnd.Other"))
+    assert spelling.negotiate(request("application/vnd.other+xml"), offered) == "application/vnd.Other+xml"
+
+
+@pytest.mark.parametrize(
+    ("media_type", "is_read"),
+    [
+        ("application/json", True),
+        ("Application/JSON; charset=UTF-8", True),
+        ("text/xml", True),
+        ("application/vnd.muniment+xml", True),
+        (spelling.HAL, True),
+        ("application/problem+json", False),
+        ("image/svg+xml", False),
+        ("text/plain", False),
+        ("", False),
+    ],
+)
+def test_a_body_of_another_media_type_is_refused(media_type: str, *, is_read: bool) -> None:
+    sent = request()
+    sent.scope["headers"].append((b"content-type", media_type.encode()))
+    with nullcontext() if is_read else pytest.raises(UnsupportedMediaType, match=r"This address reads application/"):
+        spelling.check_body(sent, BOTH)
+    spelling.check_body(sent, ())
+    spelling.check_body(sent, ("*/*",))
+
+
+def test_hal_has_links_by_relation_and_entries_in_embedded() -> None:
+    document: dict[str, spelling.Written] = {
+        "id": "a list",
+        "properties": {"links": ["none of these"]},
+        "links": [
+            {"rel": "self", "href": "https://x/"},
+            {"rel": "parent", "href": "https://x/1", "title": "one"},
+            {"rel": "parent", "href": "https://x/2"},
+            {"rel": "find", "hreftemplate": "https://x/{?q}"},
+        ],
+        "entries": [{"id": "1", "links": [{"rel": "edit", "href": "https://x/1"}], "content": {"links": []}}],
+    }
+    assert json.loads(spelling.answer(spelling.HAL, "list", document, NEUTRAL)) == {
+        "id": "a list",
+        "properties": {"links": ["none of these"]},
+        "_links": {
+            "self": {"href": "https://x/"},
+            "parent": [{"href": "https://x/1", "title": "one"}, {"href": "https://x/2"}],
+            "find": {"href": "https://x/{?q}", "templated": True},
+        },
+        "_embedded": {"entries": [{"id": "1", "_links": {"edit": {"href": "https://x/1"}}, "content": {"_links": {}}}]},
+    }
+
+
+def test_servers_have_no_element_of_their_own_in_xml_and_a_property_of_that_name_has() -> None:
+    servers = [{"name": "a"}, {"name": "b"}]
+    document: dict[str, spelling.Written] = {"servers": servers, "properties": {"servers": ["c", "d"]}}
+    root = lxml.etree.fromstring(spelling.xml("repository", document, "urn:v", {}))
+    space = "{urn:v}"
+    assert [child.tag for child in root] == [f"{space}server", f"{space}server", f"{space}properties"]
+    assert [item.text for item in root.findall(f"{space}properties/{space}servers/{space}item")] == ["c", "d"]
 
 
 @given(st.text(max_size=80))

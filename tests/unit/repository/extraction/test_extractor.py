@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+import sqlalchemy as sa
 
 from muniment.clock import SECOND, Instant
 from muniment.db import Database
@@ -21,6 +22,9 @@ from muniment.repository.options import RepositoryOptions
 from muniment.repository.refusals import ContentDamaged
 from tests.unit.repository import sample_files as made
 from tests.unit.repository.extraction.test_sandbox import PLANTED
+from tests.waiting import until
+
+pytestmark = pytest.mark.slow
 
 OPTIONS = RepositoryOptions(extraction_seconds=1, extraction_memory_mib=512, extraction_processes=2)
 
@@ -146,7 +150,7 @@ def test_content_replaced_while_it_is_read_keeps_nothing_of_the_old(
     started = time.monotonic()
     reading = threading.Thread(target=drain, args=(repository_db, store, now))
     reading.start()
-    time.sleep(1.5)
+    until(lambda: leased(repository_db, ids[0]), "nobody reads the file")
     (store.folder / "words").write_bytes(b"words")
     with repository_db.begin() as cx:
         queue.enqueue(cx, repository_id, queue.File(ids[0], 0, "marta@staff", "words", "", "words"), now)
@@ -167,11 +171,11 @@ def test_stopping_gives_the_file_back_and_several_read_at_once(
     slow = RepositoryOptions(extraction_seconds=600, extraction_memory_mib=512, extraction_processes=2)
     running = threading.Thread(target=extractor.run, args=(repository_db, store, slow, stop))
     running.start()
-    deadline = time.monotonic() + 30
-    while states(repository_db, ids[:8]) != ["done"] * 8 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    stop.set()
-    running.join(10)
+    try:
+        until(lambda: states(repository_db, ids[:8]) == ["done"] * 8)
+    finally:
+        stop.set()
+        running.join(10)
     assert not running.is_alive()
     assert states(repository_db, ids) == ["done"] * 8 + ["waiting"]
     with repository_db.begin() as cx:
@@ -199,12 +203,11 @@ def test_trouble_with_the_database_does_not_end_the_extractor(
     stop = threading.Event()
     running = threading.Thread(target=extractor.run, args=(repository_db, store, OPTIONS, stop))
     running.start()
-    deadline = time.monotonic() + 30
-    while states(repository_db, ids) != ["done"] and time.monotonic() < deadline:
-        time.sleep(0.1)
-    stop.set()
-    running.join()
-    assert states(repository_db, ids) == ["done"]
+    try:
+        until(lambda: states(repository_db, ids) == ["done"])
+    finally:
+        stop.set()
+        running.join()
 
 
 def test_a_worker_that_does_not_start_blames_no_file(
@@ -238,16 +241,22 @@ options = RepositoryOptions(extraction_seconds=600)
 extractor.run(Database({url!r}), Folder(Path({str(store.folder)!r})), options, threading.Event())
 """
     extractor = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[4])
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and waiting(repository_db):
-        time.sleep(0.1)
-    extractor.send_signal(signal.SIGKILL)
-    extractor.wait()
+    try:
+        until(lambda: not waiting(repository_db), "nobody reads the file")
+    finally:
+        extractor.send_signal(signal.SIGKILL)
+        extractor.wait()
     assert not waiting(repository_db), "the lease still stands"
     with repository_db.begin() as cx:
         taken = queue.take(cx, time.time_ns() // 1000 + queue.LEASE)
     assert taken is not None
     assert (taken.object_id, taken.attempts) == (ids[0], 0)
+
+
+def leased(database: Database, object_id: str) -> bool:
+    with database.read() as cx:
+        query = sa.select(queue.texts.c.lease).where(queue.texts.c.object_id == object_id)
+        return cx.execute(query).scalar_one() is not None
 
 
 def waiting(database: Database) -> bool:

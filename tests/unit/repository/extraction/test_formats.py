@@ -232,6 +232,7 @@ def test_a_truncated_file_says_so(reader: Reader, name: str, kept: float) -> Non
     assert "truncated or damaged" in note
 
 
+@pytest.mark.slow
 def test_damaged_files_never_bring_the_reader_down(reader: Reader) -> None:
     contents = {"a.pdf": made.pdf("Words " * 50), **{n: c for n, c in FORMATS.items() if n.startswith("a.")}}
     for name, content in contents.items():
@@ -275,6 +276,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.slow
 def test_a_bomb_is_refused_before_it_costs_much(reader: Reader, name: str) -> None:
     """failures B10"""
     bomb = BOMBS[name]()
@@ -357,6 +359,7 @@ def test_a_long_attribute_is_no_flood(reader: Reader) -> None:
     assert read(reader, picture, "a.html").text == "words"
 
 
+@pytest.mark.slow
 def test_a_packed_table_of_many_cells_is_read_whole(reader: Reader) -> None:
     rows = "".join(f'<row r="{n}"><c r="A{n}"><v>{n}</v></c><c r="B{n}"><v>7</v></c></row>' for n in range(1, 100_001))
     out = io.BytesIO(made.xlsx("x"))
@@ -407,5 +410,6 @@ def test_what_may_be_anything_else_is_left_to_the_sandbox(content: bytes, name: 
     assert plain.read(content, name, media_type, 4_000_000) is None
 
 
+@pytest.mark.slow
 def test_many_comments_do_not_hold_up_who_tells_the_format(reader: Reader) -> None:
     assert read(reader, b"<!---->" * 500 + b"words").text.endswith("words")

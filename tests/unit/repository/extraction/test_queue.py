@@ -128,7 +128,7 @@ def test_a_dropped_object_leaves_nothing(repository_db: Database, repository_id:
     enqueue(repository_db, repository_id, ONE, "key-1", now)
     job = take(repository_db, now)
     with repository_db.begin() as cx:
-        queue.drop(cx, ONE)
+        queue.drop(cx, [ONE])
         assert not queue.finish(cx, job, "words", now)
         assert queue.counts(cx, repository_id)["done"] == 0
 

@@ -93,6 +93,7 @@ def test_turns_are_one_line_over_all_repositories(queue: Queue) -> None:
     assert [queue.read() for _ in range(3)] == [marta, boris, marta]
 
 
+@pytest.mark.slow
 def test_who_waits_for_nobody_keeps_no_place(queue: Queue, repository_db: Database) -> None:
     for number in range(120):
         queue.add(f"user{number}@staff")
@@ -175,6 +176,7 @@ def test_after_any_history_no_file_waits_for_two_of_another_owner(queue: Queue, 
             assert not +waiting
 
 
+@pytest.mark.slow
 def test_the_next_file_is_found_without_reading_the_queue(queue: Queue, repository_db: Database) -> None:
     """Every look-up of a taker searches an index and gives at most one row, however many files wait."""
     marta, boris, _ = OWNERS

@@ -27,12 +27,15 @@ from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent, indexing
-from muniment.repository.objects import creation, object_types, objects
+from muniment.repository.objects import creation, object_types
 from muniment.repository.objects.properties import Given
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import IndexUnavailable, InUse
 from muniment.repository.search import kept_searches
 from tests.clock import Clock
 from tests.shelf import BORIS, MARTA, Shelf
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -56,14 +59,6 @@ def running(
         stop.set()
         thread.join(30)
         assert not thread.is_alive()
-
-
-def eventually(held: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait until it holds."""
-    deadline = time.monotonic() + seconds
-    while not held():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def reader(folder: Path, shelf: Shelf) -> FollowingIndex:
@@ -149,9 +144,7 @@ def test_a_writer_that_commits_late_is_not_skipped(shelf: Shelf) -> None:
 
     def first_writer() -> None:
         with shelf.database.begin() as cx:
-            creation.create(
-                cx, shelf.repository, shelf.catalogue, MARTA, "document", {"object_name": "late"}, None, None, shelf.now
-            )
+            creation.create(cx, shelf.view(MARTA), "document", {"object_name": "late"}, None, None, shelf.now)
             late.set()
             seen.wait(2 if shelf.database.dialect == "sqlite" else 30)
 
@@ -173,7 +166,7 @@ def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
 ) -> None:
     bad, good = shelf.add("pump bad"), shelf.add("pump good")
 
-    def poisoned(stored: objects.StoredObject, values: object, said: str, ids: AbstractSet[str]) -> Document:
+    def poisoned(stored: StoredObject, values: object, said: str, ids: AbstractSet[str]) -> Document:
         if stored.id == bad:
             raise ValueError("poison")
         return document(stored, values, said, ids)  # type: ignore[arg-type]
@@ -230,6 +223,7 @@ def test_an_object_that_the_engine_refuses_is_left_out(shelf: Shelf, tmp_path: P
     writer.close()
 
 
+@pytest.mark.slow
 def test_an_object_that_kills_every_writer_is_passed_over(
     shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +231,7 @@ def test_an_object_that_kills_every_writer_is_passed_over(
     made = [shelf.add("pump"), shelf.add("poison"), shelf.add("pump")]
     index = reader(tmp_path / "indexes", shelf)
     with running(shelf.database, tmp_path / "indexes", Fragile):
-        eventually(lambda: reached(index, shelf))
+        until(lambda: reached(index, shelf))
     assert keys(index) == [made[0], made[2]]
     with shelf.database.read() as cx:
         assert indexing.unindexed_in(cx, shelf.repository.id) == {made[1]}
@@ -252,15 +246,15 @@ def test_the_agent_follows_repositories_made_meanwhile_and_runs_once(
     with pytest.raises(IndexUnavailable):
         index.snapshot()
     with running(shelf.database, tmp_path / "indexes"):
-        eventually(lambda: reached(index, shelf))
+        until(lambda: reached(index, shelf))
         assert keys(index) == [first]
         with shelf.database.begin() as cx:
             other = repositories.add(cx, "other", shelf.repository.resource_id, "", shelf.now)
-        eventually(lambda: generations.current(tmp_path / "indexes" / str(other.id)) is not None)
+        until(lambda: generations.current(tmp_path / "indexes" / str(other.id)) is not None)
         with pytest.raises(InUse):
             agent.run(shelf.database, FolderEngine(tmp_path / "indexes"), threading.Event(), Clock())
         second = shelf.add("pump")
-        eventually(lambda: reached(index, shelf))
+        until(lambda: reached(index, shelf))
         assert keys(index) == [first, second]
 
 
@@ -273,14 +267,14 @@ def test_a_rebuild_beside_a_running_agent_takes_over_and_the_old_index_is_cleare
     heard: list[int] = []
     first = shelf.add("pump")
     with running(shelf.database, folder):
-        eventually(lambda: reached(index, shelf))
+        until(lambda: reached(index, shelf))
         before = index.snapshot()
         agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock(), heard.append)
         assert generations.current(own) == own / "2"
         assert keys(index) == [first]
         assert [kept.key for kept in before.documents()] == [first]
         second = shelf.add("pump")
-        eventually(lambda: reached(index, shelf))
+        until(lambda: reached(index, shelf))
         assert keys(index) == [first, second]
         assert agent.check(shelf.database, shelf.repository, index.snapshot()).sound
     assert heard[-1] == 1
@@ -291,6 +285,7 @@ def test_a_rebuild_beside_a_running_agent_takes_over_and_the_old_index_is_cleare
         agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock())
 
 
+@pytest.mark.slow
 def test_no_search_fails_or_misses_while_the_index_is_rebuilt(shelf: Shelf, tmp_path: Path) -> None:
     """failures B16"""
     folder, done = tmp_path / "indexes", threading.Event()
@@ -305,7 +300,7 @@ def test_no_search_fails_or_misses_while_the_index_is_rebuilt(shelf: Shelf, tmp_
         return rounds
 
     with running(shelf.database, folder), ThreadPoolExecutor(2) as pool:
-        eventually(lambda: reached(index, shelf))
+        until(lambda: reached(index, shelf))
         searching = [pool.submit(search) for _ in range(2)]
         try:
             for _ in range(5):
@@ -326,7 +321,7 @@ def test_an_index_ahead_of_its_database_is_made_again(shelf: Shelf, tmp_path: Pa
     generations.switch(own, generation)
     index = reader(folder, shelf)
     with running(shelf.database, folder):
-        eventually(lambda: generations.current(own) == own / "2" and reached(index, shelf))
+        until(lambda: generations.current(own) == own / "2" and reached(index, shelf))
     assert keys(index) == [kept]
 
 
@@ -371,7 +366,7 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
     thread = threading.Thread(target=agent.run, args=(shelf.database, FolderEngine(folder), stop, lambda: later, store))
     thread.start()
     try:
-        eventually(lambda: not store.verify(left.key, left.sha256) and not (own / "1").exists())
+        until(lambda: not store.verify(left.key, left.sha256) and not (own / "1").exists())
     finally:
         stop.set()
         thread.join(30)
@@ -390,7 +385,7 @@ def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:
     with shelf.database.begin() as cx:
         known = object_types.catalogue(cx, shelf.repository.id)
         given: dict[str, Given] = {"object_name": "bolt", "drawing": "0900000100abcdef", "also": ["09000001000000aa"]}
-        creation.create(cx, shelf.repository, known, MARTA, "part", given, None, None, shelf.now)
+        creation.create(cx, RepositoryView(shelf.repository, known, MARTA), "part", given, None, None, shelf.now)
     shelf.catch_up()
     (held,) = shelf.index.snapshot().documents()
     assert held.ids == ("also", "drawing")
@@ -407,7 +402,7 @@ def test_an_index_of_another_format_is_rebuilt_by_itself_while_searches_go_on(sh
     made = [shelf.add(f"pump {number}") for number in range(5)]
     folder, index = tmp_path / "index", reader(tmp_path / "index", shelf)
     with running(shelf.database, folder):
-        eventually(lambda: reached(index, shelf))
+        until(lambda: reached(index, shelf))
     own = folder / str(shelf.repository.id)
     old = generations.current(own)
     assert old is not None
@@ -422,9 +417,9 @@ def test_an_index_of_another_format_is_rebuilt_by_itself_while_searches_go_on(sh
         return TantivyWriter(generation)
 
     with running(shelf.database, folder, opened):
-        eventually(lambda: generations.current(own) != old and reached(again, shelf))
+        until(lambda: generations.current(own) != old and reached(again, shelf))
         added = shelf.add("valve")
-        eventually(lambda: reached(again, shelf))
+        until(lambda: reached(again, shelf))
     assert seen[:2] == [old, old], "the rebuild leaves the old one in use until it is done"
     assert keys(again) == [*made, added]
     assert (
@@ -436,12 +431,12 @@ def test_an_index_of_a_format_that_nobody_reads_is_rebuilt_too(shelf: Shelf, tmp
     made = shelf.add("pump")
     folder, index = tmp_path / "index", reader(tmp_path / "index", shelf)
     with running(shelf.database, folder):
-        eventually(lambda: reached(index, shelf))
+        until(lambda: reached(index, shelf))
     about = (generations.current(folder / str(shelf.repository.id)) or folder) / "muniment.json"
     about.write_text(about.read_text().replace(f'"format":{fields.FORMAT}', '"format":99'))
     again = reader(folder, shelf)
     with pytest.raises(IndexUnavailable, match="makes a new one"):
         again.snapshot()
     with running(shelf.database, folder):
-        eventually(lambda: reached(again, shelf))
+        until(lambda: reached(again, shelf))
     assert keys(again) == [made]

@@ -13,9 +13,10 @@ from muniment.repository.change_log.changes import START
 from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import ExtractedText
-from muniment.repository.objects import creation, object_ids, object_types, objects
-from muniment.repository.objects.objects import StoredObject
+from muniment.repository.objects import creation, lists, object_ids, object_types, objects
+from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.properties import Given
+from muniment.repository.objects.table import StoredObject
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import (
     InUse,
@@ -233,11 +234,11 @@ def test_a_change_keeps_what_it_does_not_name_and_null_takes_away(shelf: Shelf) 
 
 def test_a_version_that_was_overtaken_is_refused(shelf: Shelf) -> None:
     stored = shelf.create({"object_name": "x"})
-    catalogue = shelf.catalogue()
+    view = shelf.view(MARTA)
     with shelf.database.begin() as cx:
-        objects.change(cx, shelf.repository, catalogue, MARTA, stored.id, {"title": "a"}, 0, expected=1)
+        objects.change(cx, view, stored.id, {"title": "a"}, 0, expected=1)
         with pytest.raises(VersionConflict):
-            objects.change(cx, shelf.repository, catalogue, MARTA, stored.id, {"title": "b"}, 0, expected=1)
+            objects.change(cx, view, stored.id, {"title": "b"}, 0, expected=1)
         with pytest.raises(VersionConflict):
             objects.delete(cx, shelf.repository, MARTA, stored.id, 0, expected=1)
 
@@ -338,7 +339,7 @@ def test_a_folder_is_deleted_when_it_is_empty(shelf: Shelf) -> None:
 
 def test_a_folder_into_which_something_is_being_put_is_not_deleted(shelf: Shelf) -> None:
     cabinet = shelf.create({"object_name": "c"}, type_name="cabinet")
-    catalogue, tried = shelf.catalogue(), threading.Event()
+    view, tried = shelf.view(MARTA), threading.Event()
     refused: list[InUse] = []
 
     def delete() -> None:
@@ -351,7 +352,7 @@ def test_a_folder_into_which_something_is_being_put_is_not_deleted(shelf: Shelf)
     deleting = threading.Thread(target=delete, daemon=True)
     with shelf.database.begin() as cx:
         given: dict[str, Given] = {"object_name": "d"}
-        inside = creation.create(cx, shelf.repository, catalogue, MARTA, "document", given, cabinet.id, None, 0)
+        inside = creation.create(cx, view, "document", given, cabinet.id, None, 0)
         deleting.start()
         assert tried.wait(10)
         deleting.join(0.3)
@@ -365,16 +366,14 @@ def test_a_list_shows_by_name_what_the_caller_may_browse(shelf: Shelf) -> None:
     made = [shelf.create({"object_name": name}, folder_id=cabinet.id) for name in ("b", "a", "c", "d")]
     shelf.change(made[2].id, {"acl_name": "private"})
     folder = shelf.create({"object_name": "e"}, type_name="folder", folder_id=cabinet.id)
-    catalogue = shelf.catalogue()
 
     def listed(principals: Principals, type_name: str = "document", offset: int = 0, limit: int = 10) -> list[str]:
         with shelf.database.read() as cx:
-            found = objects.children(
-                cx, shelf.repository, catalogue, principals, cabinet.id, type_name, Stretch(None, offset, limit)
-            )
-            counted = objects.count_children(cx, shelf.repository, catalogue, principals, cabinet.id, type_name)
+            folder = Folder(shelf.view(principals), cabinet.id, type_name)
+            found = lists.page(cx, folder, Stretch(None, offset, limit))
+            counted = lists.count(cx, folder)
         assert offset or counted == len(found)
-        return [stored.name for stored in found]
+        return [one.stored.name for one in found]
 
     assert listed(JON) == ["a", "b", "d"]
     assert listed(MARTA) == listed(ADMIN) == ["a", "b", "c", "d"]
@@ -383,8 +382,8 @@ def test_a_list_shows_by_name_what_the_caller_may_browse(shelf: Shelf) -> None:
     assert listed(MARTA, "folder") == [folder.name]
     assert listed(MARTA, "sysobject") == ["a", "b", "c", "d", "e"]
     with shelf.database.read() as cx:
-        top = objects.children(cx, shelf.repository, catalogue, JON, None, "cabinet", Stretch(None, 0, 10))
-    assert [stored.id for stored in top] == [cabinet.id]
+        top = lists.page(cx, Folder(shelf.view(JON), None, "cabinet"), Stretch(None, 0, 10))
+    assert [one.stored.id for one in top] == [cabinet.id]
 
 
 def test_every_object_is_read_once_in_order(shelf: Shelf) -> None:
@@ -419,7 +418,7 @@ def test_many_are_made_as_one_is(shelf: Shelf) -> None:
         creation.NewObject("document", given, None, contents[2]),
     ]
     with shelf.database.begin() as cx:
-        made = creation.create_all(cx, shelf.repository, shelf.catalogue(), MARTA, wanted, alone.created)
+        made = creation.create_all(cx, shelf.view(MARTA), wanted, alone.created)
     before = len(noted(shelf)) - len(made)
     with shelf.database.read() as cx:
         kept = objects.rows(cx, shelf.repository.id, [each.id for each in made])
@@ -448,7 +447,7 @@ def test_of_many_none_is_made_when_one_may_not_be(shelf: Shelf) -> None:
             creation.NewObject("document", {"object_name": name}, folder_id),
         ]
         with pytest.raises(refusal), shelf.database.begin() as cx:
-            creation.create_all(cx, shelf.repository, shelf.catalogue(), JON, wanted, shelf.now)
+            creation.create_all(cx, shelf.view(JON), wanted, shelf.now)
     assert noted(shelf) == before
 
 

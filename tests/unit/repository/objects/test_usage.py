@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import alembic.command
-import msgspec
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -19,19 +18,15 @@ from muniment import schema
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import removal, repositories
-from muniment.repository.callers import Callers
-from muniment.repository.content.files import FileStore
 from muniment.repository.endpoints import routes
-from muniment.repository.endpoints.context import RepositoryContext
-from muniment.repository.objects import creation, object_types, objects, usage
+from muniment.repository.objects import creation, objects, usage
 from muniment.repository.objects.creation import NewObject
 from muniment.repository.objects.usage import Amount, StorageQuota
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import QuotaExceeded
-from muniment.web.transactions import Transactions
-from tests.clock import Clock
 from tests.conftest import Fresh
 from tests.counting import cost
 from tests.shelf import ADMINISTRATOR, BORIS, MARTA, Shelf
@@ -48,7 +43,7 @@ def make(shelf: Shelf, caller: Principals, quota: StorageQuota, *sizes: int) -> 
     """Make documents of these sizes in one transaction."""
     wanted = [NewObject("document", {"object_name": f"{size}"}, None, shelf.content("x" * size)) for size in sizes]
     with shelf.database.begin() as cx:
-        made = creation.create_all(cx, shelf.repository, shelf.catalogue, caller, wanted, shelf.now, quota)
+        made = creation.create_all(cx, shelf.view(caller), wanted, shelf.now, quota)
     return [one.id for one in made]
 
 
@@ -112,11 +107,11 @@ def test_the_contents_of_all_repositories_are_counted_in_one_row(shelf: Shelf) -
     make(shelf, MARTA, StorageQuota(), 40, 0)
     with shelf.database.begin() as cx:
         without = NewObject("document", {"object_name": "no content"}, None, None)
-        creation.create_all(cx, shelf.repository, shelf.catalogue, MARTA, [without], shelf.now, StorageQuota())
+        creation.create_all(cx, shelf.view(MARTA), [without], shelf.now, StorageQuota())
         other = repositories.add(cx, "other", "0", "", shelf.now)
         acls.initialise(cx, other.id, shelf.now)
         there = NewObject("document", {"object_name": "there"}, None, shelf.content("xx"))
-        creation.create_all(cx, other, object_types.catalogue(cx, other.id), MARTA, [there], shelf.now, StorageQuota())
+        creation.create_all(cx, RepositoryView.read(cx, other, MARTA), [there], shelf.now, StorageQuota())
     with cost(shelf.database) as spent, shelf.database.read() as cx:
         assert objects.contents(cx) == Amount(3, 42)
     assert spent.rows == 1
@@ -213,18 +208,7 @@ class _Unread:
 
 def _sent(shelf: Shelf, folder: Path, path: str, headers: dict[str, str], most: int) -> tuple[int, int]:
     """Post a body that does not end to a repository whose users may own 100 bytes: its status, and what was read."""
-
-    def verify(token: str, _resource_id: str) -> bytes:
-        return msgspec.json.encode({"user": {"id": f"{token}@staff", "values": []}})
-
-    half = RepositoryContext(
-        transactions=Transactions(shelf.database),
-        options=RepositoryOptions(max_stored_bytes=most),
-        callers=Callers.in_process(verify, (), "dc=x"),
-        store=FileStore(folder / "content"),
-        indexes=lambda _repository: shelf.index,
-        clock=Clock(),
-    )
+    half = shelf.context(folder, RepositoryOptions(max_stored_bytes=most))
     path, _, query = path.partition("?")
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     scope = {

@@ -8,7 +8,8 @@ import pytest
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import repositories
-from muniment.repository.permissions import acl_entries, acls
+from muniment.repository.cursors import Stretch
+from muniment.repository.permissions import acl_entries, acl_lists, acls
 from muniment.repository.permissions.acl_names import AclQuota
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import QuotaExceeded
@@ -19,6 +20,7 @@ from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
 MANY = {f"user {number}@demo": Permission.READ for number in range(999)}
 
 
+@pytest.mark.slow
 def test_a_page_costs_two_statements_and_its_rows_however_much_there_is(shelf: Shelf) -> None:
     """failures C2: 197 ACLs of 1,000 entries were all read for a page of one."""
     with shelf.database.begin() as cx:
@@ -26,15 +28,15 @@ def test_a_page_costs_two_statements_and_its_rows_however_much_there_is(shelf: S
             acls.add(cx, shelf.repository.id, f"{number:03} many", ADMIN, MANY | {"world": Permission.READ}, shelf.now)
     for caller, size in ((JON, 1), (JON, 50), (ADMIN, 50)):
         with cost(shelf.database) as spent, shelf.database.read() as cx:
-            page = acls.page(cx, shelf.repository.id, caller, size + 1)
+            page = acl_lists.page(cx, shelf.repository.id, caller, Stretch(None, 0, size + 1))
         assert len(page) == size + 1
         assert len(spent.statements) <= 2
         assert spent.rows <= 2 * (size + 1)
     with cost(shelf.database) as spent, shelf.database.read() as cx:
-        deep = acls.page(cx, shelf.repository.id, JON, 11, after=(page[-1].name, page[-1].shown_id))
-        assert acls.count(cx, shelf.repository.id, JON) == 202
-    assert [one.name for one in deep[:2]] == ["051 many", "052 many"]
-    assert (len(spent.statements), spent.rows) == (3, 11 + 11 + 1)
+        deep = acl_lists.page(cx, shelf.repository.id, JON, Stretch(page[-1].place, 0, 11))
+        assert acl_lists.count(cx, shelf.repository.id, JON) == 202
+    assert [one.acl.name for one in deep[:2]] == ["051 many", "052 many"]
+    assert (len(spent.statements), spent.rows) == (4, 11 + 11 + 1)
 
 
 def test_a_list_does_not_tell_of_hidden_entries(shelf: Shelf) -> None:
@@ -42,7 +44,10 @@ def test_a_list_does_not_tell_of_hidden_entries(shelf: Shelf) -> None:
     shelf.acl("b", {"owner": Permission.DELETE, "staff@demo": Permission.WRITE}, ADMIN)
     for caller, told in ((JON, {"a": 2}), (MARTA, {"a": 2, "b": 2}), (ADMIN, {"a": 3, "b": 2})):
         with shelf.database.read() as cx:
-            found = {one.name: one.entries for one in acls.page(cx, shelf.repository.id, caller, 10)}
+            found = {
+                one.acl.name: one.acl.entries
+                for one in acl_lists.page(cx, shelf.repository.id, caller, Stretch(None, 0, 10))
+            }
             of = {name: acls.find(cx, shelf.repository.id, name, caller) for name in told}
             assert told == {name: len(acls.shown_entries(cx, acl, caller)) for name, acl in of.items()}
         assert {name: found.get(name) for name in ("a", "b") if name in found} == told
@@ -52,14 +57,17 @@ def test_pages_by_cursor_are_the_pages_by_number(shelf: Shelf) -> None:
     for number in range(23):
         shelf.acl(f"n {number % 4}", {"world": Permission.READ}, Principals(f"u{number}@demo"))
     with shelf.database.read() as cx:
-        by_number = [acls.page(cx, shelf.repository.id, JON, 5, offset=offset) for offset in range(0, 26, 5)]
-        by_cursor, after = [], ("", "")
-        while page := acls.page(cx, shelf.repository.id, JON, 5, after=after):
+        by_number = [
+            acl_lists.page(cx, shelf.repository.id, JON, Stretch(None, offset, 5)) for offset in range(0, 26, 5)
+        ]
+        by_cursor, after = [by_number[0]], by_number[0][-1].place
+        while page := acl_lists.page(cx, shelf.repository.id, JON, Stretch(after, 0, 5)):
             by_cursor.append(page)
-            after = page[-1].name, page[-1].shown_id
+            after = page[-1].place
     assert by_cursor == [page for page in by_number if page]
 
 
+@pytest.mark.slow
 def test_what_a_search_asks_of_acls_grows_with_what_is_granted_alone(shelf: Shelf) -> None:
     with shelf.database.begin() as cx:
         for number in range(50):
@@ -162,7 +170,7 @@ def test_a_quota_is_exact_when_many_write_at_one_time(fresh: Fresh, now: Instant
         done = sum(threads.map(write, range(8)))
     assert done == 5
     with database.read() as cx:
-        assert acls.count(cx, repository.id, ADMIN) == 2 + 8 + (5 if what == "acls" else 0)
+        assert acl_lists.count(cx, repository.id, ADMIN) == 2 + 8 + (5 if what == "acls" else 0)
         kept = acl_entries.of(cx, [acl.id for acl in held])
         assert sum(map(len, kept.values())) == (0 if what == "acls" else 5)
     database.close()

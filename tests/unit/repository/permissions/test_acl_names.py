@@ -149,10 +149,11 @@ KEPT = st.lists(st.tuples(st.sampled_from(OWNERS), st.sampled_from(NAMES), ENTRI
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(KEPT, st.sampled_from(OWNERS))
+@pytest.mark.slow
 def test_what_is_shown_means_the_same_when_it_is_sent_back(
     shelf: Shelf, kept: list[tuple[Principals, str, dict[str, Permission]]], caller: Principals
 ) -> None:
-    writing = shelf.database.writing() if shelf.database.dialect == "sqlite" else None
+    writing = shelf.database.begin_batch() if shelf.database.dialect == "sqlite" else None
     connection = writing.connection if writing else shelf.database.engine.connect()
     try:
         made = {}

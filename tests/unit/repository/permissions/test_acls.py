@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from muniment.repository import repositories
-from muniment.repository.permissions import acl_entries, acls
+from muniment.repository.cursors import Stretch
+from muniment.repository.permissions import acl_entries, acl_lists, acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import InUse, NameTaken, NotPermitted, UnknownAccessor, UnknownAcl, WrongValue
 from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
@@ -95,7 +96,9 @@ def test_permission_agrees_with_the_rule_read_aloud(
     shelf: Shelf, entries: dict[str, Permission], caller: Principals, owner: str
 ) -> None:
     with shelf.database.begin() as cx:
-        acl = acls.add(cx, shelf.repository.id, f"acl {acls.count(cx, shelf.repository.id, ADMIN)}", ADMIN, entries, 0)
+        acl = acls.add(
+            cx, shelf.repository.id, f"acl {acl_lists.count(cx, shelf.repository.id, ADMIN)}", ADMIN, entries, 0
+        )
         found = acl_entries.permission(cx, acl.id, owner, caller)
     levels = [Permission.NONE]
     for accessor, level in entries.items():
@@ -111,7 +114,10 @@ def test_permission_agrees_with_the_rule_read_aloud(
 def test_a_repository_has_private_and_public_once(shelf: Shelf) -> None:
     with shelf.database.begin() as cx:
         acls.initialise(cx, shelf.repository.id, shelf.now)
-        assert [acl.name for acl in acls.page(cx, shelf.repository.id, JON, 10)] == ["private", "public"]
+        assert [one.acl.name for one in acl_lists.page(cx, shelf.repository.id, JON, Stretch(None, 0, 10))] == [
+            "private",
+            "public",
+        ]
         for name in (acls.PRIVATE, acls.PUBLIC):
             built_in = acls.find(cx, shelf.repository.id, name, ADMIN)
             with pytest.raises(NotPermitted):

@@ -195,6 +195,7 @@ def test_callers_at_one_time_keep_no_more_than_they_may(
     assert len(_left(repository_db, "marta@staff")) == 5
 
 
+@pytest.mark.slow
 def test_one_run_of_the_chores_leaves_nothing_expired(
     repository_db: Database, repository_id: int, now: Instant, tmp_path: Path
 ) -> None:

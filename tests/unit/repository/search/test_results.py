@@ -15,7 +15,8 @@ from muniment.repository.change_log.changes import Kind, Position
 from muniment.repository.index.contract import Answer, IndexHit, Search, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.objects import creation, object_types
-from muniment.repository.objects.objects import StoredObject
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery, UnknownProperty
@@ -64,15 +65,7 @@ class Scene:
         """Keep a document."""
         given: dict[str, Value] = {"object_name": f"a {acl} one", "acl_name": acl}
         return creation.create(
-            cx,
-            self.repository,
-            self.catalogue,
-            OWNER,
-            "document",
-            given,
-            None,
-            None,
-            self.now,
+            cx, RepositoryView(self.repository, self.catalogue, OWNER), "document", given, None, None, self.now
         )
 
     def note(self, object_id: str, kinds: Collection[Kind]) -> None:
@@ -89,7 +82,8 @@ class Scene:
     def page(self, given: Given, caller: Principals, items: int = 10, number: int = 1) -> results.HitPage:
         """Ask for a page."""
         question = SearchQuestion(Query(), number, items, include_total=True)
-        return results.search(self.database, given, self.repository, caller, question, 1000)
+        with self.database.read() as cx:
+            return results.search(cx, given, self.repository, caller, question, 1000)
 
 
 @pytest.fixture
@@ -169,9 +163,9 @@ def test_a_page_beyond_the_reach_of_paging_is_refused(scene: Scene) -> None:
 
 def test_a_query_is_checked_against_the_catalogue(scene: Scene) -> None:
     query = Query((), PropertyList("unheard_of", "IN", ("x",)))
-    with pytest.raises(UnknownProperty):
+    with scene.database.read() as cx, pytest.raises(UnknownProperty):
         results.search(
-            scene.database,
+            cx,
             Given(scene.position),
             scene.repository,
             OWNER,

@@ -1,4 +1,4 @@
-"""The directory's first schema."""
+"""Make the directory's first schema."""
 
 import sqlalchemy as sa
 from alembic import op

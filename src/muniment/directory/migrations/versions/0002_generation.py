@@ -1,4 +1,4 @@
-"""The directory's generation, and the triggers that renew it."""
+"""Add the directory's generation, and the triggers that renew it."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -9,13 +9,13 @@ branch_labels = None
 depends_on = None
 
 _NOT_SHOWN = {"failures", "paused_until", "attempted"}
-"""Columns of entries that each sign-in writes, and that decide nothing about a token."""
+"""Columns of entries that every sign-in writes. They do not affect tokens."""
 
 _WATCHED = ("entries", "memberships", "user_attributes", "resources", "access_roles", "access_role_members")
 
 
 def upgrade() -> None:
-    """Make the table with its one row, and a trigger for each kind of write to each table that access hangs on."""
+    """Make the table with its one row. Make a trigger for each kind of write to each table on which access depends."""
     op.create_table(
         "generation",
         sa.Column("id", sa.Integer, nullable=False),

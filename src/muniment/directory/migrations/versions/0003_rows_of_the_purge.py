@@ -1,4 +1,4 @@
-"""Indexes along which tokens are counted and removed: a grant's, those that expired, and grants that were revoked."""
+"""Add the indexes with which the purge finds a grant's tokens, expired tokens, and revoked grants."""
 
 from alembic import op
 
@@ -9,7 +9,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make them; the first takes the place of the index of a grant's tokens."""
+    """Make the indexes. The first one replaces the old index of a grant's tokens."""
     op.create_index("ix_access_tokens_of_grant", "access_tokens", ["grant_id", "expires"])
     op.create_index("ix_access_tokens_expires", "access_tokens", ["expires", "digest"])
     op.create_index("ix_grants_revoked", "grants", ["revoked"])

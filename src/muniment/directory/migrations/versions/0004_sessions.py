@@ -1,4 +1,4 @@
-"""Grants are found by their client."""
+"""Index grants by their client."""
 
 from alembic import op
 
@@ -9,5 +9,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the index by which all grants of a client are ended at once."""
+    """Make the index that serves to end all grants of a client."""
     op.create_index("ix_grants_client_id", "grants", ["client_id"])

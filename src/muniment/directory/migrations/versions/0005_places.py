@@ -1,4 +1,4 @@
-"""Where an account signed in from before, wrong passwords by place, and the key by which places are told apart."""
+"""Add the places of accounts, their wrong passwords by place, and the key with which places are hashed."""
 
 import secrets
 
@@ -12,7 +12,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns, take the counts there are over, and make the key: sign-in first looks it up in a snapshot."""
+    """Add the columns, move the present counts into them, and make the key.
+
+    A sign-in first needs the key in a snapshot, which cannot make it.
+    """
     for column in ("tries", "places"):
         op.add_column("entries", sa.Column(column, sa.Text, nullable=False, server_default="{}"))
     op.execute(

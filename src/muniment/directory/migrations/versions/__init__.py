@@ -1,1 +1,1 @@
-"""One module a step."""
+"""The steps of the directory's schema, one module each."""

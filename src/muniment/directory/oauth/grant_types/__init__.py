@@ -1,1 +1,1 @@
-"""The grants of the token endpoint, a module each; ``oauth/grants`` has a row for each."""
+"""The grant types of the token endpoint, one module each. ``oauth/grants`` lists them."""

@@ -1,4 +1,4 @@
-"""The password grant: a client shows a user's name and password (given 4.1, RFC 6749 4.3)."""
+"""The password grant: a client sends a user's name and password (given 4.1, RFC 6749 4.3)."""
 
 from sqlalchemy.engine import Connection
 
@@ -22,7 +22,7 @@ from muniment.directory.sign_in.pauses import Origin
 def _look_up(
     cx: Connection, options: DirectoryOptions, request: TokenRequest, client: Client, now: Instant
 ) -> SignInAttempt:
-    """Look up who asks for what, from which address. Raises InvalidScope."""
+    """Look up the resource, the user and the pauses of this sign-in. Raises InvalidScope."""
     resource = token_requests.resource_of(cx, options.names, request["scope"])
     origin = Origin(request.address, str(client.id))
     return attempts.begin(cx, options, resource, request["username"], origin, now)
@@ -31,7 +31,7 @@ def _look_up(
 def _check(attempt: TokenAttempt[SignInAttempt]) -> PasswordCheck:
     request, sign_in = attempt.request, attempt.basis
     asker = sign_in.asker(request["username"])
-    return PasswordCheck(sign_in.stored, request["password"], asker, user_exists=sign_in.user_id is not None)
+    return PasswordCheck(sign_in.password_hash, request["password"], asker, user_exists=sign_in.user_id is not None)
 
 
 def _decide(
@@ -42,7 +42,7 @@ def _decide(
     password_ok: bool,
     now: Instant,
 ) -> TokenResponse:
-    """Decide who may have tokens (given 5.1, 5.2). Raises SignInRefused, InvalidClient."""
+    """Decide the sign-in, and issue its tokens (given 5.1, 5.2). Raises SignInRefused, InvalidClient."""
     user = attempts.finish(cx, options, attempt.basis, password_ok, now)
     clients.require_unchanged(cx, attempt.client)
     expires = now + options.refresh_token_seconds * SECOND

@@ -1,4 +1,4 @@
-"""The refresh grant: a client shows the refresh token of a grant that still holds (given 4.1, RFC 6749 6)."""
+"""The refresh grant: a client sends the refresh token of a living grant (given 4.1, RFC 6749 6)."""
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -25,11 +25,11 @@ _REFUSED = "The refresh token is not, or no longer, valid for this client."
 def _look_up(
     _cx: Connection, _options: DirectoryOptions, _request: TokenRequest, _client: Client, _now: Instant
 ) -> None:
-    """Look up nothing: the grant is read once its row is locked."""
+    """Look up nothing. ``_decide`` reads the grant when it has locked the grant's row."""
 
 
 def _check(_attempt: TokenAttempt[None]) -> None:
-    """Check no password."""
+    """Return None: this grant type checks no password."""
 
 
 def _decide(
@@ -40,10 +40,10 @@ def _decide(
     _password_ok: bool,
     now: Instant,
 ) -> TokenResponse:
-    """Issue a further access token of a grant: the user must still be live and in the role.
+    """Issue another access token of the grant, if the user is still live and in the access role.
 
-    Raises InvalidGrant, InvalidScope for a scope that is not the grant's, and Overloaded while as many access tokens of
-    the grant live as a grant may have.
+    Raises InvalidGrant. Raises InvalidScope for a scope of another resource, and Overloaded while the grant has as many
+    live access tokens as a grant may have.
     """
     grant, generation, full_until = _grant_of(cx, options, attempt.request["refresh_token"], now)
     if not grant.alive(now) or grant.client_id != attempt.client.id:
@@ -53,12 +53,13 @@ def _decide(
         raise InvalidScope("The scope is not the one the refresh token was issued for.")
     try:
         access.decide(cx, memory, options.names, grant.question(generation))
-    except (AccessEnded, UnknownResource) as ended:
-        raise InvalidGrant(_REFUSED) from ended
+    except (AccessEnded, UnknownResource) as refusal:
+        raise InvalidGrant(_REFUSED) from refusal
     if full_until:
-        # Tokens that an earlier setting let live longer, or that are from before the clock went back, count no longer.
+        # No token is issued for longer than this. A later end comes from an earlier setting, or from a clock that was
+        # wrong.
         seconds = min(-(-(full_until - now) // SECOND), options.access_token_seconds)
-        raise Overloaded("This sign-in has as many live access tokens as it may have: use one of them.", seconds)
+        raise Overloaded("This sign-in has as many live access tokens as it may have: use one of those.", seconds)
     return token_requests.issue(cx, options, grant, msgspec.UNSET, now)
 
 
@@ -71,10 +72,10 @@ def _grant_of(
         raise InvalidGrant(_REFUSED) from unparseable
     if parsed.kind != "refresh":
         raise InvalidGrant(_REFUSED)
-    found = tokens.lock_grant(cx, parsed.digest, options.live_tokens, now)
-    if found is None:
+    locked = tokens.lock_grant(cx, parsed.digest, options.live_tokens, now)
+    if locked is None:
         raise InvalidGrant(_REFUSED)
-    return found
+    return locked
 
 
 REFRESH_TOKEN = GrantType(("refresh_token",), _look_up, _check, _decide)

@@ -1,8 +1,8 @@
-"""Split text into words at every character that is neither letter nor digit, fold them, and reduce them to stems.
+"""Which words does a text hold? It is split at every character that is neither letter nor digit.
 
-Folding removes case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC). In
-scripts without blanks between words (Chinese, Japanese, Thai), each character is a word, so that searches find any part
-of a sentence.
+Words are folded: case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC) go.
+They may then be reduced to stems. In scripts without blanks between words (Chinese, Japanese, Thai), each character is
+a word, so that searches find any part of a sentence.
 """
 
 import re
@@ -37,9 +37,9 @@ class Span(NamedTuple):
 
 
 class Analyser:
-    """Splits text into words in one language. Index, oracle and excerpts use the same one.
+    """Splits text into words of one language. The index, the oracle and the excerpts use the same analyser.
 
-    ``language`` is one of ``LANGUAGES``; raises ValueError for another.
+    ``language`` is one of ``LANGUAGES``. Raises ValueError for another language.
     """
 
     def __init__(self, language: str = "English") -> None:
@@ -51,11 +51,11 @@ class Analyser:
         self._folded: dict[str, str] = {}
 
     def exact(self, text: str) -> list[tuple[int, str]]:
-        """Split text into (place, word), as written, without case and accents."""
+        """Split text into pairs of a place and a folded word, not reduced to its stem."""
         return [(each.position, each.text) for each in self.exact_words.pre_tokenize(normal(text)).tokens]
 
     def stemmed(self, text: str) -> list[tuple[int, str]]:
-        """Split text into (place, stem)."""
+        """Split text into pairs of a place and a stem."""
         return [(each.position, each.text) for each in self.stems.pre_tokenize(normal(text)).tokens]
 
     def flattened(self, text: str) -> str:
@@ -82,7 +82,7 @@ class Analyser:
         return folded
 
     def spans(self, text: str, stemmed: bool) -> list[Span]:
-        """Split text that is ``normal`` already into words, with the characters that each covers."""
+        """Split a ``normal`` text into words, or into stems, with the characters that each covers."""
         words = self.stems if stemmed else self.exact_words
         return [
             Span(each.position, each.text, each.char_offset_from, each.char_offset_to)

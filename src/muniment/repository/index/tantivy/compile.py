@@ -1,15 +1,16 @@
-"""Compile a query tree into a query of the embedded index.
+"""How is a query tree compiled into a query of the built-in engine?
 
 Two features of the engine are never used, because their results are silently incomplete or wrong: phrase-prefix
-queries, and the query parser for strings. A prefix is a fuzzy prefix query with distance zero. Behind other words it is
-the last part of a phrase of regular expressions: if more than 16,384 words begin so, the engine refuses it instead of
-leaving some out. A range of strings is a regular expression over the term dictionary, which reads only the terms within
-it. A range of numbers goes through the parser, with integers only.
+queries, and the query parser for strings. A prefix becomes a fuzzy prefix query with distance zero. A prefix after
+other words becomes the last part of a phrase of regular expressions: if more than 16,384 words match it, the engine
+refuses the query and leaves no word out. A range of strings becomes a regular expression over the term dictionary,
+which reads only the terms of the range. A range of numbers goes through the parser, which gets integers only.
 """
 
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
+from typing import assert_never
 
 import tantivy
 from tantivy import Occur, Query
@@ -30,7 +31,7 @@ from muniment.repository.aql.tree import (
     Value,
     Without,
 )
-from muniment.repository.aql.values import fold
+from muniment.repository.folding import fold
 from muniment.repository.index.contract import Statistics, Visible
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.analysis import Analyser
@@ -40,7 +41,7 @@ _SEVERAL = 100
 """The number of terms up to which an OR is faster than a set."""
 
 MARKS = 24
-"""The most queries of one ``marking``: a score is a single-precision number and has no more bits."""
+"""The most queries of one ``marking``: a score is a single-precision number, whose significand has 24 bits."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LAST_CHARACTER = 0x10FFFF
@@ -51,7 +52,7 @@ Leaf = Term | Phrase
 
 
 class Compiler:
-    """Compiles for one searcher. In scores, ``statistics`` replace those of the index."""
+    """Compiles queries for one searcher. If ``statistics`` are given, they replace those of the index in scores."""
 
     def __init__(
         self,
@@ -70,8 +71,8 @@ class Compiler:
     def search(self, types: Collection[str], condition: Expression | None, visible: Visible) -> Query:
         """Make the query for the visible objects of these types that meet the condition. Only keywords give a score.
 
-        Matches in the text need permission to read: readable objects may match anywhere, objects that may only be
-        browsed must match in the metadata.
+        An object that the caller may read may match anywhere. An object that they may only browse must match in the
+        metadata.
         """
         is_simple = _alike(visible) or condition is None or not _has_keywords(condition)
         permitted = self.browsable(visible) if is_simple else self.readable(visible)
@@ -106,11 +107,15 @@ class Compiler:
     def leaf(self, leaf: Leaf, content: bool) -> Query:
         """Make the query for a leaf in the content, or in the metadata."""
         stems, words = (fields.CONTENT, fields.CONTENT_EXACT) if content else (fields.METADATA, fields.METADATA_EXACT)
-        if isinstance(leaf, Phrase):
-            return self._words(words, self._analyser.exact(leaf.text))
-        if not leaf.prefix:
-            return self._words(stems, self._analyser.stemmed(leaf.text))
-        return self._beginning(words, self._analyser.exact(leaf.text))
+        match leaf:
+            case Phrase():
+                return self._words(words, self._analyser.exact(leaf.text))
+            case Term(prefix=True):
+                return self._beginning(words, self._analyser.exact(leaf.text))
+            case Term():
+                return self._words(stems, self._analyser.stemmed(leaf.text))
+            case _:
+                assert_never(leaf)
 
     def _only_browsable(self, visible: Visible) -> Query:
         browse_acls = self._acls(visible.browse_acls - visible.read_acls)
@@ -131,7 +136,7 @@ class Compiler:
         return [self._term(fields.OWNER, visible.owner)] if visible.owner else []
 
     def _apply_decisions(self, visible: Visible, permitted: Query, decided: frozenset[str]) -> Query:
-        """Let the database's newer knowledge override the index. Nobody may see the position's document."""
+        """Override the index by what the database has decided since. The document of the position is never found."""
         if visible.decided:
             unchanged = [(Occur.Must, permitted), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
             newly_permitted = self._terms(fields.KEY, decided & visible.decided)
@@ -142,28 +147,34 @@ class Compiler:
         return permitted
 
     def _condition(self, expression: Expression, content: bool) -> Query:
-        if isinstance(expression, ExpressionSet):
-            parts = [self._condition(part, content) for part in expression.expressions]
-            return _all_of(parts) if expression.operator == "AND" else _any_of(parts)
-        if isinstance(expression, Fulltext):
-            return Query.empty_query() if expression.keywords is None else self._keywords(expression.keywords, content)
-        if isinstance(expression, Carries):
-            return _silent(self._acls(frozenset(expression.acls)))
-        return _silent(self._property(expression))
+        match expression:
+            case ExpressionSet():
+                parts = [self._condition(part, content) for part in expression.expressions]
+                return _all_of(parts) if expression.operator == "AND" else _any_of(parts)
+            case Fulltext(keywords):
+                return Query.empty_query() if keywords is None else self._keywords(keywords, content)
+            case Carries():
+                return _silent(self._acls(frozenset(expression.acls)))
+            case Property() | PropertyList() | PropertyRange():
+                return _silent(self._property(expression))
+            case _:
+                assert_never(expression)
 
     def _keywords(self, keywords: Keywords, content: bool) -> Query:
-        if isinstance(keywords, Both):
-            required = [self._keywords(part, content) for part in keywords.parts if not isinstance(part, Without)]
-            excluded = [self._keywords(part.part, content) for part in keywords.parts if isinstance(part, Without)]
-            return _all_of(required, excluded)
-        if isinstance(keywords, Either):
-            return _any_of([self._keywords(part, content) for part in keywords.parts])
-        if isinstance(keywords, Without):
-            return _all_of([], [self._keywords(keywords.part, content)])
-        parts = [self.leaf(keywords, content=False)]
-        if content:
-            parts.append(self.leaf(keywords, content=True))
-        return _any_of(parts)
+        match keywords:
+            case Both():
+                required = [self._keywords(part, content) for part in keywords.parts if not isinstance(part, Without)]
+                excluded = [self._keywords(part.part, content) for part in keywords.parts if isinstance(part, Without)]
+                return _all_of(required, excluded)
+            case Either():
+                return _any_of([self._keywords(part, content) for part in keywords.parts])
+            case Without():
+                return _all_of([], [self._keywords(keywords.part, content)])
+            case Term() | Phrase():
+                where = (False, True) if content else (False,)
+                return _any_of([self.leaf(keywords, content=in_content) for in_content in where])
+            case _:
+                assert_never(keywords)
 
     def _words(self, field: str, words: list[tuple[int, str]]) -> Query:
         if not words:
@@ -174,7 +185,7 @@ class Compiler:
         return Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
 
     def _beginning(self, field: str, words: list[tuple[int, str]]) -> Query:
-        """Make the query for words that follow each other, the last one as a beginning."""
+        """Make the query for words that follow each other; the last one matches any word that begins with it."""
         if not words:
             return Query.empty_query()
         parts = [(Occur.Must, self._word(field, word)) for _, word in words[:-1]]
@@ -197,12 +208,17 @@ class Compiler:
     def _property(self, expression: Property | PropertyList | PropertyRange) -> Query:
         if not _NAME.fullmatch(expression.name):
             raise BadQuery(f"There is no property {expression.name[:100]!r}.")
-        if isinstance(expression, Property):
-            beginning = fields.MARKER + fold(str(expression.value))
-            return Query.fuzzy_term_query(self._schema, _path("s", expression.name), beginning, 0, True, True)
-        if isinstance(expression, PropertyRange):
-            return self._range(expression.name, expression.low, expression.high)
-        return _any_of([self._equal(expression.name, kind, values) for kind, values in _by_kind(expression.values)])
+        match expression:
+            case Property():
+                beginning = fields.MARKER + fold(str(expression.value))
+                return Query.fuzzy_term_query(self._schema, _path("s", expression.name), beginning, 0, True, True)
+            case PropertyRange():
+                return self._range(expression.name, expression.low, expression.high)
+            case PropertyList():
+                by_kind = _by_kind(expression.values)
+                return _any_of([self._equal(expression.name, kind, values) for kind, values in by_kind])
+            case _:
+                assert_never(expression)
 
     def _equal(self, name: str, kind: str, values: Sequence[str | int]) -> Query:
         path = _path(kind, name)
@@ -237,16 +253,21 @@ class Compiler:
 
 def leaves(expression: Expression | Keywords | None) -> Iterator[Leaf]:
     """List the words and phrases by which a hit may have been found: all but those behind a NOT."""
-    if isinstance(expression, ExpressionSet):
-        for part in expression.expressions:
-            yield from leaves(part)
-    elif isinstance(expression, Fulltext):
-        yield from leaves(expression.keywords)
-    elif isinstance(expression, Both | Either):
-        for keywords in expression.parts:
-            yield from leaves(keywords)
-    elif isinstance(expression, Term | Phrase):
-        yield expression
+    match expression:
+        case ExpressionSet():
+            for part in expression.expressions:
+                yield from leaves(part)
+        case Fulltext():
+            yield from leaves(expression.keywords)
+        case Both() | Either():
+            for keywords in expression.parts:
+                yield from leaves(keywords)
+        case Term() | Phrase():
+            yield expression
+        case Without() | Property() | PropertyList() | PropertyRange() | Carries() | None:
+            return
+        case _:
+            assert_never(expression)
 
 
 def _alike(visible: Visible) -> bool:
@@ -254,15 +275,22 @@ def _alike(visible: Visible) -> bool:
 
 
 def _has_keywords(expression: Expression) -> bool:
-    if isinstance(expression, ExpressionSet):
-        return any(map(_has_keywords, expression.expressions))
-    return isinstance(expression, Fulltext)
+    match expression:
+        case ExpressionSet():
+            return any(map(_has_keywords, expression.expressions))
+        case Fulltext():
+            return True
+        case Property() | PropertyList() | PropertyRange() | Carries():
+            return False
+        case _:
+            assert_never(expression)
 
 
 def string_range(low: str, high: str) -> list[str]:
-    """Write regular expressions for every string from ``low`` to ``high`` in the order of their characters.
+    """Write regular expressions that match exactly the strings from ``low`` to ``high``, both included.
 
-    There may be several, because the engine refuses an expression of more than a thousand states.
+    Strings are ordered by their code points. There may be several expressions, because the engine refuses an expression
+    of more than a thousand states.
     """
     common = next((at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
     if common == len(high) and low != high:
@@ -295,7 +323,10 @@ def _exactly(text: str) -> str:
 
 
 def _beyond(beginning: str, low: int, high: int) -> str | None:
-    """Match texts that begin so and go on with a character of this range. Surrogates are left out."""
+    """Write an expression for texts that go on after ``beginning`` with a character of this range.
+
+    Returns None if the range is empty without its surrogates.
+    """
     low = 0xE000 if 0xD800 <= low <= 0xDFFF else low
     high = 0xD7FF if 0xD800 <= high <= 0xDFFF else high
     if low > high:

@@ -21,14 +21,14 @@ _HEAP = 128_000_000
 
 
 class _About(msgspec.Struct, frozen=True):
-    """What an index was made with; a reader of something else would find the wrong things."""
+    """The format and the language of an index. A reader with other ones would find the wrong objects."""
 
     format: int
     language: str
 
 
 class TantivyIndex:
-    """An index folder, open for reading; it follows every commit, also when another folder takes its place."""
+    """An index folder that is open for reading (an Index). It follows every commit, and a folder that replaces it."""
 
     def __init__(self, folder: Path, language: str = "English") -> None:
         self._folder = folder
@@ -42,7 +42,7 @@ class TantivyIndex:
         self._snapshot: TantivySnapshot | None = None
 
     def snapshot(self) -> Snapshot:
-        """Take the newest commit. Raises IndexUnavailable when there is none, or one of another language or format."""
+        """Take the newest commit. Raises IndexUnavailable if there is none, or it has another language or format."""
         with self._lock, failures.refused("the index could not be opened"):
             index = self._current()
             if self._snapshot is None:
@@ -52,7 +52,7 @@ class TantivyIndex:
             return self._snapshot
 
     def close(self) -> None:
-        """Close the files; snapshots that were taken keep theirs."""
+        """Close the files. A snapshot that was taken before keeps its files open."""
         with self._lock:
             self._index = self._snapshot = None
 
@@ -64,26 +64,26 @@ class TantivyIndex:
                 "The repository has no index yet: the index agent has not been started."
             ) from missing
         if self._index is None or place != self._place:
-            self._index, self._snapshot = self._readable(), None
+            self._index, self._snapshot = self._open(), None
         elif commit != self._commit:
             self._index.reload()
             self._snapshot = None
         self._place, self._commit = place, commit
         return self._index
 
-    def _readable(self) -> tantivy.Index:
+    def _open(self) -> tantivy.Index:
         try:
-            index, self._format = _opened(self._folder, self._analyser, fields.READABLE)
+            index, self._format = _open_folder(self._folder, self._analyser, fields.READABLE)
         except OtherFormat as error:
             raise IndexUnavailable(f"{error} The index agent makes a new one.") from error
         return index
 
 
 class TantivyWriter:
-    """An index folder, open for writing; made when there is none.
+    """An index folder that is open for writing (an IndexWriter). It is made if it does not exist.
 
-    Raises IndexUnavailable when another process is writing to it or it is of another language, OtherFormat when it is
-    of another format.
+    Raises IndexUnavailable if another process writes to it or if it has another language, OtherFormat if it has
+    another format.
     """
 
     def __init__(self, folder: Path, language: str = "English") -> None:
@@ -92,8 +92,8 @@ class TantivyWriter:
         self._schema = fields.schema()
         with failures.refused("the index could not be opened for writing"):
             _prepare(folder, self._schema, language)
-            # Not kept: what can be read of it now, merges will have replaced, and it would hold on to those files.
-            index, _ = _opened(folder, self._analyser, {fields.FORMAT})
+            # The writer does not keep the index: that would keep files open which merges soon replace.
+            index, _ = _open_folder(folder, self._analyser, {fields.FORMAT})
             self._writer: tantivy.IndexWriter | None = index.writer(_HEAP, 1)
             self._begin()
             self._position = fields.read_position(index.searcher(), self._schema)
@@ -104,10 +104,10 @@ class TantivyWriter:
         return self._position
 
     def apply(self, documents: Iterable[Document], gone: Collection[str], position: Position) -> None:
-        """Replace these documents, drop those gone, and move to the position: all in one commit, or nothing.
+        """Write these documents, delete those whose keys are ``gone``, and move to the position, all in one commit.
 
-        Raises IndexUnavailable when the engine fails, OSError when that is because its disk is full or takes nothing;
-        the writer is then of no more use and must be closed.
+        A document replaces the one with the same key. If it raises, nothing has changed. Raises OSError if the disk is
+        full or takes no writes, IndexUnavailable if the engine fails; then the writer must be closed.
         """
         writer = self._writing()
         try:
@@ -129,15 +129,15 @@ class TantivyWriter:
         self._position = position
 
     def close(self) -> None:
-        """Finish merges and let the lock go."""
+        """Finish the merges, and release the lock."""
         writer, self._writer = self._writer, None
         if writer is not None:
             with failures.refused("the index's merges could not be finished"):
                 writer.wait_merging_threads()
 
     def _begin(self) -> None:
-        # A new writer's first operation bears the stamp of the last commit, and a merge may then lose it: let it be
-        # one that nobody misses.
+        # The first operation of a new writer has the stamp of the last commit, so a merge may lose it. Therefore the
+        # first operation is one that changes nothing.
         self._writing().delete_documents_by_term(fields.KEY, fields.NOTHING)
 
     def _writing(self) -> tantivy.IndexWriter:
@@ -146,11 +146,12 @@ class TantivyWriter:
         return self._writer
 
 
-def _opened(folder: Path, analyser: Analyser, formats: Collection[int]) -> tuple[tantivy.Index, int]:
+def _open_folder(folder: Path, analyser: Analyser, formats: Collection[int]) -> tuple[tantivy.Index, int]:
+    """Open an index of one of these formats, and return it with its format."""
     try:
         about = msgspec.json.decode((folder / _ABOUT).read_bytes(), type=_About)
     except (FileNotFoundError, msgspec.DecodeError) as error:
-        raise IndexUnavailable("The repository's index is not whole: run 'muniment index rebuild'.") from error
+        raise IndexUnavailable("The repository's index is incomplete: run 'muniment index rebuild'.") from error
     if about.format not in formats:
         raise OtherFormat(f"The repository's index is of format {about.format}, made by another release.")
     if about.language != analyser.language:
@@ -174,5 +175,6 @@ def _prepare(folder: Path, schema: tantivy.Schema, language: str) -> None:
 
 
 def _mark(path: Path) -> tuple[int, int]:
-    seen = os.stat(path)
-    return seen.st_ino, seen.st_mtime_ns if path.name == "meta.json" else seen.st_dev
+    """Return a pair of numbers that changes when another folder takes its place, or when a commit writes the file."""
+    status = os.stat(path)
+    return status.st_ino, status.st_mtime_ns if path.name == "meta.json" else status.st_dev

@@ -1,7 +1,7 @@
-"""Excerpts: the part of a text around the first match, found without splitting the whole text into words.
+"""Which part of a text is around the first match? Excerpts are found without splitting the whole text into words.
 
-In a huge text, beginnings of the query's words are searched for, and only the text there is split and compared. The
-choice depends on the text and the query alone, never on other documents.
+In a huge text, the beginnings of the query's words are searched for. Only the text at these places is split into words
+and compared. The excerpt depends on the text and the query alone, never on other documents.
 """
 
 import re
@@ -65,7 +65,7 @@ class Finder:
         return None, tries
 
     def _matches_at(self, pattern: "_Pattern", text: str, at: int) -> bool:
-        """Say whether the leaf matches here. For a single word the answer is remembered, because texts repeat words."""
+        """Say whether the leaf matches at this place. For a single word, the answer is remembered."""
         word = _WORD.match(text, at) if len(pattern.words) == 1 else None
         if word is None:
             return pattern.matches(self._analyser.spans(text[at : at + pattern.reach], pattern.stemmed), 0)
@@ -109,7 +109,7 @@ def cut(text: str, at: int) -> str:
 
 
 class _Pattern:
-    """A leaf as words, and the beginning by which its matches are found."""
+    """A leaf as words, and the beginning of its first word, which is searched for in the text."""
 
     def __init__(self, analyser: Analyser, leaf: Term | Phrase) -> None:
         self.answers: dict[str, bool] = {}

@@ -1,4 +1,4 @@
-"""What to do when the index engine fails: log it, and say no in our own words."""
+"""What happens when the index engine fails? The failure is logged, and becomes a refusal."""
 
 import os
 import tempfile
@@ -18,9 +18,9 @@ log = structlog.get_logger("muniment.repository.index")
 
 @contextmanager
 def refused(what: str) -> Iterator[None]:
-    """Turn the engine's failures into IndexUnavailable, its panics too, which are no Exceptions.
+    """Turn failures of the engine into IndexUnavailable, including its panics, which are not Exceptions.
 
-    Raises BadQuery for the one failure that the query is to blame for.
+    Raises BadQuery for the one failure that the query causes. ``what`` says what the engine could not do.
     """
     try:
         yield
@@ -37,7 +37,7 @@ def refused(what: str) -> Iterator[None]:
 
 
 def check_room(folder: Path) -> None:
-    """Raise OSError unless the folder's disk takes what a commit may need: else no document is to blame for a failure.
+    """Raise OSError if the disk of the folder has no room for a commit, so that no document is blamed for it.
 
     The engine itself does not say why its thread died.
     """

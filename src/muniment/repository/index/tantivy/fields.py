@@ -1,12 +1,13 @@
-"""The fields of the embedded index, and how a document fills them.
+"""Which fields does the built-in index have, and how does a document fill them?
 
-Properties are in one JSON field with one sub-object for each kind, so that a new property of a type needs no new
-schema: ``s`` strings as they are compared, behind a marker (without it, a string that looks like a time would become
-one), ``v`` strings as they were written, ``i`` whole numbers and instants, ``f`` doubles as integers of the same order,
-``b`` truth values as 0 and 1.
+All properties are in one JSON field with a sub-object for each kind, so that a new property of a type needs no new
+schema. ``s`` holds strings as they are compared, ``v`` strings as they were written, both after a marker: without it, a
+string that looks like a time would become one. ``i`` holds whole numbers and instants, ``f`` doubles as integers of the
+same order, ``b`` truth values as 0 and 1.
 """
 
 import struct
+from typing import assert_never
 
 import msgspec
 import tantivy
@@ -14,20 +15,21 @@ import tantivy
 from muniment.clock import Instant
 from muniment.naming import fold_name
 from muniment.repository.aql.tree import Value
-from muniment.repository.aql.values import fold, keyword_values
+from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import START, Position
+from muniment.repository.folding import fold
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.text import normal
 
 FORMAT = 3
-"""The number of the format: every change of the fields or their content raises it, and agents rebuild older indexes."""
+"""The number of the format. Raise it with every change of the fields or their content: agents rebuild older indexes."""
 
 READABLE = frozenset({1, 2, FORMAT})
-"""Formats that searches can use until the rebuild is done.
+"""The formats that searches can use until the rebuild is done.
 
-1 and 2 have no time of modification, and their numbers are the ids: hits without a score come in the order of ids.
-1 also has ids among the words of the metadata.
+Formats 1 and 2 have no time of modification, and their number field holds the id: hits without a score are ordered by
+id. Format 1 also has ids among the words of the metadata.
 """
 
 DATED = 3
@@ -45,7 +47,7 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The parts of a document that are stored beside its text. Formats before DATED have no seq and modified."""
+    """The stored parts of a document, without its text. Formats before DATED have neither ``seq`` nor ``modified``."""
 
     key: str
     type: str
@@ -82,18 +84,18 @@ def schema() -> tantivy.Schema:
     builder.add_text_field(METADATA_EXACT, tokenizer_name="words")
     builder.add_text_field(CONTENT, stored=True, tokenizer_name="stems")
     builder.add_text_field(CONTENT_EXACT, tokenizer_name="words")
-    builder.add_integer_field(MODIFIED, indexed=True, fast=True)  # the last: those before it are the older formats'
+    builder.add_integer_field(MODIFIED, indexed=True, fast=True)  # the last, so that the older formats' schema is equal
     return builder.build()
 
 
 def register(index: tantivy.Index, analyser: Analyser) -> None:
-    """Register the analysers of an open index; needed before anything is written."""
+    """Register the analysers of an open index. This must happen before a document is written."""
     index.register_tokenizer("words", analyser.exact_words)
     index.register_tokenizer("stems", analyser.stems)
 
 
 def to_tantivy(document: Document, of: tantivy.Schema) -> tantivy.Document:
-    """Turn a document into one of the engine, with all fields."""
+    """Turn a document into a document of the engine, with all fields of the schema ``of``."""
     metadata = [normal(value) for _, value in keyword_values(document.values, document.ids)]
     source = Source(
         document.key,
@@ -130,7 +132,7 @@ def position_document(position: Position, of: tantivy.Schema) -> tantivy.Documen
 
 
 def read_position(searcher: tantivy.Searcher, of: tantivy.Schema) -> Position:
-    """Read the position of a searcher in the change log; START in a new index."""
+    """Return the position in the change log up to which a searcher's commit is complete; START in a new index."""
     hits = searcher.search(tantivy.Query.term_query(of, KEY, POSITION, "basic"), 1, count=False).hits
     if not hits:
         return START
@@ -138,27 +140,27 @@ def read_position(searcher: tantivy.Searcher, of: tantivy.Schema) -> Position:
 
 
 def read_key(stored: tantivy.Document) -> str:
-    """Read back an object's identifier."""
+    """Return the object's id from a document of the engine."""
     return str(stored.get_first(KEY))
 
 
 def read_right(stored: tantivy.Document) -> ReadRight:
-    """Read back the part that decides who may read the object."""
+    """Return the part of a document of the engine that decides who may read the object."""
     return _read_right_decoder.decode(bytes(stored[SOURCE][0]))
 
 
 def read_source(stored: tantivy.Document) -> Source:
-    """Read back what was stored beside the text."""
+    """Return the stored parts of a document of the engine, without its text."""
     return _decoder.decode(bytes(stored[SOURCE][0]))
 
 
 def owner_key(source: Source) -> str:
-    """Return the key of the owner; an index of an earlier release holds the owner as shown."""
+    """Return the key of the owner; an index of an earlier release holds the owner as callers see them."""
     return fold_name(source.owner)
 
 
 def read_text(stored: tantivy.Document) -> str:
-    """Read back the text."""
+    """Return the text from a document of the engine."""
     text = stored.get_first(CONTENT)
     return text if isinstance(text, str) else ""
 
@@ -170,13 +172,13 @@ def sortable(value: float) -> int:
 
 
 def double(encoded: int) -> float:
-    """Turn an integer of ``sortable`` back into the double."""
+    """Turn an integer that ``sortable`` returned back into the double."""
     value: float = struct.unpack("<d", struct.pack("<q", abs(encoded)))[0]
     return value if encoded >= 0 else -value
 
 
 def whole_number(value: int) -> int:
-    """Bring an integer into the range that the index holds."""
+    """Return the integer, or the nearest one that the index can hold."""
     return min(max(value, _LEAST), _MOST)
 
 
@@ -186,8 +188,8 @@ def _by_kind(values: dict[str, tuple[Value, ...]]) -> dict[str, dict[str, list[s
     def add(kind: str, name: str, value: str | int) -> None:
         kinds.setdefault(kind, {}).setdefault(name, []).append(value)
 
-    for name, several in values.items():
-        for value in several:
+    for name, of_name in values.items():
+        for value in of_name:
             match value:
                 case str():
                     add("s", name, MARKER + fold(value))
@@ -198,4 +200,6 @@ def _by_kind(values: dict[str, tuple[Value, ...]]) -> dict[str, dict[str, list[s
                     add("i", name, whole_number(value))
                 case float():
                     add("f", name, sortable(value))
+                case _:
+                    assert_never(value)
     return kinds

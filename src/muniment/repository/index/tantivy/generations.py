@@ -1,7 +1,7 @@
-"""The built-in engine: indexes in folders, and which of a repository's folders is the current generation.
+"""The built-in engine: it keeps indexes in folders. Which folder of a repository is the current generation?
 
-A repository's folder holds one numbered folder a generation, and a file `current` that names the one in use. Readers
-look at that file before each search (2 microseconds), so they follow a switch without being told.
+The folder of a repository holds a numbered folder for each generation, and a file `current` that names the current one.
+Readers look at that file before each search (2 microseconds), so they notice a switch by themselves.
 """
 
 import os
@@ -23,9 +23,10 @@ POINTER = "current"
 
 
 class FolderEngine:
-    """The folder of all repositories' indexes (an Engine), with one folder in it for each repository.
+    """The folder of all indexes (an Engine). It holds one folder for each repository.
 
-    ``open_writer`` makes an empty index where there is none. Raises OtherFormat.
+    ``open_writer`` opens the index in a folder for writing, and makes an empty one if there is none; it may raise
+    OtherFormat. ``open_index`` opens it for reading.
     """
 
     def __init__(
@@ -39,24 +40,24 @@ class FolderEngine:
 
     def index(self, repository_id: int) -> RepositoryIndex:
         """Return the index of one repository."""
-        own = self._folder / str(repository_id)
-        return FolderIndex(own, self.holder(), self._open_writer, self._open_index)
+        folder = self._folder / str(repository_id)
+        return FolderIndex(folder, self.holder(), self._open_writer, self._open_index)
 
     def follower(self) -> str:
-        """Name the agent of this folder: the same name as long as the folder is there."""
+        """Return the name of this folder's agent. The name stays as long as the folder exists."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        kept = self._folder / "follower"
-        if not kept.exists():
-            kept.write_text(uuid.uuid4().hex, encoding="ascii")
-        return kept.read_text(encoding="ascii")[:32]
+        file = self._folder / "follower"
+        if not file.exists():
+            file.write_text(uuid.uuid4().hex, encoding="ascii")
+        return file.read_text(encoding="ascii")[:32]
 
     def holder(self) -> str:
-        """Name this folder on this machine."""
+        """Return the name of this folder on this machine."""
         return f"{socket.gethostname()}:{self._folder.absolute()}"
 
     @contextmanager
     def alone(self) -> Iterator[str]:
-        """Be the only agent of this folder. Raises InUse."""
+        """Hold the right to be the agent of this folder, and give its ``holder``. Raises InUse."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with ExitStack() as stack:
             try:
@@ -68,14 +69,14 @@ class FolderEngine:
             yield self.holder()
 
     def sweep(self, now: Instant) -> None:
-        """Remove generations left behind, also those of repositories that are gone."""
-        for own in self._folder.iterdir():
-            if own.name.isdecimal():
-                sweep(own, now / SECOND)
+        """Remove generations that are no longer current, including those of removed repositories."""
+        for folder in self._folder.iterdir():
+            if folder.name.isdecimal():
+                sweep(folder, now / SECOND)
 
 
 class FolderIndex:
-    """One repository's folder of generations (a RepositoryIndex)."""
+    """The folder of one repository's generations (a RepositoryIndex)."""
 
     def __init__(
         self,
@@ -88,11 +89,11 @@ class FolderIndex:
         self._open_writer, self._open_index = open_writer, open_index
 
     def reader(self) -> Index:
-        """Open it for reading, whichever generation is the current one."""
+        """Open the index for reading. The reader follows when another generation becomes the current one."""
         return FollowingIndex(self._folder, self._open_index)
 
     def current(self) -> str | None:
-        """Name the current generation; None before the first."""
+        """Return the name of the current generation; None before the first."""
         generation = current(self._folder)
         return None if generation is None else generation.name
 
@@ -102,12 +103,12 @@ class FolderIndex:
 
     @contextmanager
     def rebuilding(self) -> Iterator[str]:
-        """Hold this machine's only right to begin a generation. Raises InUse."""
+        """Hold the right to begin a generation; one process of this machine has it. Raises InUse."""
         with rebuilding(self._folder):
             yield self._holder
 
     def begin(self) -> str:
-        """Begin the next generation, and name it."""
+        """Begin the next generation, and return its name."""
         return begin(self._folder).name
 
     def switch(self, generation: str) -> None:
@@ -120,13 +121,13 @@ class FolderIndex:
 
 
 class FollowingIndex:
-    """One repository's index open for reading, whichever generation is current (an Index)."""
+    """The index of one repository, open for reading (an Index). It follows when another generation becomes current."""
 
     def __init__(self, folder: Path, open_index: Callable[[Path], Index]) -> None:
         self._folder = folder
         self._open_index = open_index
         self._lock = threading.Lock()
-        self._seen: tuple[int, int] | None = None
+        self._opened_mark: tuple[int, int] | None = None
         self._index: Index | None = None
 
     def snapshot(self) -> Snapshot:
@@ -135,7 +136,7 @@ class FollowingIndex:
             mark = _mark(self._folder)
             if mark is None:
                 raise IndexUnavailable("The repository has no index yet: the index agent has not been started.")
-            if self._index is None or mark != self._seen:
+            if self._index is None or mark != self._opened_mark:
                 self._open(mark)
             assert self._index is not None  # noqa: S101 - opened just above
             index = self._index
@@ -152,13 +153,13 @@ class FollowingIndex:
         generation = current(self._folder)
         if generation is None:
             raise IndexUnavailable("The repository has no index yet: the index agent has not been started.")
-        # The index left behind is not closed here: a search of another thread may still be reading from it.
+        # The former index is not closed, because a search of another thread may still read from it.
         self._index = self._open_index(generation)
-        self._seen = mark
+        self._opened_mark = mark
 
 
 def current(folder: Path) -> Path | None:
-    """Name the folder of the current generation; None before the first."""
+    """Return the folder of the current generation; None before the first."""
     try:
         name = (folder / POINTER).read_text(encoding="ascii").strip()
     except FileNotFoundError:
@@ -176,13 +177,13 @@ def begin(folder: Path) -> Path:
 
 
 def switch(folder: Path, generation: Path) -> None:
-    """Make this generation the current one; it survives a crash, and nobody sees half of it."""
+    """Make this generation the current one. The switch is atomic, and survives a crash."""
     disk.replace(folder / POINTER, generation.name.encode("ascii"))
 
 
 @contextmanager
 def rebuilding(folder: Path) -> Iterator[None]:
-    """Hold the only right to make a new generation. Raises InUse when somebody else is at it."""
+    """Hold the right to make a new generation; one process of this machine has it. Raises InUse."""
     _make(folder)
     with ExitStack() as stack:
         try:
@@ -193,16 +194,19 @@ def rebuilding(folder: Path) -> Iterator[None]:
 
 
 def sweep(folder: Path, now_seconds: float, idle_seconds: float = 60.0) -> int:
-    """Remove generations that are not current, once nobody can be reading them; says how many."""
-    used, mark = current(folder), _mark(folder)
-    if used is None or mark is None or now_seconds - mark[1] / 1e9 < idle_seconds:
+    """Remove the generations that are not current, and return how many.
+
+    Nothing is removed for ``idle_seconds`` after a switch, because a search may still read the former generation.
+    """
+    current_folder, mark = current(folder), _mark(folder)
+    if current_folder is None or mark is None or now_seconds - mark[1] / 1e9 < idle_seconds:
         return 0
     try:
         with rebuilding(folder):
-            left = [each for each in folder.iterdir() if each.name.isdecimal() and each != used]
-            for each in left:
+            former = [each for each in folder.iterdir() if each.name.isdecimal() and each != current_folder]
+            for each in former:
                 shutil.rmtree(each, ignore_errors=True)
-            return len(left)
+            return len(former)
     except InUse:
         return 0
 
@@ -213,8 +217,9 @@ def _make(folder: Path) -> None:
 
 
 def _mark(folder: Path) -> tuple[int, int] | None:
+    """Return a pair of numbers that changes with each switch, the second one its time in nanoseconds."""
     try:
-        seen = os.stat(folder / POINTER)
+        status = os.stat(folder / POINTER)
     except FileNotFoundError:
         return None
-    return seen.st_ino, seen.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns

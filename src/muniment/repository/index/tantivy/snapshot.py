@@ -1,16 +1,16 @@
-"""One snapshot of the embedded index, and how it answers: the page, the total, terms, excerpts, facets."""
+"""How does one snapshot of the built-in index answer a search? With a page, a total, terms, excerpts and facets."""
 
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 import tantivy
 from tantivy import DocAddress, FieldType, Occur, Order, Query
 
 from muniment.clock import Instant
-from muniment.repository.aql.tree import Phrase
+from muniment.repository.aql.tree import Phrase, Term
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import Answer, Facet, IndexHit, Search, Visible
@@ -21,23 +21,26 @@ from muniment.repository.index.tantivy.compile import MARKS, Compiler, Leaf, lea
 from muniment.repository.index.text import normal
 
 REACH = 2_000
-"""The depth up to which hits of equal score are ordered by counter; below, they keep the engine's order."""
+"""The depth up to which hits of equal score are ordered by counter; deeper hits keep the engine's order."""
 
 Ranked: TypeAlias = tuple[float, DocAddress]
 """The engine's address of a hit, with its score or the value by which it is ordered."""
 
 _BESIDE = 200
-"""Hits read beyond a page, to find all hits that are equal to its last one."""
+"""How many hits beyond a page are read first, to find all hits whose score equals that of the last hit."""
 
 _FURTHER = 4
-"""The factor by which more hits are read if those were not all."""
+"""The factor by which more hits are read when the first ones do not include all of them."""
+
+_FacetKind = Literal["v", "i", "f", "b"]
+_FACET_KINDS: tuple[_FacetKind, ...] = ("v", "i", "f", "b")
 
 _SEGMENT_BUCKETS = 65_000
 _EVERY_BATCH = 500
 
 
 class TantivySnapshot:
-    """The index as of one commit; any thread may use it. ``dated``: its format has times of modification."""
+    """The index as of one commit (a Snapshot). Any thread may use it. ``dated``: its format has modification times."""
 
     def __init__(
         self,
@@ -63,8 +66,8 @@ class TantivySnapshot:
     def search(self, search: Search) -> Answer:
         """Answer a search: the best hits first, or without keywords the newest first; equal hits by counter.
 
-        A page's order is that of one snapshot; a commit between two pages may move hits. Raises BadQuery for a
-        property that cannot be one, IndexUnavailable when the engine fails.
+        Each page has the order of its own snapshot, so a commit between two pages may move hits. Raises BadQuery for a
+        name that no property can have, IndexUnavailable when the engine fails.
         """
         with failures.refused("a search failed"):
             compiler = Compiler(self._index, self._searcher, self._schema, self._analyser, search.statistics)
@@ -109,7 +112,7 @@ class TantivySnapshot:
             offset += len(hits)
 
     def _page(self, query: Query, search: Search, scored: bool) -> tuple[list[Ranked], int | None]:
-        """Find the page's hits, and the total if it is wanted."""
+        """Return the hits of the page, and the total if the search wants it."""
         limit, offset = max(search.limit, 0), search.offset
         if limit == 0:
             return [], _count(self._searcher.search(query, 1, count=search.total))
@@ -131,7 +134,7 @@ class TantivySnapshot:
         return self._ties_ordered(ranked)[offset:end], _count(result)
 
     def _ties_ordered(self, ranked: list[Ranked]) -> list[Ranked]:
-        """Order ties by counter, except those across REACH: their order would differ from page to page."""
+        """Order hits of equal score by counter, except a group across REACH, whose order would differ by page."""
         last_score = ranked[REACH][0] if len(ranked) > REACH else None
         complete = (
             len(ranked) if last_score is None else next(at for at, hit in enumerate(ranked) if hit[0] <= last_score)
@@ -140,10 +143,10 @@ class TantivySnapshot:
         return self._ordered(head) + ranked[complete:]
 
     def _newest(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
-        """Find a page of the objects modified last, in exact order however deep the page is.
+        """Return a page of objects, the last modified first. The order is exact however deep the page is.
 
-        The engine orders by one field only. So objects of one instant within the page are ordered here. Objects of an
-        instant that goes beyond an edge of the page are read by a query of their own, by counter.
+        The engine orders by one field only, so this method orders the objects of the same instant. If the objects of an
+        instant lie on both sides of an edge of the page, a query of its own reads them by counter.
         """
         ahead = min(offset, 1)
         result = self._searcher.search(
@@ -171,7 +174,7 @@ class TantivySnapshot:
         return _count(self._searcher.search(_and(query, later), 1)) or 0
 
     def _modified_at(self, query: Query, instant: Instant, offset: int, limit: int) -> list[Ranked]:
-        """Find the objects that were modified at one instant, by counter."""
+        """Return the objects that were modified at one instant, ordered by counter."""
         at_instant = Query.term_query(self._schema, fields.MODIFIED, instant, "basic")
         return self._by_number(_and(query, at_instant), offset, limit, total=False)[0]
 
@@ -220,7 +223,7 @@ class TantivySnapshot:
     def _marks(
         self, compiler: Compiler, keys: Sequence[str], queries: Sequence[Query]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """Return for each object of a page which of the queries find it."""
+        """Return, for each object of a page, whether each of the queries finds it."""
         marks: dict[tuple[int, int], list[bool]] = defaultdict(list)
         for start in range(0, len(queries), MARKS):
             some = queries[start : start + MARKS]
@@ -229,10 +232,13 @@ class TantivySnapshot:
         return marks
 
     def _facet(self, query: Query, facet: Facet) -> tuple[tuple[str, int], ...]:
-        """Count exactly. With the engine's default segment size, counts over several segments would be wrong."""
+        """Return the values of the property with exact counts.
+
+        With the engine's default segment size, counts over several segments would be wrong.
+        """
         if facet.limit < 1:
             return ()
-        request = {
+        request: dict[_FacetKind, object] = {
             kind: {
                 "terms": {
                     "field": f"{fields.PROPERTIES}.{kind}.{facet.name}",
@@ -240,9 +246,10 @@ class TantivySnapshot:
                     "segment_size": _SEGMENT_BUCKETS,
                 }
             }
-            for kind in "vifb"
+            for kind in _FACET_KINDS
         }
-        buckets_by_kind = msgspec.convert(self._searcher.aggregate(query, request), dict[str, _Buckets], strict=False)
+        aggregation = self._searcher.aggregate(query, request)
+        buckets_by_kind = msgspec.convert(aggregation, dict[_FacetKind, _Buckets], strict=False)
         counts = [
             (_bucket_label(kind, bucket.key), bucket.doc_count)
             for kind, of_kind in buckets_by_kind.items()
@@ -261,11 +268,15 @@ class _Buckets(msgspec.Struct):
 
 
 def shown_term(leaf: Leaf) -> str:
-    """Write a leaf as the matched terms show it."""
-    if isinstance(leaf, Phrase):
-        return leaf.text
-    start = next((at for at, character in enumerate(leaf.text) if character.isalnum()), 0)
-    return leaf.text[start:] + ("*" if leaf.prefix else "")
+    """Return the text of a leaf as the hit's terms show it."""
+    match leaf:
+        case Phrase():
+            return leaf.text
+        case Term():
+            start = next((at for at, character in enumerate(leaf.text) if character.isalnum()), 0)
+            return leaf.text[start:] + ("*" if leaf.prefix else "")
+        case _:
+            assert_never(leaf)
 
 
 def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, leaves_: Sequence[Leaf]) -> str | None:
@@ -273,12 +284,18 @@ def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, leaves_: S
     return next((excerpt for excerpt in found_excerpts if excerpt is not None), None)
 
 
-def _bucket_label(kind: str, key: str | float) -> str:
-    if kind == "v":
-        return str(key).removeprefix(fields.MARKER)
-    if kind == "b":
-        return "true" if float(key) else "false"
-    return str(fields.double(int(key))) if kind == "f" else str(int(key))
+def _bucket_label(kind: _FacetKind, key: str | float) -> str:
+    match kind:
+        case "v":
+            return str(key).removeprefix(fields.MARKER)
+        case "b":
+            return "true" if float(key) else "false"
+        case "f":
+            return str(fields.double(int(key)))
+        case "i":
+            return str(int(key))
+        case _:
+            assert_never(kind)
 
 
 def _and(query: Query, other: Query) -> Query:

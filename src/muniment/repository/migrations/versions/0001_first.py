@@ -10,7 +10,7 @@ big_id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    """Make the tables, referenced ones first; constraints are named by the convention of muniment.db."""
+    """Make the tables, the referenced ones first. The naming convention of muniment.db names the constraints."""
     _repositories()
     _types_and_acls()
     _objects()

@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Note each waiting file's owner, and put the owners in line."""
+    """Note the owner of each waiting file, and give each owner a turn."""
     op.create_table(
         "turns",
         sa.Column("owner_key", sa.String(400), primary_key=True),

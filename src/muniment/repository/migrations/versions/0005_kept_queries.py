@@ -1,4 +1,4 @@
-"""What a caller's kept searches take together is counted."""
+"""Each kept search has a size, so that all kept searches of one caller can be measured together."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Note how large each kept search is, and find those of a caller by their age."""
+    """Add the size of each kept search, and an index that lists the kept searches of a caller by age."""
     op.add_column("links", sa.Column("size", sa.Integer, nullable=False, server_default="0"))
     op.execute("UPDATE links SET size = length(document)")
     op.create_index("ix_links_caller", "links", ["caller", "expires"])

@@ -1,4 +1,4 @@
-"""The change log is cut off: who follows it, how far it is cut, and which lines a search must not overlook."""
+"""The change log can be cut: these tables say who follows it, and up to which position it was cut."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What each owner keeps is counted."""
+"""The objects and the bytes of each owner are counted."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the table, and count what is there."""
+    """Make the table, and count the objects that exist."""
     op.create_table(
         "usage",
         sa.Column("owner_key", sa.String(400), primary_key=True),

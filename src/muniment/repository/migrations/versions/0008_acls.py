@@ -1,16 +1,15 @@
-"""ACLs have an id that tells nothing, a name that is one owner's, and the number of their entries.
+"""An ACL gets an id that tells nothing, a name that is unique among its owner's ACLs, and the number of its entries.
 
-``common`` stays open for those that somebody owns: who is an administrator is not in this database, so whoever asked
-for the migration says it (``acls.settle``).
+``common`` stays null for the ACLs that somebody owns. This database does not know who is an administrator, so the
+caller of the migration sets ``common`` afterwards (``acls.settle``).
 """
 
+import hashlib
 import unicodedata
 from typing import Literal
 
 import sqlalchemy as sa
 from alembic import op
-
-from muniment.repository import keys  # the ids are those of this release
 
 revision = "0008"
 down_revision = "0007"
@@ -30,7 +29,7 @@ _acls = sa.table(
 
 
 def upgrade() -> None:
-    """Add the columns, fill them, then make what they are found by. On SQLite no key is given out twice from now on."""
+    """Add the columns, fill them, then make their indexes. From now on SQLite never gives out a key twice."""
     connection = op.get_bind()
     recreate: Literal["always", "auto"] = "always" if connection.dialect.name == "sqlite" else "auto"
     with op.batch_alter_table("acls", recreate=recreate, table_kwargs={"sqlite_autoincrement": True}) as batch:
@@ -40,6 +39,7 @@ def upgrade() -> None:
         batch.add_column(sa.Column("common", sa.Boolean, nullable=True))
         batch.add_column(sa.Column("entry_count", sa.Integer, nullable=False, server_default="0"))
         batch.drop_constraint("uq_acls_repository_id_name", type_="unique")
+    secret = connection.execute(sa.text("SELECT key FROM repository_keys WHERE purpose = 'acls'")).scalar_one()
     last = 0
     while rows := connection.execute(_next(last)).all():
         last = rows[-1].id
@@ -47,10 +47,7 @@ def upgrade() -> None:
             _acls.update()
             .where(_acls.c.id == sa.bindparam("of"))
             .values(shown_id=sa.bindparam("shown"), owner_name=sa.bindparam("key"), owner_key=sa.bindparam("key")),
-            [
-                {"of": row.id, "shown": f"45{keys.scramble(connection, keys.ACLS, row.id)}", "key": _key(row.owner)}
-                for row in rows
-            ],
+            [{"of": row.id, "shown": f"45{_scramble(bytes(secret), row.id)}", "key": _key(row.owner)} for row in rows],
         )
     op.execute("UPDATE acls SET common = true WHERE owner = ''")
     op.execute("UPDATE acls SET entry_count = (SELECT count(*) FROM acl_entries WHERE acl_entries.acl_id = acls.id)")
@@ -72,6 +69,24 @@ def _next(last: int) -> sa.Select[int, str]:
     return sa.select(_acls.c.id, _acls.c.owner).where(_acls.c.id > last).order_by(_acls.c.id).limit(500)
 
 
+def _scramble(secret: bytes, counter: int) -> str:
+    """Write the 14 hexadecimal digits that stand for a counter: a keyed Feistel network over 56 bits."""
+    number = _permute(secret, (1 << 48) + counter)
+    while number < 1 << 48:
+        number = _permute(secret, number)
+    return f"{number:014x}"
+
+
+def _permute(secret: bytes, number: int) -> int:
+    mask = (1 << 28) - 1
+    left_half, right_half = number >> 28, number & mask
+    for round_number in range(10):
+        message = bytes([round_number]) + right_half.to_bytes(4, "big")
+        digest = hashlib.blake2b(message, digest_size=4, key=secret).digest()
+        left_half, right_half = right_half, left_half ^ (int.from_bytes(digest, "big") & mask)
+    return left_half << 28 | right_half
+
+
 def _key(owner: str) -> str:
-    """Spell an owner as names were compared when this was released."""
+    """Fold an owner's name to the form by which this release compared names."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", owner).casefold())

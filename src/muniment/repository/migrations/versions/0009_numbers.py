@@ -1,4 +1,4 @@
-"""No number of a repository is given out twice: what was sealed for one that is removed is good for no other."""
+"""A repository's number is never used again, so a text that was sealed for a removed repository fits no other one."""
 
 from alembic import op
 
@@ -9,7 +9,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Let SQLite count the repositories on; PostgreSQL's sequence does that already."""
+    """Let SQLite never repeat a repository's number; PostgreSQL's sequence never does."""
     if op.get_bind().dialect.name == "sqlite":
         with op.batch_alter_table("repositories", recreate="always", table_kwargs={"sqlite_autoincrement": True}):
             pass

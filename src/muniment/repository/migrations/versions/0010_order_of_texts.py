@@ -1,4 +1,4 @@
-"""The queue of files to read goes by the counter of the objects: their ids tell no order any more."""
+"""The queue of files to read is ordered by the objects' counter, because their ids no longer tell an order."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Note each file's counter, save where its text is there: it is asked for no more, and would be written again."""
+    """Note the counter of each file whose text is not there yet. The queue never asks for the counter of the others."""
     op.add_column("texts", sa.Column("seq", sa.BigInteger(), nullable=False, server_default="0"))
     op.execute(
         "UPDATE texts SET seq = coalesce((SELECT seq FROM objects WHERE objects.id = texts.object_id), 0) "

@@ -1,4 +1,4 @@
-"""An object's edit counter is called its revision: a version would be another object beside it."""
+"""An object's edit counter is called its revision, because a version would be another object."""
 
 from alembic import op
 
@@ -9,5 +9,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Rename the column; what it counts stays."""
+    """Rename the column."""
     op.execute("ALTER TABLE objects RENAME COLUMN version TO revision")

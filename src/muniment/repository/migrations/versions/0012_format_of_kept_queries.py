@@ -1,4 +1,4 @@
-"""A kept search says in which format its query is written."""
+"""A kept search names the format of its query."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,5 +10,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the format; every query that was kept before has the first."""
+    """Add the format. All existing queries have format 1."""
     op.add_column("links", sa.Column("format", sa.Integer(), nullable=False, server_default="1"))

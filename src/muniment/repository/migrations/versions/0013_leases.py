@@ -1,4 +1,4 @@
-"""Work that only one process may do is leased in the database."""
+"""A lease in the database says which process may do work that only one process may do."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the table."""
+    """Make the table of leases."""
     op.create_table(
         "leases",
         sa.Column("purpose", sa.String(16), primary_key=True),

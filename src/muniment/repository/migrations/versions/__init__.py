@@ -1,1 +1,1 @@
-"""One module a step."""
+"""The migrations of the repository's tables, one module for each."""

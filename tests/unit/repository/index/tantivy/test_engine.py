@@ -138,6 +138,7 @@ def test_what_may_be_browsed_or_is_owned_or_was_decided_is_scored_once(world: Wo
 @pytest.mark.parametrize(
     "commits", [160, pytest.param(SMALL_COMMITS, marks=[pytest.mark.campaign, pytest.mark.timeout(3000)])]
 )
+@pytest.mark.slow
 def test_many_small_commits_leave_an_index_of_the_size_of_what_lives(
     world: World, tmp_path: Path, commits: int
 ) -> None:
@@ -334,7 +335,7 @@ def test_no_index_and_another_language_are_refused(tmp_path: Path, world: World)
     with pytest.raises(IndexUnavailable, match=r"made for English, .* ask for German: run 'muniment index rebuild'"):
         TantivyIndex(world.folder, "German").snapshot()
     (world.folder / "muniment.json").write_bytes(b"")
-    with pytest.raises(IndexUnavailable, match="not whole"):
+    with pytest.raises(IndexUnavailable, match="is incomplete"):
         TantivyIndex(world.folder).snapshot()
 
 
@@ -357,6 +358,7 @@ def test_a_panic_of_the_engine_is_a_refusal() -> None:
         raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_hostile_queries_stay_cheap(world: World) -> None:
     """failures B7."""
     world.hold(*(kept(at, f"word{at} pump", colour=f"c{at}" * 30, size=at) for at in range(2000)))

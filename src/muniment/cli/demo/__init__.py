@@ -1,0 +1,1 @@
+"""The demo: what do `make run` and `make demo` do?"""

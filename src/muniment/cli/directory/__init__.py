@@ -1,0 +1,1 @@
+"""Commands about the directory: who may enter?"""

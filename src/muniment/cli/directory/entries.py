@@ -1,0 +1,174 @@
+"""What do all commands about entries share: how is an entry named, found, listed and renamed?"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from sqlalchemy.engine import Connection
+
+from muniment import guards
+from muniment.cli import terminal
+from muniment.clock import timestamp
+from muniment.data_folder import DataFolder
+from muniment.directory import administration, resources
+from muniment.directory.administration import Dependents
+from muniment.directory.entries import editing, entries
+from muniment.directory.entries.table import Entry, Kind
+from muniment.directory.refusals import UnknownEntry
+from muniment.directory.sessions import Session, SessionCount
+
+EntryId = Annotated[str, typer.Argument(metavar="NAME@PARTITION")]
+PartitionName = Annotated[str, typer.Argument(metavar="PARTITION")]
+Location = Annotated[str, typer.Argument(metavar="LOCATION", help="Its distinguished name, as 'unit list' shows it.")]
+Target = Annotated[
+    str, typer.Argument(metavar="TARGET", help="The unit to move it into, by its location; a partition: its root unit.")
+]
+NewName = Annotated[str, typer.Argument(metavar="NEW_NAME")]
+Description = Annotated[str, typer.Option(help="Free text.")]
+NewDescription = Annotated[str | None, typer.Option(help="Free text.")]
+Where = Annotated[
+    str, typer.Option("--in", metavar="LOCATION", help="The unit to put it into; otherwise the root unit.")
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Where the directory runs apart: say that no repository elsewhere depends on it."),
+]
+
+Find = Callable[[Connection], Entry]
+"""Finds the entry that a command is about."""
+
+
+def find_entry(data: DataFolder, cx: Connection, text: str) -> Entry:
+    """Find the entry that an operator names: by a location, ``name@partition``, or a partition. Raises UnknownEntry."""
+    names = data.settings.directory.names
+    if text.lower().endswith(names.dn_suffix.lower()):
+        return entries.find_location(cx, names, text)
+    if "@" not in text:
+        return entries.find_partition(cx, names, text)
+    for find in (entries.find_user, entries.find_group):
+        try:
+            return find(cx, names, text)
+        except UnknownEntry:
+            continue
+    raise UnknownEntry(f"There is no user and no group {text[:200]!r}.")
+
+
+def list_kind(data: DataFolder, partition: str, kind: Kind, *, as_json: bool, header: bool | None) -> None:
+    """Print a partition's entries of one kind."""
+    with data.database("directory") as database, database.read() as cx:
+        found = entries.find_partition(cx, data.settings.directory.names, partition)
+        rows = entries.listing(cx, found, kind, limit=None)
+    show_entries(data, rows, as_json=as_json, header=header)
+
+
+def show_entries(data: DataFolder, listed: list[Entry], *, as_json: bool, header: bool | None) -> None:
+    """Print entries with their state, each by the name that commands accept."""
+    names = data.settings.directory.names
+    spellings = {"partition": entries.shown_name, "unit": entries.location}
+    rows = [
+        (
+            entry.kind,
+            spellings.get(entry.kind, entries.shown_id)(names, entry),
+            state_of(entry) if entry.kind == "user" else None,
+            entry.description,
+        )
+        for entry in listed
+    ]
+    terminal.table(("Kind", "Name", "State", "Description"), rows, as_json=as_json, header=header)
+
+
+def rename_entry(data: DataFolder, find: Find, name: str, *, force: bool = False) -> Entry:
+    """Give an entry another name."""
+    snapshot = repository_snapshot(data)
+    with data.database("directory") as database, database.begin() as cx:
+        return guards.rename(cx, snapshot, data.settings.directory.names, find(cx), name, data.now, force=force)
+
+
+def move_entry(data: DataFolder, find: Find, target: str) -> None:
+    """Move an entry into another unit of its partition, and print its new location."""
+    names = data.settings.directory.names
+    with data.database("directory") as database, database.begin() as cx:
+        moved = administration.move(cx, names, find(cx), find_entry(data, cx, target), data.now)
+    terminal.line(entries.location(names, moved))
+
+
+def describe_entry(data: DataFolder, find: Find, description: str) -> None:
+    """Describe an entry in free text."""
+    with data.database("directory") as database, database.begin() as cx:
+        editing.set_description(cx, find(cx), description, data.now)
+
+
+def remove_entry(data: DataFolder, find: Find) -> None:
+    """Delete a client, an empty unit or an empty partition, and print what depended on it."""
+    with data.database("directory") as database, database.begin() as cx:
+        dependents = administration.remove(cx, find(cx), data.now)
+    terminal.line(describe_removal(data, dependents))
+
+
+def repository_snapshot(data: DataFolder) -> guards.Snapshot | None:
+    """Return what opens a snapshot of the repository's database; None where the repository runs apart."""
+
+    @contextmanager
+    def open_snapshot() -> Iterator[Connection]:
+        with data.database("repository") as database, database.read() as cx:
+            yield cx
+
+    return open_snapshot if "repository" in data.settings.halves else None
+
+
+def describe_removal(data: DataFolder, dependents: Dependents) -> str:
+    """Describe what depended on a removed entry."""
+    names = data.settings.directory.names
+    parts = {
+        "It was in the groups": [entries.shown_id(names, group) for group in dependents.groups],
+        "It had the members": [entries.shown_id(names, entry) for entry in dependents.members],
+        "It was in the access roles of": [resources.shown_name(names, resource) for resource in dependents.resources],
+    }
+    sentences = [f"{beginning} {_first_ten(shown)}." for beginning, shown in parts.items() if shown]
+    session_sentence = [describe_ended(dependents.ended)] if dependents.ended != SessionCount() else []
+    return " ".join(["Removed.", *sentences, *session_sentence])
+
+
+def describe_ended(count: SessionCount) -> str:
+    """Describe how many sessions have ended."""
+    return f"Ended: {count.grants} grants, {count.tickets} tickets."
+
+
+def show_sessions(
+    data: DataFolder, cx: Connection, listed: list[Session], *, as_json: bool, header: bool | None
+) -> None:
+    """Print sessions: who is signed in with which client to which resource, since when, and until when."""
+    names = data.settings.directory.names
+    ids = {number for each in listed for number in (each.user_id, each.client_id or 0)}
+    people = {number: entries.by_id(cx, number) for number in ids}
+    resource_names = resources.names_of(cx, names)
+
+    def name(number: int) -> str:
+        person = people[number]
+        return "(removed)" if person is None else entries.shown_id(names, person)
+
+    rows = [
+        (
+            each.id,
+            name(each.user_id),
+            "(browser)" if each.client_id is None else name(each.client_id).partition("@")[0],
+            resource_names.get(each.resource_id, "(removed)"),
+            timestamp(each.since),
+            timestamp(each.expires),
+        )
+        for each in listed
+    ]
+    heads = ("Session", "User", "Client", "Resource", "Since", "Expires")
+    terminal.table(heads, rows, as_json=as_json, header=header)
+
+
+def state_of(entry: Entry) -> str:
+    """Say whether a user or client may act, and if not, why."""
+    states = [name for name, holds in (("disabled", entry.disabled), ("locked", entry.locked)) if holds]
+    return " and ".join(states) or "active"
+
+
+def _first_ten(shown: list[str]) -> str:
+    remainder = f" and {len(shown) - 10} more" if len(shown) > 10 else ""
+    return ", ".join(shown[:10]) + remainder

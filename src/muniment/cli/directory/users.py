@@ -1,0 +1,262 @@
+"""Commands about users, and about their sessions."""
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from muniment import departures
+from muniment.cli import terminal
+from muniment.cli.directory.entries import (
+    Description,
+    EntryId,
+    Find,
+    Force,
+    NewDescription,
+    NewName,
+    PartitionName,
+    Target,
+    Where,
+    describe_ended,
+    describe_removal,
+    find_entry,
+    list_kind,
+    move_entry,
+    rename_entry,
+    show_sessions,
+    state_of,
+)
+from muniment.cli.repository import gifts
+from muniment.cli.terminal import AsJson, WithHeader
+from muniment.clock import timestamp
+from muniment.data_folder import DataFolder
+from muniment.directory import administration, attributes, memberships, sessions
+from muniment.directory.entries import credentials, editing, entries
+from muniment.directory.entries.credentials import Credentials
+from muniment.directory.sessions import SessionCount
+from muniment.directory.sign_in import passwords, pauses
+
+user = typer.Typer(no_args_is_help=True, help="Users.")
+session = typer.Typer(no_args_is_help=True, help="Sessions: who is signed in where.")
+
+COMMANDS = {"user": user, "session": session}
+
+FromStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
+Random = Annotated[bool, typer.Option("--random", help="Generate a password and print it once.")]
+
+
+@user.command("add")
+def add_user(
+    context: typer.Context,
+    user_id: EntryId,
+    where: Where = "",
+    description: Description = "",
+    from_stdin: FromStdin = False,
+    random: Random = False,
+) -> None:
+    """Make a user with a password."""
+    data: DataFolder = context.obj
+    password, show = terminal.new_password(from_stdin=from_stdin, random=random)
+    options = data.settings.directory
+    password_hash = passwords.hash_new(password, options)
+    with data.database("directory") as database, database.begin() as cx:
+        parent = find_entry(data, cx, where) if where else None
+        administration.add_user(
+            cx, options.names, user_id, parent, data.now, password_hash=password_hash, description=description
+        )
+    if show:
+        terminal.line(password)
+
+
+@user.command("list")
+def list_users(context: typer.Context, name: PartitionName, as_json: AsJson = False, header: WithHeader = None) -> None:
+    """List a partition's users."""
+    list_kind(context.obj, name, "user", as_json=as_json, header=header)
+
+
+@user.command("show")
+def show_user(context: typer.Context, user_id: EntryId, as_json: AsJson = False, header: WithHeader = None) -> None:
+    """Show a user, their state and their groups."""
+    data: DataFolder = context.obj
+    directory_names = data.settings.directory.names
+    with data.database("directory") as database, database.read() as cx:
+        user = entries.find_user(cx, directory_names, user_id)
+        groups = memberships.groups_of(cx, user.id)
+        stored_values = attributes.stored_values(cx, user.id)
+        sign_in = credentials.find(cx, directory_names, user_id)
+    values: dict[str, object] = {
+        "id": entries.shown_id(directory_names, user),
+        "location": entries.location(directory_names, user),
+        "description": user.description,
+        "state": state_of(user),
+        "password": user.has_password,
+        **_sign_ins(data, sign_in),
+        "group": [entries.shown_id(directory_names, group) for group in groups],
+        **stored_values,
+    }
+    terminal.record(values, as_json=as_json, header=header)
+
+
+@user.command("unpause")
+def end_pauses(context: typer.Context, user_id: EntryId) -> None:
+    """End the pauses that wrong passwords caused, so that a user may sign in at once. A lock stays."""
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        editing.end_pauses(cx, entries.find_user(cx, data.settings.directory.names, user_id))
+
+
+@user.command("password")
+def set_password(
+    context: typer.Context, user_id: EntryId, from_stdin: FromStdin = False, random: Random = False
+) -> None:
+    """Give a user a new password; their sessions end."""
+    data: DataFolder = context.obj
+    password, show = terminal.new_password(from_stdin=from_stdin, random=random)
+    password_hash = passwords.hash_new(password, data.settings.directory)
+    with data.database("directory") as database, database.begin() as cx:
+        user = entries.find_user(cx, data.settings.directory.names, user_id)
+        administration.set_password(cx, user, password_hash, data.now)
+    if show:
+        terminal.line(password)
+
+
+@user.command("set")
+def set_user(
+    context: typer.Context,
+    user_id: EntryId,
+    disabled: Annotated[
+        bool | None, typer.Option("--disable/--enable", help="Forbid them to act, or allow it again.")
+    ] = None,
+    locked: Annotated[bool | None, typer.Option("--lock/--unlock", help="Lock them out, or let them in again.")] = None,
+    password_never_expires: Annotated[
+        bool | None,
+        typer.Option("--password-never-expires/--password-expires", help="A flag shown to APIs that verify tokens."),
+    ] = None,
+    must_change_password: Annotated[
+        bool | None,
+        typer.Option("--must-change-password/--may-keep-password", help="A flag shown to APIs that verify tokens."),
+    ] = None,
+    cannot_change_password: Annotated[
+        bool | None,
+        typer.Option("--cannot-change-password/--can-change-password", help="A flag shown to APIs that verify tokens."),
+    ] = None,
+    description: NewDescription = None,
+) -> None:
+    """Disable, enable, lock, unlock, flag or describe a user; disabling or locking ends their sessions."""
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        user = entries.find_user(cx, data.settings.directory.names, user_id)
+        if disabled is not None:
+            administration.set_disabled(cx, user, disabled, data.now)
+        if locked is not None:
+            administration.set_locked(cx, user, locked, data.now)
+        flags = {
+            "password_never_expires": password_never_expires,
+            "must_change_password": must_change_password,
+            "cannot_change_password": cannot_change_password,
+        }
+        if changes := {name: flag for name, flag in flags.items() if flag is not None}:
+            editing.set_flags(cx, user, data.now, **changes)
+        if description is not None:
+            editing.set_description(cx, user, description, data.now)
+
+
+@user.command("rename")
+def rename_user(context: typer.Context, user_id: EntryId, new_name: NewName, force: Force = False) -> None:
+    """Rename a user whom no repository knows yet: it shows what they own, and may do, under their name."""
+    data: DataFolder = context.obj
+    renamed = rename_entry(data, _finding(data, user_id), new_name, force=force)
+    terminal.line(entries.shown_id(data.settings.directory.names, renamed))
+
+
+@user.command("move")
+def move_user(context: typer.Context, user_id: EntryId, target: Target) -> None:
+    """Move a user into another unit of their partition, and print their new location."""
+    move_entry(context.obj, _finding(context.obj, user_id), target)
+
+
+@user.command("sessions")
+def list_sessions(context: typer.Context, user_id: EntryId, as_json: AsJson = False, header: WithHeader = None) -> None:
+    """List a user's sessions: the grants of clients that act for them, and the tickets of browsers."""
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.read() as cx:
+        user = entries.find_user(cx, data.settings.directory.names, user_id)
+        show_sessions(data, cx, sessions.of_user(cx, user, data.now), as_json=as_json, header=header)
+
+
+@user.command("sign-out")
+def sign_out_user(context: typer.Context, user_id: EntryId) -> None:
+    """End every session of a user; they may sign in again."""
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        count = administration.sign_out(cx, entries.find_user(cx, data.settings.directory.names, user_id), data.now)
+    terminal.line(describe_ended(count))
+
+
+@user.command("attribute")
+def set_attribute(
+    context: typer.Context,
+    user_id: EntryId,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Such as mail, sn, displayName, or one of your own.")],
+    values: Annotated[list[str] | None, typer.Argument(metavar="VALUE...", help="No value unsets it.")] = None,
+) -> None:
+    """Set a directory attribute of a user. APIs that verify their tokens are shown it."""
+    data: DataFolder = context.obj
+    directory_names = data.settings.directory.names
+    with data.database("directory") as database, database.begin() as cx:
+        attributes.put(cx, directory_names, entries.find_user(cx, directory_names, user_id).id, name, values or [])
+
+
+@user.command("remove")
+def remove_user(
+    context: typer.Context,
+    user_id: EntryId,
+    give_to: Annotated[
+        str, typer.Option("--give-to", metavar="NAME@PARTITION", help="Give what they own to this user first.")
+    ] = "",
+) -> None:
+    """Delete a user; their sessions end. What they own keeps its owner unless it is given away."""
+    data: DataFolder = context.obj
+    with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
+        with directory.read() as cx:
+            shown = entries.shown_id(
+                data.settings.directory.names, entries.find_user(cx, data.settings.directory.names, user_id)
+            )
+        with gifts.Progress(data) as watch:
+            departure = departures.remove_user(
+                directory,
+                holdings,
+                data.settings.directory.names,
+                user_id,
+                lambda: data.now,
+                watch,
+                give_to=give_to,
+            )
+    gifts.print_departure(data, shown, departure, give_to, describe_removal(data, departure.dependents))
+
+
+@session.command("end")
+def end_session(
+    context: typer.Context,
+    session_ids: Annotated[list[str], typer.Argument(metavar="SESSION...", help="As 'user sessions' shows them.")],
+) -> None:
+    """End sessions by their ids."""
+    data: DataFolder = context.obj
+    with data.database("directory") as database, database.begin() as cx:
+        count = sum((sessions.end_one(cx, session_id, data.now) for session_id in session_ids), SessionCount())
+    terminal.line(describe_ended(count))
+
+
+def _finding(data: DataFolder, user_id: str) -> Find:
+    return partial(entries.find_user, names=data.settings.directory.names, user_id=user_id)
+
+
+def _sign_ins(data: DataFolder, sign_in: Credentials | None) -> dict[str, object]:
+    if sign_in is None:
+        return {}
+    wrong = []
+    for pause in pauses.pauses(data.settings.directory, sign_in, data.now):
+        where = "elsewhere" if pause.elsewhere else "at a known place"
+        until = f", paused until {timestamp(pause.until)}" if pause.until else ""
+        wrong.append(f"{pause.failures} {where}{until}")
+    return {"known places": pauses.known_places(sign_in), "wrong passwords": wrong}

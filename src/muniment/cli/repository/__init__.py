@@ -1,0 +1,1 @@
+"""Commands about the repository: what is held, and how is it found?"""

@@ -1,0 +1,170 @@
+"""Commands about ACLs: who may do how much with the objects that carry them."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from muniment import initialise
+from muniment.cli import terminal
+from muniment.cli.terminal import AsJson, WithHeader
+from muniment.data_folder import DataFolder
+from muniment.exit_codes import Exit, Failure
+from muniment.naming import fold_name
+from muniment.repository import removal, repositories
+from muniment.repository.cursors import Stretch
+from muniment.repository.objects import objects
+from muniment.repository.permissions import acl_lists, acl_names, acls
+from muniment.repository.permissions.acls import AclSummary
+from muniment.repository.permissions.principals import OWNER, WORLD, Permission
+
+acl = typer.Typer(no_args_is_help=True, help="ACLs: who may do how much with the objects that carry them.")
+
+COMMANDS = {"acl": acl}
+
+_AT_A_TIME = 500
+
+RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
+AclName = Annotated[str, typer.Argument(metavar="ACL", help="Its name, its id, or owner/name as 'acl list' shows it.")]
+NewAclName = Annotated[str, typer.Argument(metavar="ACL")]
+Entries = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ACCESSOR=PERMISSION...",
+        help="name@partition, owner or world, and NONE, BROWSE, READ, RELATE, VERSION, WRITE or DELETE.",
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse an accessor whom the directory does not know, instead of a warning.")
+]
+
+
+@acl.command("list")
+def list_acls(
+    context: typer.Context,
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+    as_json: AsJson = False,
+    header: WithHeader = None,
+) -> None:
+    """List the ACLs, each as --acl takes it, and by its id."""
+    data: DataFolder = context.obj
+    principals, rows = initialise.administrator(data), list[tuple[str, str, str, list[str]]]()
+    with data.database("repository") as database, database.read() as cx:
+        repository_id, stretch = repositories.find(cx, repository_name).id, Stretch(None, 0, _AT_A_TIME)
+        while page := acl_lists.page(cx, repository_id, principals, stretch):
+            entries = acl_lists.entries(cx, page, principals)
+            rows += [
+                (
+                    callable_name(summary),
+                    summary.shown_id,
+                    summary.owner,
+                    _describe_entries(entries.get(summary.id, {})),
+                )
+                for summary, *_ in page
+            ]
+            stretch = Stretch(page[-1].place, 0, _AT_A_TIME)
+    terminal.table(("ACL", "Id", "Owner", "Entries"), rows, as_json=as_json, header=header)
+
+
+@acl.command("add")
+def add_acl(
+    context: typer.Context,
+    name: NewAclName,
+    entries: Entries,
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+    strict: Strict = False,
+) -> None:
+    """Make an ACL. Everybody to whom it permits something may call it by its name alone."""
+    data: DataFolder = context.obj
+    principals, permissions = initialise.administrator(data), _read_entries(entries)
+    unknown = _unknown(data, permissions, strict=strict)
+    with data.database("repository") as database, database.begin() as cx:
+        acls.add(cx, repositories.find(cx, repository_name).id, name, principals, permissions, data.now)
+    _warn(unknown)
+
+
+@acl.command("change")
+def change_acl(
+    context: typer.Context,
+    name: AclName,
+    entries: Entries,
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+    strict: Strict = False,
+) -> None:
+    """Replace an ACL's entries; they hold from the next request on."""
+    data: DataFolder = context.obj
+    principals, permissions = initialise.administrator(data), _read_entries(entries)
+    unknown = _unknown(data, permissions, strict=strict)
+    with data.database("repository") as database, database.begin() as cx:
+        stored_acl = acls.find(cx, repositories.find(cx, repository_name).id, name, principals)
+        acls.change(cx, stored_acl, principals, permissions, data.now)
+    _warn(unknown)
+
+
+@acl.command("assign")
+def assign_acl(
+    context: typer.Context,
+    name: AclName,
+    object_ids: Annotated[list[str], typer.Argument(metavar="OBJECT_ID...")],
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+) -> None:
+    """Put an ACL on objects."""
+    data: DataFolder = context.obj
+    principals = initialise.administrator(data)
+    with data.database("repository") as database, database.begin() as cx:
+        stored_in = repositories.find(cx, repository_name)
+        for object_id in object_ids:
+            objects.assign_acl(cx, stored_in, principals, object_id, name, data.now)
+
+
+@acl.command("remove")
+def remove_acl(
+    context: typer.Context, name: AclName, repository_name: RepositoryOption = initialise.REPOSITORY
+) -> None:
+    """Delete an ACL that no object carries."""
+    data: DataFolder = context.obj
+    principals = initialise.administrator(data)
+    with data.database("repository") as database, database.begin() as cx:
+        stored_acl = acls.find(cx, repositories.find(cx, repository_name).id, name, principals)
+        removal.remove_acl(cx, stored_acl, principals)
+
+
+def callable_name(summary: AclSummary) -> str:
+    """Write the name by which an administrator may call an ACL."""
+    name = summary.name if summary.common else acl_names.write(summary.owner, summary.name)
+    return name if acl_names.read(name) else summary.shown_id
+
+
+def _describe_entries(entries: Mapping[str, Permission]) -> list[str]:
+    return [f"{accessor}={permission.name}" for accessor, permission in sorted(entries.items())]
+
+
+def _read_entries(texts: list[str]) -> dict[str, Permission]:
+    entries: dict[str, Permission] = {}
+    for text in texts:
+        accessor, equals, permission = text.rpartition("=")
+        if not equals or permission.upper() not in Permission.__members__:
+            raise Failure(f"{text!r}: write an entry as name@partition=READ.", Exit.USAGE)
+        entries[accessor] = Permission[permission.upper()]
+    return entries
+
+
+def _unknown(data: DataFolder, entries: Mapping[str, Permission], *, strict: bool) -> list[str]:
+    """Return the accessors whom the directory in this folder does not know; ``strict`` raises Failure for them."""
+    if not data.together:
+        return []
+    names = {fold_name(accessor): accessor for accessor in entries if fold_name(accessor) not in (OWNER, WORLD)}
+    known = data.identify(list(names))
+    unknown = [accessor for name, accessor in names.items() if name not in known and "@" in name]
+    if unknown and strict:
+        raise Failure(f"The directory knows no user and no group {', '.join(map(repr, unknown))}.", Exit.REFUSED)
+    return unknown
+
+
+def _warn(unknown: list[str]) -> None:
+    for accessor in unknown:
+        terminal.errors.print(
+            f"Warning: the directory knows no user and no group {accessor!r}. The entry is for the first one who gets "
+            "this name.",
+            markup=False,
+        )

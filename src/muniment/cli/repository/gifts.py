@@ -1,0 +1,142 @@
+"""What does a user own, and who gets it? The command that gives it, and what a removal prints."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Annotated, Self
+
+import typer
+
+from muniment import app, departures, initialise
+from muniment.cli import terminal
+from muniment.data_folder import DataFolder
+from muniment.departures import Departure, Holdings
+from muniment.exit_codes import Exit, Failure
+from muniment.naming import fold_name
+from muniment.repository import giving, repositories
+from muniment.repository.giving import GiftCount, Receiver
+
+
+@contextmanager
+def open_holdings(data: DataFolder) -> Iterator[Holdings | None]:
+    """Open what a removal needs of the repositories in this data folder; None where they run apart."""
+    if not data.together:
+        yield None
+        return
+    with _open(data) as holdings:
+        yield holdings
+
+
+class Progress:
+    """Shows how a gift goes on: a count for each repository, and a warning where its index stands still."""
+
+    def __init__(self, data: DataFolder) -> None:
+        self._limit = data.settings.repository.max_pending_changes
+        self._shown = ExitStack()
+        self._counting: terminal.Counting | None = None
+        self._repository = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._shown.close()
+
+    def reach(self, repository: str, count: int) -> None:
+        """Show how many objects of this repository are given."""
+        if self._counting is None or self._repository != repository:
+            self._shown.close()
+            self._repository = repository
+            self._counting = self._shown.enter_context(terminal.counting(f"Giving what is in {repository}", None))
+        self._counting.reach(count)
+
+    def index_stands_still(self, repository: str) -> None:
+        """Say that the gift does not wait for this repository's index, and what follows from that."""
+        terminal.errors.print(
+            f"The index of {repository} stands still: start 'muniment serve' or 'muniment agent'. "
+            "The gift goes on without waiting. Until the index has caught up, searches there may answer 503 "
+            f"(E_INDEX_BEHIND beyond {self._limit} changes).",
+            markup=False,
+        )
+
+
+def print_departure(data: DataFolder, name: str, departure: Departure, given_to: str, removal: str) -> None:
+    """Print what became of a removed user or group: ``removal`` says what depended on it."""
+    if given_to:
+        terminal.line(f"Given to {given_to}: {spell(departure.gifts)}.")
+    terminal.line(removal)
+    if not data.together:
+        terminal.line(f"This command cannot see what {name} owned, or could do, in a repository elsewhere.")
+    left = departure.left
+    if left.objects or left.acls:
+        terminal.line(
+            f"{name} owned {left.objects} objects of {left.bytes} bytes, and {left.acls} ACLs. "
+            "No later user of this name inherits it."
+        )
+        terminal.line(f"Give it away with: muniment repository give NAME@PARTITION --left-by {name}")
+    if departure.named_by:
+        terminal.line(f"{departure.named_by} ACLs named {name}; they no longer do.")
+
+
+def spell(counts: Sequence[GiftCount]) -> str:
+    """Write in one line how much was given in which repository."""
+    return "; ".join(f"{count.repository}: {count.objects} objects, {count.acls} ACLs" for count in counts) or "nothing"
+
+
+def give_command(
+    context: typer.Context,
+    to: Annotated[str, typer.Argument(metavar="NAME@PARTITION", help="The new owner.")],
+    object_ids: Annotated[list[str] | None, typer.Argument(metavar="OBJECT_ID...")] = None,
+    all_of: Annotated[str, typer.Option(metavar="USER", help="All that this user owns, with their ACLs.")] = "",
+    left_by_user: Annotated[
+        str, typer.Option("--left-by", metavar="USER", help="All that removed users of this name owned.")
+    ] = "",
+    repository_name: Annotated[str, typer.Option("--repository", "-r", help="Only in this repository.")] = "",
+) -> None:
+    """Give objects, or all that a user owns, to another user. The change log notes each change, so searches follow."""
+    data: DataFolder = context.obj
+    if sum(map(bool, (object_ids, all_of, left_by_user))) != 1:
+        raise Failure("Name objects, or --all-of USER, or --left-by USER: exactly one of the three.", Exit.USAGE)
+    with _open(data) as holdings:
+        if data.together:
+            departures.require_somebody(holdings, to)
+        if object_ids:
+            _give_these(data, holdings, repository_name or initialise.REPOSITORY, object_ids, to)
+            return
+        if all_of:
+            with holdings.database.begin() as cx:
+                keys = [giving.key_of(cx, all_of, holdings.identify, data.now)]
+        else:
+            folded = fold_name(left_by_user)
+            identity = holdings.identify([folded]).get(folded, "") if data.together else None
+            with holdings.database.read() as cx:
+                keys = giving.former_keys(cx, left_by_user, identity)
+        with Progress(data) as watch:
+            counts = departures.give(holdings, keys, to, lambda: data.now, watch, only=repository_name)
+    terminal.line(f"Given to {to}: {spell(counts)}.")
+
+
+def _give_these(data: DataFolder, holdings: Holdings, repository_name: str, object_ids: Sequence[str], to: str) -> None:
+    if len(object_ids) > (limit := giving.most_at_once(holdings.max_pending)):
+        raise Failure(
+            f"Name at most {limit} objects: all are given in one commit, which the index must take in at once.",
+            Exit.USAGE,
+        )
+    with holdings.database.begin() as cx:
+        receiver = Receiver(to, giving.key_of(cx, to, holdings.identify, data.now))
+        repository = repositories.find(cx, repository_name)
+        count = giving.give_these(cx, repository, object_ids, receiver, holdings.acting, data.now, holdings.max_pending)
+    terminal.line(f"Given to {to}: {count} objects.")
+
+
+@contextmanager
+def _open(data: DataFolder) -> Iterator[Holdings]:
+    installation = data.installation
+    acting = initialise.administrator(data)
+    with data.database("repository") as database:
+        yield Holdings(
+            database,
+            lambda repository: app.reader(installation, repository),
+            data.identify,
+            acting,
+            data.settings.repository.max_pending_changes,
+        )

@@ -1,0 +1,255 @@
+"""The command that imports a folder, and waits until searches find what it imported."""
+
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from muniment import app, clock, initialise
+from muniment.cli import terminal
+from muniment.data_folder import DataFolder
+from muniment.db import Database
+from muniment.exit_codes import Exit, Failure, as_failure
+from muniment.repository import repositories
+from muniment.repository.change_log import changes
+from muniment.repository.extraction import queue
+from muniment.repository.importing import mirror, watching
+from muniment.repository.importing.mirror import Import, ImportReport
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import IndexUnavailable, UnknownAcl, WrongValue
+from muniment.repository.repositories import Repository
+
+_QUIET_SECONDS = 60.0
+_SETTLING_SECONDS = 1.0
+"""A watched file that was written within this time may still be growing."""
+
+
+def import_command(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER")],
+    repository_name: Annotated[
+        str, typer.Option("--repository", "-r", help="Name of the repository.")
+    ] = initialise.REPOSITORY,
+    cabinet: Annotated[str, typer.Option(help="Name of the cabinet; otherwise the folder's.")] = "",
+    acl: Annotated[
+        str,
+        typer.Option(
+            help="ACL of the cabinet and, through it, of all in it: name, id or owner/name; otherwise as before, "
+            "at first 'private'."
+        ),
+    ] = "",
+    owner: Annotated[
+        str, typer.Option(metavar="NAME@PARTITION", help="Owner of the new objects; otherwise the cabinet's.")
+    ] = "",
+    type_name: Annotated[
+        str, typer.Option("--type", help="Object type of the documents; otherwise as before, at first 'document'.")
+    ] = "",
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="Also import files and folders whose names begin with a dot.")
+    ] = False,
+    mirrors: Annotated[
+        bool,
+        typer.Option("--mirror", help="Follow renames, and delete the objects of files that are gone from the folder."),
+    ] = False,
+    deletes_most: Annotated[
+        bool, typer.Option("--force", help="With --mirror: also delete more than half of what was imported.")
+    ] = False,
+    watches: Annotated[bool, typer.Option("--watch", help="Then keep following the folder until Ctrl-C.")] = False,
+    threads: Annotated[int, typer.Option(min=1, max=64, help="Files at one time.")] = 4,
+    limit: Annotated[int | None, typer.Option(min=1, help="Import no more files than this.")] = None,
+    checksums: Annotated[
+        bool, typer.Option("--checksums", help="Also read files whose size and time have not changed.")
+    ] = False,
+    wait_for: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all is searchable.")] = True,
+) -> int:
+    """Import a folder: the folder as a cabinet, its folders as folders, its files as documents.
+
+    Run again, it goes on where it stopped and replaces what has changed. It works while the server runs.
+    """
+    data: DataFolder = context.obj
+    if not folder.is_dir():
+        raise Failure(f"{folder} is no folder.", Exit.USAGE)
+    if deletes_most and not mirrors:
+        raise Failure("--force belongs to --mirror: without it, nothing is deleted.", Exit.USAGE)
+    with data.database("repository") as database:
+        with database.read() as cx:
+            repository = repositories.find(cx, repository_name)
+            earlier = mirror.earlier_cabinet(cx, repository, folder)
+
+        def one_pass(quiet_seconds: float = 0.0) -> ImportReport:
+            work = Import(
+                database,
+                repository,
+                app.content(data.installation),
+                app.reader(data.installation, repository),
+                data.settings.repository,
+                clock.now,
+                folder,
+                principals=principals,
+                cabinet=cabinet,
+                acl=acl,
+                type_name=type_name,
+                hidden=hidden,
+                mirrors=mirrors,
+                deletes_most=deletes_most,
+                quiet_seconds=quiet_seconds,
+                limit=limit,
+                checksums=checksums,
+            )
+            with terminal.counting("Importing", None) as bar:
+                return work.run(threads, bar.advance)
+
+        principals = _importer(data, owner, earlier)
+        if watches:
+            return _follow(folder, one_pass)
+        began = time.monotonic()
+        report = one_pass()
+        _print_report(report, time.monotonic() - began)
+        if wait_for:
+            with terminal.counting("Making searchable", None) as bar:
+                searchable = until_searchable(data, database, repository, bar.reach)
+            print_texts(database, report)
+            if not searchable:
+                return Exit.NOT_READY
+    if report.withheld:
+        return Exit.REFUSED
+    return Exit.FAILED if report.failed else Exit.OK
+
+
+def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Principals:
+    """Return who owns the new objects: the owner named, the owner of the cabinet imported before, the administrator."""
+    if earlier is None:
+        return data.acting_as(owner) if owner else initialise.administrator(data)
+    principals = data.acting_as(owner or earlier.owner)
+    if principals.is_(earlier.owner_key):
+        return principals
+    if not owner:
+        return initialise.administrator(data)
+    raise Failure(
+        f"This folder was imported before, and its cabinet {earlier.id} belongs to {earlier.owner}: leave out --owner, "
+        "or first give the objects to the other owner with 'muniment repository give'.",
+        Exit.REFUSED,
+    )
+
+
+def _follow(folder: Path, one_pass: Callable[[float], ImportReport]) -> int:
+    """Import the folder whenever it changes, until Ctrl-C or SIGTERM. No error of a file or a pass ends it."""
+    due = threading.Event()
+    printed: tuple[object, ...] = ()
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for _ in watching.passes(folder, due.is_set, _say_that_it_polls):
+            began = time.monotonic()
+            try:
+                report = one_pass(_SETTLING_SECONDS)
+            except Exception as error:
+                failure = as_failure(error)
+                if failure is None or isinstance(error, WrongValue | UnknownAcl):
+                    raise
+                due.set()
+                if printed != (failure.sentence,):
+                    terminal.errors.print(f"{failure.sentence} It is tried again.", markup=False)
+                printed = (failure.sentence,)
+                continue
+            if report.unsettled:
+                due.set()
+            else:
+                due.clear()
+            news = (report.created, report.replaced, report.moved, report.deleted, report.reassigned)
+            facts = (report.failed, report.withheld)
+            if any(news) or facts != printed:
+                _print_report(report, time.monotonic() - began)
+            printed = facts
+    except KeyboardInterrupt:
+        terminal.line("Stopped.")
+    except watching.FolderGone as gone:
+        raise Failure(f"{gone}; nothing was deleted. Mount or make it, then start again.", Exit.NOT_READY) from gone
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    return Exit.OK
+
+
+def _say_that_it_polls() -> None:
+    terminal.errors.print(
+        "No notices of changes in so many folders (fs.inotify.max_user_watches). They are looked at in turn.",
+        markup=False,
+    )
+
+
+def until_searchable(
+    data: DataFolder, database: Database, repository: Repository, progress: Callable[[int, int], None]
+) -> bool:
+    """Wait until every file's text is extracted and the index has followed the whole log; False when nothing moves."""
+    reader = app.reader(data.installation, repository)
+    last_state: object = None
+    moved_at = time.monotonic()
+    try:
+        while time.monotonic() - moved_at < _QUIET_SECONDS:
+            try:
+                position = reader.snapshot().position
+            except IndexUnavailable:
+                position = changes.START
+            with database.read() as cx:
+                counts, latest = queue.counts(cx, repository.id), changes.latest(cx, repository.id)
+            total = sum(counts.values())
+            progress(total - counts["waiting"], total)
+            if not counts["waiting"] and position >= latest:
+                return True
+            if (position, counts["waiting"]) != last_state:
+                last_state, moved_at = (position, counts["waiting"]), time.monotonic()
+            time.sleep(0.1)
+    finally:
+        reader.close()
+    terminal.errors.print(
+        "Nothing is being indexed: start 'muniment serve' or 'muniment agent'. Everything imported is stored.",
+        markup=False,
+    )
+    return False
+
+
+def print_texts(database: Database, report: ImportReport) -> None:
+    """Print how many of the files have text, and why the others have none."""
+    states: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    with database.read() as cx:
+        for status in queue.statuses(cx, report.object_ids).values():
+            states[status.state] += 1
+            if status.state in {"failed", "unsupported"}:
+                reasons[f"{status.state}: {status.reason}"] += 1
+    terminal.line(
+        f"Text: {states['done']} read, {states['empty']} without any, {states['unsupported']} unsupported, "
+        f"{states['failed']} failed, {states['waiting']} waiting"
+    )
+    for reason, count in reasons.most_common(10):
+        terminal.line(f"  {count} {reason}")
+
+
+def _print_report(report: ImportReport, seconds: float) -> None:
+    terminal.line(
+        f"{report.created} imported, {report.replaced} replaced, {report.unchanged} unchanged, "
+        f"{len(report.failed)} failed, {report.links} links not followed, in {seconds:.1f} s"
+    )
+    for count, what in (
+        (report.moved, "moved"),
+        (report.deleted, "deleted, because their files are gone"),
+        (report.reassigned, "objects carry the other ACL now"),
+        (report.hidden, "hidden names left out: --hidden takes them"),
+        (report.unsettled, "still being written: they are taken later"),
+    ):
+        if count:
+            terminal.line(f"  {count} {what}")
+    if report.withheld:
+        terminal.line(
+            f"  {report.withheld} not deleted: more than half of all files are gone. Is the folder mounted? "
+            "If they are to be deleted, add --force."
+        )
+    for path, reason in report.failed[:20]:
+        terminal.line(terminal.harmless(f"  {path}: {reason}"))
+    if len(report.failed) > 20:
+        terminal.line(f"  and {len(report.failed) - 20} more")

@@ -1,0 +1,286 @@
+"""Commands about single objects: show, list, fetch, put, move and remove them.
+
+They act on the data folder as its administrator, as ``search`` and ``import`` do, because whoever can open the data
+folder can read and change everything in it anyway. What another user may see, that user asks the server.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+from sqlalchemy.engine import Connection
+
+from muniment import app, initialise
+from muniment.cli import terminal
+from muniment.cli.terminal import AsJson, WithHeader
+from muniment.clock import timestamp
+from muniment.data_folder import DataFolder
+from muniment.exit_codes import Exit, Failure
+from muniment.repository import repositories
+from muniment.repository.content.contract import PIECE, ContentStore, StoredContent
+from muniment.repository.cursors import Stretch
+from muniment.repository.extraction import queue
+from muniment.repository.importing.mirror import media_type_of
+from muniment.repository.objects import creation, lists, moving, objects, subtrees
+from muniment.repository.objects.lists import Folder
+from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.objects.properties import Given
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions import acls
+from muniment.repository.refusals import NoContent, UnknownProperty
+
+object_ = typer.Typer(no_args_is_help=True, help="Single objects: documents, folders and cabinets.")
+
+COMMANDS = {"object": object_}
+
+_AT_A_TIME = 500
+
+RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
+ObjectId = Annotated[str, typer.Argument(metavar="OBJECT_ID")]
+
+
+@object_.command("show")
+def show_object(
+    context: typer.Context,
+    object_id: ObjectId,
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+    as_json: AsJson = False,
+    header: WithHeader = None,
+) -> None:
+    """Show an object's properties."""
+    data: DataFolder = context.obj
+    principals = initialise.administrator(data)
+    with data.database("repository") as database, database.read() as cx:
+        repository = repositories.find(cx, repository_name)
+        stored, _ = objects.read(cx, repository, object_id, principals)
+        values = _values(cx, stored, RepositoryView.read(cx, repository, principals))
+    terminal.record(values, as_json=as_json, header=header)
+
+
+@object_.command("list")
+def list_objects(
+    context: typer.Context,
+    folder_id: Annotated[
+        str, typer.Argument(metavar="[FOLDER_ID]", help="A folder or cabinet; otherwise what lies in no folder.")
+    ] = "",
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+    as_json: AsJson = False,
+    header: WithHeader = None,
+) -> None:
+    """List what lies in a folder, or the cabinets and whatever else lies in no folder."""
+    data: DataFolder = context.obj
+    principals = initialise.administrator(data)
+    rows, after = list[tuple[object, ...]](), None
+    with data.database("repository") as database, database.read() as cx:
+        repository = repositories.find(cx, repository_name)
+        view = RepositoryView.read(cx, repository, principals)
+        folder = objects.read(cx, repository, folder_id, principals, "folder")[0].id if folder_id else None
+        listed = Folder(view, folder, "sysobject")
+        while page := lists.page(cx, listed, Stretch(after, 0, _AT_A_TIME)):
+            rows += [
+                (one.id, one.type, one.name, one.owner, one.content.size if one.content else None, _date(one.modified))
+                for one, _ in page
+            ]
+            after = page[-1].place
+    heads = ("Object", "Type", "Name", "Owner", "Bytes", "Modified")
+    terminal.table(heads, rows, as_json=as_json, header=header)
+
+
+@object_.command("get")
+def get_content(
+    context: typer.Context,
+    object_id: ObjectId,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; otherwise to the pipe.")
+    ] = None,
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+) -> None:
+    """Write an object's content to a file or to standard output; exit code 3 when it is damaged."""
+    data: DataFolder = context.obj
+    if output is None and sys.stdout.isatty():
+        raise Failure("A terminal does not show every content: name a file with --output, or use a pipe.", Exit.USAGE)
+    principals = initialise.administrator(data)
+    with data.database("repository") as database, database.read() as cx:
+        stored = objects.readable(cx, repositories.find(cx, repository_name), object_id, principals)
+    if stored.content is None:
+        raise NoContent(f"The object {object_id} has no content.")
+    pieces = app.content(data.installation).read(stored.content)
+    if output is None:
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return
+    unfinished = output.with_name(f".{output.name}.unfinished")
+    try:
+        with unfinished.open("wb") as file:
+            file.writelines(pieces)
+        unfinished.replace(output)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@object_.command("put")
+def put_object(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The content; - for standard input.")],
+    folder_id: Annotated[
+        str, typer.Option("--in", metavar="FOLDER_ID", help="The folder to put it into; otherwise none.")
+    ] = "",
+    replace: Annotated[
+        str, typer.Option(metavar="OBJECT_ID", help="Replace the content of this object instead of making one.")
+    ] = "",
+    name: Annotated[str, typer.Option(help="The object's name; otherwise the file's.")] = "",
+    type_name: Annotated[str, typer.Option("--type", help="Object type of a new object.")] = "document",
+    acl: Annotated[str, typer.Option(help="Its ACL: name, id or owner/name; otherwise its folder's.")] = "",
+    owner: Annotated[str, typer.Option(metavar="NAME@PARTITION", help="Owner of a new object.")] = "",
+    media_type: Annotated[str, typer.Option(help="Media type of the content; otherwise guessed by the name.")] = "",
+    properties: Annotated[
+        list[str] | None,
+        typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property; repeat it for several values."),
+    ] = None,
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+) -> None:
+    """Make an object of a file and print its id; or replace an object's content, and the properties that are given."""
+    data: DataFolder = context.obj
+    if replace and (folder_id or owner or type_name != "document"):
+        raise Failure("--in, --owner and --type are for a new object: 'object move' moves one.", Exit.USAGE)
+    if file == "-" and not (name or replace):
+        raise Failure("Name the object with --name: standard input has no name.", Exit.USAGE)
+    principals = data.acting_as(owner) if owner else initialise.administrator(data)
+    with data.database("repository") as database:
+        with database.read() as cx:
+            repository = repositories.find(cx, repository_name)
+            view = RepositoryView.read(cx, repository, principals)
+            former = objects.read(cx, repository, replace, principals)[0] if replace else None
+        shown_name = name or (former.name if former else os.path.basename(file))
+        given = _given(properties or [], view.catalogue)
+        given |= {key: text for key, text in (("acl_name", acl), ("object_name", name)) if text}
+        content_type = media_type or (former.media_type if former and file == "-" else media_type_of(shown_name))
+        store = app.content(data.installation)
+        content = _store(store, file, data.settings.repository.max_content_bytes)
+        try:
+            with database.begin() as cx:
+                if former is None:
+                    given |= {"object_name": shown_name, "a_content_type": content_type}
+                    stored = creation.create(cx, view, type_name, given, folder_id or None, content, data.now)
+                    outdated = None
+                else:
+                    if given:
+                        objects.change(cx, view, former.id, given, data.now)
+                    stored, outdated = objects.replace_content(
+                        cx, repository, principals, former.id, content, content_type, data.now
+                    )
+        except BaseException:
+            store.remove(content.key)
+            raise
+    if outdated is not None:
+        store.remove(outdated.key)
+    terminal.line(stored.id)
+
+
+@object_.command("move")
+def move_object(
+    context: typer.Context,
+    object_id: ObjectId,
+    folder_id: Annotated[
+        str, typer.Argument(metavar="[FOLDER_ID]", help="The folder or cabinet; without one, out of all folders.")
+    ] = "",
+    name: Annotated[str, typer.Option(help="Also rename it.")] = "",
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+) -> None:
+    """Move an object into another folder. It keeps its ACL; what lies in a folder moves with it."""
+    data: DataFolder = context.obj
+    principals = initialise.administrator(data)
+    with data.database("repository") as database, database.begin() as cx:
+        repository = repositories.find(cx, repository_name)
+        view = RepositoryView.read(cx, repository, principals)
+        present = objects.read(cx, repository, object_id, principals)[0].folder_id
+        if present and folder_id:
+            moving.move(cx, view, object_id, present, folder_id, data.now)
+        elif present:
+            moving.unlink(cx, repository, principals, object_id, present, data.now)
+        elif folder_id:
+            moving.link(cx, view, object_id, folder_id, data.now)
+        if name:
+            objects.change(cx, view, object_id, {"object_name": name}, data.now)
+
+
+@object_.command("rm")
+def remove_objects(
+    context: typer.Context,
+    object_ids: Annotated[list[str], typer.Argument(metavar="OBJECT_ID...")],
+    recursive: Annotated[
+        bool,
+        typer.Option("--recursive", help="With all that lies in a folder (repository.max_deleted_objects)."),
+    ] = False,
+    repository_name: RepositoryOption = initialise.REPOSITORY,
+) -> None:
+    """Delete objects with their content, all or none. A folder has to be empty, unless --recursive is given."""
+    data: DataFolder = context.obj
+    principals, most = initialise.administrator(data), data.settings.repository.max_deleted_objects
+    with data.database("repository") as database, database.begin() as cx:
+        repository = repositories.find(cx, repository_name)
+        deleted = list[StoredObject]()
+        for object_id in object_ids:
+            if recursive:
+                deleted += subtrees.delete(cx, repository, principals, object_id, data.now, most)
+            else:
+                deleted.append(objects.delete(cx, repository, principals, object_id, data.now))
+    store = app.content(data.installation)
+    for stored in deleted:
+        if stored.content is not None:
+            store.remove(stored.content.key)
+    terminal.line(f"Deleted: {len(deleted)} {'object' if len(deleted) == 1 else 'objects'}.")
+
+
+def _values(cx: Connection, stored: StoredObject, view: RepositoryView) -> dict[str, object]:
+    definitions = view.catalogue.properties_of(stored.type)
+    found: dict[str, object] = {}
+    acl_name = acls.shown_name(cx, stored.acl_id, view.principals)
+    for name, values in objects.values(stored, view.catalogue, acl_name).items():
+        shown = [_date(int(value)) if definitions[name].kind == "date" else value for value in values]
+        found[name] = shown if definitions[name].repeating else shown[0]
+    found["r_index_status"] = queue.status(cx, stored.id).state
+    return found
+
+
+def _date(instant: int) -> str:
+    return timestamp(instant)
+
+
+def _given(texts: list[str], catalogue: Catalogue) -> dict[str, Given]:
+    """Read ``NAME=VALUE`` texts; several values of one name make a list, and no value unsets the property."""
+    several: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise Failure(f"{text!r}: write a property as NAME=VALUE.", Exit.USAGE)
+        several.setdefault(name, []).append(value)
+    given: dict[str, Given] = {}
+    for name, values in several.items():
+        try:
+            repeating = catalogue.property(name).repeating
+        except UnknownProperty:
+            repeating = False
+        given[name] = values[0] if len(values) == 1 and not repeating else [value for value in values if value]
+    return given
+
+
+def _store(store: ContentStore, file: str, largest: int) -> StoredContent:
+    if file == "-":
+        return store.put(_pieces(sys.stdin.buffer, largest))
+    with open(file, "rb") as source:
+        return store.put(_pieces(source, largest))
+
+
+def _pieces(source: BinaryIO, largest: int) -> Iterator[bytes]:
+    size = 0
+    while piece := source.read(PIECE):
+        size += len(piece)
+        if size > largest:
+            raise Failure(f"The content has more than {largest} bytes (repository.max_content_bytes).", Exit.REFUSED)
+        yield piece

@@ -1,0 +1,153 @@
+"""Commands that make repositories, choose the resources that guard them, and remove them with what they hold."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+from sqlalchemy.engine import Connection
+
+from muniment import app, guards, initialise
+from muniment.cli import terminal
+from muniment.cli.repository import gifts
+from muniment.cli.terminal import AsJson, WithHeader
+from muniment.data_folder import DataFolder
+from muniment.directory import administration
+from muniment.directory.resources import Resource
+from muniment.exit_codes import Exit, Failure
+from muniment.repository import removal, repositories
+from muniment.repository.objects import objects, usage
+from muniment.repository.permissions import bearers
+
+repository = typer.Typer(no_args_is_help=True, help="Repositories.")
+
+repository.command("give")(gifts.give_command)
+
+COMMANDS = {"repository": repository}
+
+_AT_A_TIME = 500
+
+RepositoryName = Annotated[str, typer.Argument(metavar="NAME")]
+
+
+@repository.command("add")
+def add_repository(
+    context: typer.Context,
+    name: RepositoryName,
+    resource: Annotated[str, typer.Option(help="Name of the resource that guards it; made if missing.")] = "",
+    resource_id: Annotated[
+        str, typer.Option(help="Identifier of the resource; or, where the directory runs apart, one of that directory.")
+    ] = "",
+) -> None:
+    """Make a repository and print the identifier of the resource that guards it."""
+    data: DataFolder = context.obj
+    guard_id = resource_id or _guard(data, resource or initialise.resource_name(name)).id
+    with _both(data, own_directory=data.together or not resource_id) as (directory, cx):
+        guards.add_repository(directory, cx, name, guard_id, data.now)
+    terminal.line(guard_id)
+
+
+@repository.command("guard")
+def guard_repository(
+    context: typer.Context,
+    name: RepositoryName,
+    resource: Annotated[str, typer.Option(help="Name of the resource to guard it; made if missing.")] = "",
+    resource_id: Annotated[
+        str, typer.Option(help="Identifier of the resource; or, where the directory runs apart, one of that directory.")
+    ] = "",
+) -> None:
+    """Let another resource guard a repository: from now on only tokens for that resource open it."""
+    data: DataFolder = context.obj
+    if bool(resource) == bool(resource_id):
+        raise Failure("Name the resource with --resource, or one of another directory with --resource-id.", Exit.USAGE)
+    guard_id = resource_id or _guard(data, resource).id
+    with _both(data, own_directory=data.together or not resource_id) as (directory, cx):
+        guards.guard(directory, cx, name, guard_id)
+    terminal.line(guard_id)
+
+
+@repository.command("remove")
+def remove_repository(
+    context: typer.Context,
+    name: RepositoryName,
+    with_everything: Annotated[
+        bool, typer.Option("--with-everything", help="Also if it holds objects: they are removed with their content.")
+    ] = False,
+) -> None:
+    """Remove a repository with its index, types and ACLs while no server runs; its resource stays.
+
+    If the command is killed half-way, run it again.
+    """
+    data: DataFolder = context.obj
+    store = app.content(data.installation)
+    data.must_exist()
+    with data.lock(), data.database("repository") as database:
+        with database.begin() as cx:
+            target = repositories.find(cx, name)
+            contents = removal.close(cx, target, with_everything=with_everything)
+        terminal.line(f"Removing: {removal.describe(contents)}.")
+        count = 0
+        with terminal.counting(f"Removing {name}", None) as progress:
+            while True:
+                with database.begin() as cx:
+                    keys = removal.remove_objects(cx, target, _AT_A_TIME)
+                if not keys:
+                    break
+                for key in keys:
+                    if key is not None:
+                        store.remove(key)
+                count += len(keys)
+                progress.reach(count)
+        # Before the row: a command stopped in between still finds the repository, and can begin again.
+        app.engine(data.installation).index(target.id).remove()
+        with database.begin() as cx:
+            removal.finish(cx, target)
+    terminal.line(f"Removed: {name}. The resource that guarded it stays: 'muniment resource remove' removes it.")
+
+
+@repository.command("list")
+def list_repositories(context: typer.Context, as_json: AsJson = False, header: WithHeader = None) -> None:
+    """List the repositories with the resources that guard them."""
+    data: DataFolder = context.obj
+    with data.database("repository") as database, database.read() as cx:
+        rows = [(row.name, row.resource_id) for row in repositories.every(cx)]
+    terminal.table(("Repository", "Resource"), rows, as_json=as_json, header=header)
+
+
+@repository.command("usage")
+def show_usage(context: typer.Context, as_json: AsJson = False, header: WithHeader = None) -> int:
+    """List how many objects and bytes each owner keeps; exit code 1 when the recorded counts are wrong."""
+    data: DataFolder = context.obj
+    with data.database("repository") as database, database.read() as cx:
+        recorded, actual = usage.every(cx), objects.amounts_by_owner(cx)
+        owners = {key: key for key in (*recorded, *actual)}
+        owners |= bearers.names_of_keys(cx, owners)
+    terminal.table(
+        ("Owner", "Objects", "Bytes"),
+        [(owners[key], amount.objects, amount.bytes) for key, amount in sorted(recorded.items())],
+        as_json=as_json,
+        header=header,
+    )
+    wrong = [key for key in owners if recorded.get(key, usage.NOTHING) != actual.get(key, usage.NOTHING)]
+    for key in sorted(wrong):
+        terminal.errors.print(f"NOT SOUND: {owners[key]} owns {actual.get(key, usage.NOTHING)}", markup=False)
+    return Exit.FAILED if wrong else Exit.OK
+
+
+@contextmanager
+def _both(data: DataFolder, *, own_directory: bool) -> Iterator[tuple[Connection | None, Connection]]:
+    """Open a write transaction on both halves, the directory's first; without ``own_directory`` on the repository."""
+    with data.database("repository") as database:
+        if not own_directory:
+            with database.begin() as cx:
+                yield None, cx
+            return
+        with data.database("directory") as rights, rights.begin() as directory, database.begin() as cx:
+            yield directory, cx
+
+
+def _guard(data: DataFolder, name: str) -> Resource:
+    if "directory" not in data.settings.halves:
+        raise Failure("Name the resource of the callers' directory with --resource-id.", Exit.USAGE)
+    with data.database("directory") as database, database.begin() as cx:
+        return administration.ensure_resource(cx, data.settings.directory.names, name, data.now)

@@ -1,0 +1,235 @@
+"""Search from a terminal: as a user of the running server, or as the administrator of the data folder."""
+
+import contextlib
+import getpass
+import os
+import ssl
+import sys
+from pathlib import Path
+from typing import Annotated, NamedTuple
+from urllib.parse import quote
+
+import httpx
+import lxml.etree
+import typer
+
+from muniment import app, initialise
+from muniment.cli import terminal
+from muniment.clock import SECOND, Instant
+from muniment.data_folder import DataFolder
+from muniment.directory import names, resources
+from muniment.exit_codes import Exit, Failure
+from muniment.repository import repositories
+from muniment.repository.aql import as_xml, keywords
+from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
+from muniment.repository.change_log import changes
+from muniment.repository.search import results
+from muniment.repository.search.results import SearchQuestion
+
+_ATOM = "{http://www.w3.org/2005/Atom}"
+_LATE: Instant = 5 * SECOND
+
+
+class _Question(NamedTuple):
+    """Keywords or a search document, the repository, and how many hits to show."""
+
+    words: str
+    document: bytes | None
+    repository_name: str
+    limit: int
+
+
+class _Hit(NamedTuple):
+    id: str
+    title: str
+    score: float
+    summary: str
+
+
+def search_command(
+    context: typer.Context,
+    words: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[WORDS]",
+            help="Keywords: words, \"phrases\", AND OR NOT ( ) word*. An empty text ('') finds all that is visible.",
+        ),
+    ] = None,
+    repository_name: Annotated[
+        str, typer.Option("--repository", "-r", help="Name of the repository.")
+    ] = initialise.REPOSITORY,
+    aql: Annotated[
+        str, typer.Option("--aql", metavar="FILE", help="A search document (AQL in XML) instead; - for standard input.")
+    ] = "",
+    user: Annotated[
+        str,
+        typer.Option(metavar="NAME@PARTITION", help="Ask the running server as this user; otherwise as administrator."),
+    ] = "",
+    client: Annotated[str, typer.Option(help="The client to sign in with.")] = initialise.CLIENT,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Show no more hits than this.")] = 10,
+    ca_file: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="CA certificates of the server; otherwise the data folder's."),
+    ] = None,
+    as_json: terminal.AsJson = False,
+) -> int:
+    """Search and print the hits.
+
+    A user's password is asked for, or read from MUNIMENT_PASSWORD; MUNIMENT_TOKEN may hold an access token instead.
+    """
+    data: DataFolder = context.obj
+    if (words is None) == (not aql):
+        raise Failure("Give keywords, '' for all that is visible, or a search document with --aql FILE.", Exit.USAGE)
+    question = _Question(words or "", _document(data, aql) if aql else None, repository_name, limit)
+    token = os.environ.get("MUNIMENT_TOKEN", "")
+    if user or token:
+        total, hits = _as_user(data, question, user, client, ca_file, token)
+    else:
+        total, hits = _as_administrator(data, question)
+    if as_json:
+        terminal.print_json({"total": total, "hits": [hit._asdict() for hit in hits]})
+        return Exit.OK
+    terminal.line(f"{total} found")
+    for hit in hits:
+        terminal.line(terminal.harmless(f"{hit.score:.3f}  {hit.id}  {hit.title}"))
+        if hit.summary:
+            terminal.line(terminal.harmless(f"      {' '.join(hit.summary.split())}"))
+    return Exit.OK
+
+
+def _document(data: DataFolder, file: str) -> bytes:
+    """Read a search document, no larger than a server would take."""
+    limit = data.settings.repository.max_metadata_bytes
+    with contextlib.nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as source:
+        document = source.read(limit + 1)
+    if len(document) > limit:
+        raise Failure(f"The search document has more than {limit} bytes (repository.max_metadata_bytes).", Exit.REFUSED)
+    return document
+
+
+def _query(data: DataFolder, question: _Question) -> Query:
+    options = data.settings.repository
+    limits = QueryLimits(options.max_query_depth, options.max_query_clauses)
+    if question.document is not None:
+        return as_xml.read(question.document, options.names, limits)
+    return Query(condition=Fulltext(keywords.read(question.words, limits)) if question.words.strip() else None)
+
+
+def _as_administrator(data: DataFolder, question: _Question) -> tuple[int, list[_Hit]]:
+    options = data.settings.repository
+    query = _query(data, question)
+    with data.database("repository") as database:
+        with database.read() as cx:
+            repository = repositories.find(cx, question.repository_name)
+        reader = app.reader(data.installation, repository)
+        try:
+            snapshot = reader.snapshot()
+            with database.read() as cx:
+                page = results.search(
+                    cx,
+                    snapshot,
+                    repository,
+                    initialise.administrator(data),
+                    SearchQuestion(query, 1, question.limit, include_total=True),
+                    options.max_page_offset,
+                    options.max_pending_changes,
+                )
+        finally:
+            reader.close()
+        with database.read() as cx:
+            unseen = changes.after(cx, repository.id, snapshot.position, 1)
+    if unseen and data.now - unseen[0].noted > _LATE:
+        terminal.errors.print(
+            "The index has not moved for a while, so changes are missing from these results: is 'muniment serve' or "
+            "'muniment agent' running? 'muniment index status' says how far it is."
+        )
+    return page.total or 0, [_Hit(hit.object_id, hit.title, hit.score, hit.summary) for hit in page.hits]
+
+
+def _as_user(
+    data: DataFolder, question: _Question, user: str, client: str, ca_file: Path | None, token: str
+) -> tuple[int, list[_Hit]]:
+    settings = data.settings
+    context = _tls_context(data, ca_file)
+    base = data.server_address
+    try:
+        with httpx.Client(base_url=base, verify=context, timeout=60, trust_env=False) as http:
+            bearer = token or _sign_in(data, http, question.repository_name, user, client)
+            answer = _ask(data, http, question, bearer)
+    except httpx.TransportError as error:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise Failure(
+                f"{base} shows a certificate that is not trusted here ({error}): "
+                "name its CA's certificate with --ca-file.",
+                Exit.REFUSED,
+            ) from error
+        raise Failure(f"{base} cannot be reached ({error}): is 'muniment serve' running?", Exit.NOT_READY) from error
+    if answer.status_code != 200:
+        raise Failure(f"The server answered {answer.status_code}: {_message(answer)}", Exit.REFUSED)
+    return _read_feed(
+        answer.content, settings.repository.names.vocab_namespace, settings.repository.names.relevance_namespace
+    )
+
+
+def _ask(data: DataFolder, http: httpx.Client, question: _Question, bearer: str) -> httpx.Response:
+    prefix = data.settings.repository.names.prefix
+    address = f"/{prefix}/repositories/{quote(question.repository_name, safe='')}/search"
+    parameters = {"items-per-page": str(question.limit), "include-total": "true"}
+    headers = {"Authorization": f"Bearer {bearer}", "Accept": "application/atom+xml"}
+    if question.document is None:
+        return http.get(address, params={"q": question.words, **parameters}, headers=headers)
+    headers["Content-Type"] = "application/xml"
+    return http.post(address, params=parameters, headers=headers, content=question.document)
+
+
+def _tls_context(data: DataFolder, ca_file: Path | None) -> ssl.SSLContext:
+    own_ca = data.installation.tls / "ca.pem"
+    trust = ca_file or (own_ca if own_ca.exists() else None)
+    try:
+        return ssl.create_default_context(cafile=trust)
+    except ssl.SSLError as error:
+        raise Failure(f"{trust} holds no certificate (PEM): name the CA's certificate with --ca-file.") from error
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        message = lxml.etree.fromstring(answer.content, _parser()).xpath("string(//*[local-name()='message'])")
+    except lxml.etree.XMLSyntaxError:
+        message = ""
+    return str(message) or answer.text[:500]
+
+
+def _parser() -> lxml.etree.XMLParser:
+    return lxml.etree.XMLParser(resolve_entities=False, no_network=True)
+
+
+def _sign_in(data: DataFolder, http: httpx.Client, repository_name: str, user: str, client: str) -> str:
+    password = os.environ.get("MUNIMENT_PASSWORD", "")
+    if not password:
+        if not sys.stdin.isatty():
+            raise Failure("No password: put it into the environment variable MUNIMENT_PASSWORD.", Exit.USAGE)
+        password = getpass.getpass(f"Password of {user}: ")
+    directory = data.settings.directory.names
+    with data.database("repository") as database, database.read() as cx:
+        resource_id = repositories.find(cx, repository_name).resource_id
+    with data.database("directory") as database, database.read() as cx:
+        scope = names.scope(resources.shown_name(directory, resources.by_id(cx, resource_id)))
+    form = {"grant_type": "password", "client_id": client, "username": user, "password": password, "scope": scope}
+    answer = http.post(f"/{directory.prefix}/login", data=form)
+    if answer.status_code != 200:
+        raise Failure(f"Not signed in: {answer.json().get('error_description', answer.text[:300])}", Exit.REFUSED)
+    return str(answer.json()["access_token"])
+
+
+def _read_feed(document: bytes, vocabulary: str, relevance: str) -> tuple[int, list[_Hit]]:
+    root = lxml.etree.fromstring(document, _parser())
+    hits = [
+        _Hit(
+            entry.findtext(f"{_ATOM}id", ""),
+            entry.findtext(f"{_ATOM}title", ""),
+            float(entry.findtext(f"{{{relevance}}}score", "0")),
+            entry.findtext(f"{_ATOM}summary", ""),
+        )
+        for entry in root.findall(f"{_ATOM}entry")
+    ]
+    return int(root.findtext(f"{{{vocabulary}}}total", "0")), hits

@@ -1,0 +1,173 @@
+"""Which steps does it take to remove a user or a group, so that a later one of the same name inherits nothing?
+
+The halves have separate databases, so the order of the steps decides what a stop in between leaves behind:
+
+1. A user whose belongings are given away is disabled, so that they add nothing meanwhile.
+2. The name is bound to its bearer in the repository. From now on no later bearer of the name can inherit anything.
+3. Objects and ACLs are given away, some at a time.
+4. The entry is removed from the directory; its sessions end.
+5. The entry is taken out of the ACLs.
+
+A removal that was stopped before step 4 can be made again, and finishes the rest.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.directory import administration
+from muniment.directory.administration import Dependents
+from muniment.directory.entries import entries
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import UnknownEntry
+from muniment.naming import fold_name
+from muniment.repository import giving, repositories
+from muniment.repository.giving import Belongings, GiftCount, GiftWatch, Receiver
+from muniment.repository.index.contract import Index
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.bearers import Identify
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.repositories import Repository
+from muniment.web.refusals import Refusal
+
+
+class SameReceiver(Refusal):
+    """What a user owns cannot be given to that user before they are removed."""
+
+
+class OwnsElsewhere(Refusal):
+    """The repository runs apart from the directory, so what a user owns there cannot be given away here."""
+
+
+class Holdings(NamedTuple):
+    """The repositories where the removed user or group may own something, for as long as a removal takes.
+
+    ``acting`` is who changes the objects. ``open_index`` opens a repository's index for reading. ``max_pending`` is how
+    many missed changes a search takes into account.
+    """
+
+    database: Database
+    open_index: Callable[[Repository], Index]
+    identify: Identify
+    acting: Principals
+    max_pending: int
+
+
+class Departure(NamedTuple):
+    """What a removal did.
+
+    ``gifts`` counts what was given away, ``left`` what the removed one owned at the end; no later bearer of the name
+    inherits it. ``named_by`` counts the ACLs that they were taken out of.
+    """
+
+    dependents: Dependents
+    gifts: list[GiftCount]
+    left: Belongings
+    named_by: int
+
+
+def remove_user(
+    directory: Database,
+    holdings: Holdings | None,
+    names: DirectoryNames,
+    user_id: str,
+    clock: Callable[[], Instant],
+    watch: GiftWatch,
+    *,
+    give_to: str = "",
+) -> Departure:
+    """Remove a user (``name@partition``); with ``give_to``, first give what they own to that user.
+
+    ``holdings`` is None where the repository runs apart. It opens transactions of its own, many of them for a large
+    gift: call it off the event loop. Raises UnknownEntry, NobodyAdministers; with ``give_to`` also
+    SameReceiver, and OwnsElsewhere where the repository runs apart.
+    """
+    if give_to:
+        _check_receiver(holdings, user_id, give_to)
+        with directory.begin() as cx:
+            administration.set_disabled(cx, entries.find_user(cx, names, user_id), True, clock())
+    return _remove(directory, holdings, names, "user", user_id, clock, watch, give_to)
+
+
+def remove_group(
+    directory: Database,
+    holdings: Holdings | None,
+    names: DirectoryNames,
+    group_id: str,
+    clock: Callable[[], Instant],
+    watch: GiftWatch,
+) -> Departure:
+    """Remove a group (``name@partition``); its members stay. Otherwise as ``remove_user``."""
+    return _remove(directory, holdings, names, "group", group_id, clock, watch, "")
+
+
+def give(
+    holdings: Holdings, keys: list[str], to: str, clock: Callable[[], Instant], watch: GiftWatch, *, only: str = ""
+) -> list[GiftCount]:
+    """Give what the bearers of these keys own to a user, in all repositories or in ``only`` one.
+
+    Returns how much was given, without the repositories where nothing was. Raises UnknownRepository.
+    """
+    with holdings.database.begin() as cx:
+        receiver = Receiver(to, giving.key_of(cx, to, holdings.identify, clock()))
+    with holdings.database.read() as cx:
+        selection = [repositories.find(cx, only)] if only else repositories.every(cx)
+    counts = [
+        giving.give_all(
+            holdings.database,
+            repository,
+            holdings.open_index(repository),
+            keys,
+            receiver,
+            holdings.acting,
+            clock,
+            holdings.max_pending,
+            watch,
+        )
+        for repository in selection
+    ]
+    return [count for count in counts if count.objects or count.acls]
+
+
+def require_somebody(holdings: Holdings, name: str) -> None:
+    """Raise UnknownEntry when nobody in the directory bears the name."""
+    if not holdings.identify([fold_name(name)]):
+        raise UnknownEntry(f"There is no user {name!r}.")
+
+
+def _remove(
+    directory: Database,
+    holdings: Holdings | None,
+    names: DirectoryNames,
+    kind: Literal["user", "group"],
+    entry_id: str,
+    clock: Callable[[], Instant],
+    watch: GiftWatch,
+    give_to: str,
+) -> Departure:
+    find = entries.find_user if kind == "user" else entries.find_group
+    with directory.read() as cx:
+        shown = entries.shown_id(names, find(cx, names, entry_id))
+    key, gifts = "", list[GiftCount]()
+    if holdings is not None:
+        with holdings.database.begin() as cx:
+            key = giving.key_of(cx, shown, holdings.identify, clock())
+        if give_to:
+            gifts = give(holdings, [key], give_to, clock, watch)
+    with directory.begin() as cx:
+        dependents = administration.remove(cx, find(cx, names, entry_id), clock())
+    if holdings is None:
+        return Departure(dependents, gifts, Belongings(0, 0, 0), 0)
+    with holdings.database.begin() as cx:
+        return Departure(dependents, gifts, giving.belongings(cx, key), acls.forget(cx, key))
+
+
+def _check_receiver(holdings: Holdings | None, user_id: str, give_to: str) -> None:
+    if holdings is None:
+        raise OwnsElsewhere(
+            f"The directory cannot see what {user_id} owns in a repository elsewhere: give it away there."
+        )
+    if fold_name(user_id) == fold_name(give_to):
+        raise SameReceiver(f"{give_to} is the user to be removed: name another user.")
+    require_somebody(holdings, give_to)

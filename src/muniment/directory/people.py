@@ -1,0 +1,56 @@
+"""Whom does the access role of a resource let in? Users and groups.
+
+A user is let in as a member of the role, through a group however deep, through a unit around them, or through their
+partition (given 5.2). A group is listed if it is in the role, however deep, or if its partition is.
+"""
+
+from typing import Literal, NamedTuple, TypeAlias
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.directory import memberships, resources
+from muniment.directory.entries import entries
+from muniment.directory.entries.table import Entry
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import UnknownEntry
+
+Kind: TypeAlias = Literal["user", "group"]
+
+
+class PeopleList(NamedTuple):
+    """A list of users or of groups that a resource lets in; ``within`` a group, only its direct members."""
+
+    resource_id: str
+    kind: Kind
+    within: Entry | None = None
+
+
+def listed(names: DirectoryNames, listing: PeopleList) -> entries.ChosenEntries:
+    """Make a query for the users or groups. Locked and disabled users are listed too."""
+    return entries.chosen(names, listing.kind, _condition(listing))
+
+
+def find(cx: Connection, names: DirectoryNames, resource_id: str, kind: Kind, entry_id: str) -> Entry:
+    """Find one user or group that is let in, by ``<name>@<partition>``. Raises UnknownEntry for any other."""
+    entry = (entries.find_user if kind == "user" else entries.find_group)(cx, names, entry_id)
+    if not entries.is_chosen(cx, entry, _condition(PeopleList(resource_id, kind))):
+        raise UnknownEntry(f"There is no {kind} {entry_id[:200]!r}.")
+    return entry
+
+
+def _condition(listing: PeopleList) -> entries.Condition:
+    role = resources.in_role(listing.resource_id)
+    groups = memberships.with_groups_inside(role)
+    units = entries.with_units_inside(role)
+
+    def let_in(columns: entries.Columns) -> sa.ColumnElement[bool]:
+        reasons: list[sa.ColumnElement[bool]] = [columns.id.in_(groups), columns.partition_id.in_(role)]
+        if listing.kind == "user":
+            reasons += [memberships.is_member(columns.id, groups), columns.parent_id.in_(units)]
+        condition = sa.or_(*reasons)
+        if listing.within is None:
+            return condition
+        return sa.and_(condition, memberships.is_member(columns.id, entries.only(listing.within)))
+
+    return let_in

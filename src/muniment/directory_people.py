@@ -1,0 +1,91 @@
+"""The directory in this process, as a repository asks it for users and groups."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from sqlalchemy.engine import Connection
+
+from muniment.directory import people
+from muniment.directory.context import Directory
+from muniment.directory.entries import entries
+from muniment.directory.entries.entries import ChosenEntries
+from muniment.directory.entries.table import Entry, to_entry
+from muniment.directory.refusals import UnknownEntry
+from muniment.naming import fold_name
+from muniment.repository.cursors import Stretch
+from muniment.repository.filters import listed, pages
+from muniment.repository.filters.listed import ListedProperty
+from muniment.repository.filters.pages import Order, OrderKey
+from muniment.repository.filters.tree import Selection
+from muniment.repository.people import Kind, ListedPerson, People, Person
+from muniment.repository.refusals import UnknownPerson, UnknownProperty
+
+
+class DirectoryPeople(People):
+    """The users and groups of the directory in this process. A list takes ``seconds`` at most."""
+
+    def __init__(self, directory: Directory, seconds: float) -> None:
+        self._database, self._names, self._seconds = directory.transactions.database, directory.options.names, seconds
+
+    def listed(
+        self, resource_id: str, kind: Kind, within: str | None, stretch: Stretch, selection: Selection
+    ) -> list[ListedPerson]:
+        """List a stretch of the users or groups, by partition and name unless they are sorted.
+
+        Raises UnknownPerson, UnknownProperty, WrongValue, BadSort, Busy.
+        """
+        with self._read() as cx:
+            chosen = self._chosen(cx, resource_id, kind, within)
+            order = Order(
+                (OrderKey(chosen.partition_id), OrderKey(chosen.folded_name), OrderKey(chosen.number, kind="integer"))
+            )
+            rows = pages.fetch(cx, chosen.query, _Properties(kind, chosen), order, stretch, selection)
+            return [ListedPerson(self._person(kind, to_entry(row)), place) for row, place in rows]
+
+    def count(self, resource_id: str, kind: Kind, within: str | None, selection: Selection) -> int:
+        """Count all that ``listed`` lists. Raises as ``listed``."""
+        with self._read() as cx:
+            chosen = self._chosen(cx, resource_id, kind, within)
+            return pages.count(cx, chosen.query, _Properties(kind, chosen), selection)
+
+    def find(self, resource_id: str, kind: Kind, person_id: str) -> Person:
+        """Find one of them by id. Raises UnknownPerson, Busy."""
+        with self._read() as cx:
+            return self._person(kind, people.find(cx, self._names, resource_id, kind, person_id))
+
+    @contextmanager
+    def _read(self) -> Iterator[Connection]:
+        with self._database.read(within=self._seconds) as cx:
+            try:
+                yield cx
+            except UnknownEntry as unknown:
+                raise UnknownPerson(unknown.sentence) from unknown
+
+    def _chosen(self, cx: Connection, resource_id: str, kind: Kind, within: str | None) -> ChosenEntries:
+        group = None if within is None else people.find(cx, self._names, resource_id, "group", within)
+        return people.listed(self._names, people.PeopleList(resource_id, kind, group))
+
+    def _person(self, kind: Kind, entry: Entry) -> Person:
+        shown_id = entries.shown_id(self._names, entry)
+        return Person(kind, shown_id, entry.uuid, entry.name, entry.description, entry.modified)
+
+
+class _Properties:
+    """The properties by which users or groups are filtered and sorted."""
+
+    def __init__(self, kind: Kind, chosen: ChosenEntries) -> None:
+        person_id = listed.single("string", chosen.id, compared=chosen.folded_id, fold=fold_name)
+        short_name = listed.single("string", chosen.name, compared=chosen.folded_name, fold=fold_name)
+        own = ("user_name", "user_login_name") if kind == "user" else ("group_name", "group_display_name")
+        self._properties: Mapping[str, ListedProperty] = {
+            own[0]: person_id,
+            own[1]: short_name,
+            "description": listed.exact(chosen.description),
+            "r_modify_date": listed.single("date", chosen.modified),
+        }
+
+    def __call__(self, name: str, /) -> ListedProperty:
+        """Return the property. Raises UnknownProperty."""
+        if name not in self._properties:
+            raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(self._properties)}.")
+        return self._properties[name]

@@ -1,0 +1,201 @@
+"""Which pages does the documentation have, and what does one of them say, as HTML and as it is written?
+
+A page is a Markdown file below ``docs``, named by its path there without ``.md``. HTML in it is shown as text
+(docs/decisions/0035).
+"""
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import markupsafe
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+DECISIONS = "decisions/"
+"""How the names of all decision records begin."""
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
+_COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE)
+_FILE = re.compile(r"docs/([A-Za-z0-9_/-]+)\.md")
+_DECISION = re.compile(r"(?:docs/decisions/|\b[Dd]ecisions? )([0-9]{4})\b")
+_LOCAL = re.compile(r"(?![a-z][a-z0-9+.-]*:|//|#)([^#?]*?)(\.md)?(#.*)?", re.IGNORECASE)
+_NO_LETTERS = re.compile(r"[^a-z0-9]+")
+_LISTED_LEVELS = (2, 3)
+
+
+class Section(NamedTuple):
+    """A heading of a page: its level, its anchor on the page, its text."""
+
+    level: int
+    anchor: str
+    title: str
+
+
+class DocumentationPage(NamedTuple):
+    """A page of the documentation: its title, its text as HTML with the title, its sections."""
+
+    title: str
+    body: markupsafe.Markup
+    sections: tuple[Section, ...]
+
+
+def names() -> list[str]:
+    """Name every page, those of a folder after those above it. Nothing where no documentation is installed."""
+    folder = _folder()
+    if folder is None:
+        return []
+    files = sorted(folder.rglob("*.md"), key=lambda file: (len(file.parts), file))
+    found = [file.relative_to(folder).with_suffix("").as_posix() for file in files]
+    return [name for name in found if _NAME.fullmatch(name)]
+
+
+def source(name: str) -> str | None:
+    """Read a page as it is written; None if there is no such page."""
+    file = _file(name)
+    return None if file is None else file.read_text("utf-8")
+
+
+def title(name: str) -> str:
+    """Return the title of a page that exists."""
+    return (source(name) or "").partition("\n")[0].lstrip("# ")
+
+
+def page(name: str) -> DocumentationPage | None:
+    """Render a page; None if there is no such page. It is kept until the file changes.
+
+    Its links to other pages are relative to its own address, ``/docs/<name>``.
+    """
+    file = _file(name)
+    return None if file is None else _rendered(name, file, file.stat().st_mtime_ns)
+
+
+@cache
+def _folder() -> Path | None:
+    here = Path(__file__).parent
+    for folder in (here.parent / "docs", here.parents[2] / "docs"):
+        if (folder / "settings.md").is_file():
+            return folder
+    return None
+
+
+def _file(name: str) -> Path | None:
+    folder = _folder()
+    if folder is None or not _NAME.fullmatch(name):
+        return None
+    file = folder / f"{name}.md"
+    return file if file.is_file() else None
+
+
+@lru_cache(maxsize=200)
+def _rendered(name: str, file: Path, _changed: int) -> DocumentationPage:
+    text = _COMMENT.sub("", file.read_text("utf-8"))
+    tokens = _MARKDOWN.parse(text)
+    sections = tuple(_sections(tokens))
+    _refine_tables(tokens)
+    for token in tokens:
+        if token.children is not None:
+            token.children = list(_with_links(token.children, posixpath.dirname(name)))
+    body = markupsafe.Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))  # noqa: S704 - HTML is off
+    listed = tuple(section for section in sections if section.level in _LISTED_LEVELS)
+    return DocumentationPage(sections[0].title if sections else name, body, listed)
+
+
+def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
+    """Give every heading an anchor, and a level one below that of the heading it belongs to."""
+    above: list[int] = []
+    anchors = Counter[str]()
+    for place, token in enumerate(tokens):
+        if token.type != "heading_open":
+            continue
+        written = int(token.tag[1:])
+        while above and above[-1] >= written:
+            above.pop()
+        above.append(written)
+        token.tag = tokens[place + 2].tag = f"h{len(above)}"
+        heading = "".join(part.content for part in tokens[place + 1].children or ())
+        anchor = _NO_LETTERS.sub("-", heading.lower()).strip("-") or "section"
+        anchors[anchor] += 1
+        if anchors[anchor] > 1:
+            anchor = f"{anchor}-{anchors[anchor]}"
+        token.attrSet("id", anchor)
+        yield Section(len(above), anchor, heading)
+
+
+def _refine_tables(tokens: Sequence[Token]) -> None:
+    """Name what the head of a table heads, and align cells by class: the pages permit no style of their own."""
+    for place, token in enumerate(tokens):
+        if token.type not in {"th_open", "td_open"}:
+            continue
+        alignment = str(token.attrs.pop("style", "")).partition(":")[2]
+        if alignment:
+            token.attrSet("class", alignment)
+        if token.type == "th_open":
+            if tokens[place + 1].content:
+                token.attrSet("scope", "col")
+            else:
+                token.tag = tokens[place + 2].tag = "td"
+
+
+def _with_links(parts: Sequence[Token], folder: str) -> Iterator[Token]:
+    """Lead links, and mentions of a page by its file or number, to the addresses of pages."""
+    within_link = 0
+    for part in parts:
+        if part.type == "link_open":
+            part.attrSet("href", _address(str(part.attrGet("href"))))
+        within_link += part.nesting if part.type in {"link_open", "link_close"} else 0
+        if within_link or part.type not in {"text", "code_inline"}:
+            yield part
+        elif part.type == "code_inline":
+            mention = _FILE.fullmatch(part.content)
+            yield from _linked([part], mention[1] if mention else "", folder)
+        else:
+            yield from _with_mentions(part, folder)
+
+
+def _with_mentions(text: Token, folder: str) -> Iterator[Token]:
+    at = 0
+    mentions = [(found, found[1]) for found in _FILE.finditer(text.content)]
+    mentions += [(found, _record(found[1])) for found in _DECISION.finditer(text.content)]
+    for found, name in sorted(mentions, key=lambda mention: mention[0].start()):
+        yield Token("text", "", 0, content=text.content[at : found.start()])
+        yield from _linked([Token("text", "", 0, content=found[0])], name, folder)
+        at = found.end()
+    yield Token("text", "", 0, content=text.content[at:])
+
+
+def _linked(parts: Sequence[Token], name: str, folder: str) -> Iterator[Token]:
+    """Make the parts a link to a page, if there is such a page."""
+    exists = _file(name) is not None
+    if exists:
+        yield Token("link_open", "a", 1, attrs={"href": posixpath.relpath(name, folder or ".")})
+    yield from parts
+    if exists:
+        yield Token("link_close", "a", -1)
+
+
+def _record(number: str) -> str:
+    """Name the decision record with this number; empty if there is none."""
+    return next((name for name in names() if name.startswith(f"{DECISIONS}{number}-")), "")
+
+
+def _address(href: str) -> str:
+    """Write a link to a Markdown file as the link to its page."""
+    local = _LOCAL.fullmatch(href)
+    return href if local is None else local[1] + (local[3] or "")
+
+
+def _markdown() -> MarkdownIt:
+    made = MarkdownIt("commonmark", {"html": False}).enable("table")
+    # A table that is wider than a phone is scrolled in a frame of its own, also with the keyboard.
+    frame = '<div class="wide" role="group" aria-label="Table" tabindex="0">\n<table>\n'
+    made.add_render_rule("table_open", lambda *_: frame)
+    made.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
+    return made
+
+
+_MARKDOWN = _markdown()

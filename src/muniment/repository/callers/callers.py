@@ -1,0 +1,291 @@
+"""Who sends a request, and in which groups are they? We ask the directory when a right is used (decision 0018).
+
+There are two ways to ask: in this process, and by HTTP. Both read the same tokeninfo document, so a caller's
+principals do not depend on the way. Whatever a request shows, the directory is asked anew in each: what holds is what
+it says now. A name and password become an access token first (``pairs``, decision 0036).
+
+Source: given 2.5-2.7, 4.2, 4.3, section 7.
+"""
+
+import asyncio
+import hmac
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from starlette.requests import Request
+
+from muniment.naming import fold_name
+from muniment.repository.callers import credentials
+from muniment.repository.callers.credentials import RequestCredentials, TicketNames
+from muniment.repository.callers.over_http import DirectoryElsewhere
+from muniment.repository.callers.pairs import Pairs, PairSignIn
+from muniment.repository.callers.tokeninfo import ATTRIBUTES, Attributes, TokeninfoReader
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.permissions import bearers
+from muniment.repository.permissions.bearers import Identify
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import NotSignedIn
+from muniment.repository.repositories import Repository
+
+Ask = Callable[[str, str], bytes]
+"""Returns the tokeninfo document (JSON) of a token or ticket, and a resource identifier, from a snapshot of the
+directory.
+
+Any thread may call it. Raises NotSignedIn, DirectoryUnavailable.
+"""
+
+Fetch = Callable[[str, str], Awaitable[bytes]]
+"""Fetches that document from a directory, and waits for its answer. Raises NotSignedIn, DirectoryUnavailable."""
+
+OffLoop = Callable[[Ask, str, str], Awaitable[bytes]]
+"""Asks in another thread, so that the event loop does not wait."""
+
+FRESH_SECONDS = 1.0
+"""How old the answer of a directory elsewhere may be when a right is used, in seconds (decision 0018)."""
+
+_PRIVATE = {"Cache-Control": "private, no-cache"}
+"""What an answer carries whose caller no Authorization header told: a shared cache would take it for everybody's (RFC
+9111 3.5, RFC 6750 2.3)."""
+
+
+class StaleAnswer(Exception):
+    """The last answer of a directory elsewhere is too old. Ask again before the right is used."""
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """How one kind of credential is verified. Without ``ask`` the directory is elsewhere."""
+
+    fetch: Fetch
+    ask: Ask | None = None
+
+
+@dataclass(frozen=True)
+class Tickets:
+    """How tickets are taken: what carries them, who is asked about them, and which CSRF token goes with one."""
+
+    names: TicketNames
+    verifier: Verifier
+    csrf: Callable[[str], Awaitable[str]]
+
+
+class Callers:
+    """Identifies callers by what their requests show.
+
+    ``tokens`` is asked about access tokens. Without ``tickets`` or ``pairs``, these are not taken.
+    """
+
+    def __init__(
+        self,
+        tokens: Verifier,
+        reader: TokeninfoReader,
+        *,
+        tickets: Tickets | None = None,
+        pairs: Pairs | None = None,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.principals = reader.principals
+        self.pairs = pairs
+        self.tickets = tickets
+        self._tokens = tokens
+        self._close = close
+
+    @classmethod
+    def in_process(
+        cls,
+        ask: Ask,
+        administrators: Sequence[str],
+        dn_suffix: str,
+        attributes: Attributes = ATTRIBUTES,
+        off_loop: OffLoop | None = None,
+        identify: Identify = bearers.nobody,
+        *,
+        tickets: Tickets | None = None,
+        pairs: Pairs | None = None,
+    ) -> "Callers":
+        """Ask the directory in this process. Give ``off_loop`` if that takes too long for the event loop."""
+        reader = TokeninfoReader(administrators, dn_suffix, attributes, identify)
+        return cls(in_this_process(ask, off_loop), reader, tickets=tickets, pairs=pairs)
+
+    @classmethod
+    def over_http(
+        cls,
+        url: str,
+        ca_file: str,
+        administrators: Sequence[str],
+        dn_suffix: str,
+        attributes: Attributes = ATTRIBUTES,
+        options: RepositoryOptions | None = None,
+    ) -> "Callers":
+        """Ask the tokeninfo address of a directory elsewhere; an empty ``ca_file`` means the system's certificates.
+
+        With a client for HTTP Basic among the ``options``, that directory also signs callers in.
+        """
+        options = options or RepositoryOptions()
+        directory = DirectoryElsewhere(url, ca_file, options.basic_client, options.basic_secret)
+        pairs = None
+        if options.basic_client:
+            pairs = Pairs(directory.sign_in, directory.end, seconds=options.basic_seconds, most=options.basic_pairs)
+        reader = TokeninfoReader(administrators, dn_suffix, attributes, bearers.nobody)
+        return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, close=directory.close)
+
+    def read(self, request: Request, options: RepositoryOptions) -> RequestCredentials:
+        """Read what a request shows. It raises nothing: what is missing or wrong shows in ``identify``."""
+        return credentials.read(request, options, None if self.tickets is None else self.tickets.names)
+
+    async def identify(self, shown: RequestCredentials, repository: Repository) -> "Bearer":
+        """Return the sender of a request: by the first thing they show that the directory vouches for now.
+
+        What was sent on purpose comes before what a browser sends by itself, and what costs a password check comes
+        last of that. There is one such check at most. Raises NotSignedIn, DirectoryUnavailable, Overloaded.
+        """
+        refusals = []
+        if shown.pair is not None and self.pairs is None:
+            refusals.append(NotSignedIn("HTTP Basic is not offered here."))
+        elif shown.trouble:
+            refusals.append(NotSignedIn(shown.trouble))
+        for way in self._ways(shown, repository):
+            try:
+                return await way()
+            except NotSignedIn as refusal:
+                refusals.append(refusal)
+        raise refusals[0] if refusals else NotSignedIn(self._what_is_needed())
+
+    async def close(self) -> None:
+        """End the grants of remembered pairs as far as possible, and close the connections to the directory."""
+        if self.pairs is not None:
+            await self.pairs.close()
+        if self._close is not None:
+            await self._close()
+
+    def _ways(self, shown: RequestCredentials, repository: Repository) -> Iterator[Callable[[], Awaitable["Bearer"]]]:
+        if shown.token:
+            yield partial(self._asked, self._tokens, shown.token, repository)
+        if shown.address_token:
+            yield partial(self._asked, self._tokens, shown.address_token, repository, _PRIVATE)
+        if self.tickets is not None and shown.ticket:
+            yield partial(self._asked, self.tickets.verifier, shown.ticket, repository, _PRIVATE)
+        if self.pairs is not None and shown.pair is not None:
+            sign_in = PairSignIn(shown.pair, repository.resource_id, repository.name, shown.address, shown.scope)
+            yield partial(self._by_pair, self.pairs, sign_in, repository)
+        if self.tickets is not None and shown.cookie_ticket:
+            yield partial(self._by_cookie, self.tickets, shown, repository)
+
+    async def _by_pair(self, pairs: Pairs, sign_in: PairSignIn, repository: Repository) -> "Bearer":
+        token, is_own = await pairs.token(sign_in)
+        try:
+            return await self._asked(self._tokens, token, repository)
+        except NotSignedIn:
+            pairs.forget(sign_in, token)
+            if is_own:
+                raise
+        # The token was from an earlier request. It may have ended while the password is still right.
+        token, _ = await pairs.token(sign_in)
+        try:
+            return await self._asked(self._tokens, token, repository)
+        except NotSignedIn:
+            pairs.forget(sign_in, token)
+            raise
+
+    async def _by_cookie(self, tickets: Tickets, shown: RequestCredentials, repository: Repository) -> "Bearer":
+        csrf = await tickets.csrf(shown.cookie_ticket)
+        if not shown.safe and not hmac.compare_digest(shown.csrf.encode("utf-8"), csrf.encode("utf-8")):
+            raise NotSignedIn(
+                f"A cookie alone permits no write: send the ticket in the header {tickets.names.header}, "
+                "or the CSRF token that the answer to a GET carries."
+            )
+        return await self._asked(tickets.verifier, shown.cookie_ticket, repository, _PRIVATE, csrf)
+
+    async def _asked(
+        self,
+        verifier: Verifier,
+        credential: str,
+        repository: Repository,
+        headers: Mapping[str, str] | None = None,
+        csrf: str = "",
+    ) -> "Bearer":
+        bearer = Bearer(verifier, self.principals, credential, repository.resource_id, headers or {}, csrf)
+        await bearer.ask()
+        return bearer
+
+    def _what_is_needed(self) -> str:
+        ways = ["a bearer token (Authorization: Bearer <token>)"]
+        if self.pairs is not None:
+            ways.append("HTTP Basic")
+        if self.tickets is not None:
+            ways.append(f"a ticket of the directory (header {self.tickets.names.header})")
+        return f"Credentials are needed: {' or '.join(ways)}."
+
+
+class Bearer:
+    """The sender of a token or ticket. The directory says who they are when a right is used, not when it was sent.
+
+    The last answer is valid during the same step of the event loop, because nobody else was served since. ``turn`` is
+    the user's name for taking turns, as first answered; it grants no right. ``headers`` go with every answer to them;
+    ``csrf`` is the CSRF token of whoever came by a cookie.
+    """
+
+    def __init__(
+        self,
+        verifier: Verifier,
+        read: Callable[[bytes], Principals],
+        credential: str,
+        resource_id: str,
+        headers: Mapping[str, str],
+        csrf: str,
+    ) -> None:
+        self._verifier = verifier
+        self._read = read
+        self._credential = credential
+        self._resource_id = resource_id
+        self.headers = headers
+        self.csrf = csrf
+        self.turn = ""
+        self._last_principals: Principals | None = None
+        self._step: int | None = None
+        self._answered_at = 0.0
+
+    async def ask(self) -> None:
+        """Ask the directory. Raises NotSignedIn, DirectoryUnavailable."""
+        document = await self._verifier.fetch(self._credential, self._resource_id)
+        self._last_principals = self._read(document)
+        self.turn = fold_name(self._last_principals.id)
+        self._answered_at = time.monotonic()
+        self._step = threading.get_ident()
+        asyncio.get_running_loop().call_soon(self._end_step)
+
+    async def prepare(self) -> None:
+        """Ask a directory elsewhere again, unless it has just answered. ``principals`` asks one in this process.
+
+        Raises as ``ask`` does.
+        """
+        if self._verifier.ask is None and self._step is None:
+            await self.ask()
+
+    def principals(self) -> Principals:
+        """Return who they are now. Any thread may call it, at the moment when the right is used.
+
+        Raises NotSignedIn, DirectoryUnavailable, and StaleAnswer if ``prepare`` was too long ago.
+        """
+        if self._last_principals is not None and self._step == threading.get_ident():
+            return self._last_principals
+        if self._verifier.ask is not None:
+            return self._read(self._verifier.ask(self._credential, self._resource_id))
+        if self._last_principals is None or time.monotonic() - self._answered_at > FRESH_SECONDS:
+            raise StaleAnswer
+        return self._last_principals
+
+    def _end_step(self) -> None:
+        self._step = None
+
+
+def in_this_process(ask: Ask, off_loop: OffLoop | None) -> Verifier:
+    """Ask the directory in this process, by ``off_loop`` if that takes too long for the event loop."""
+
+    async def fetch(credential: str, resource_id: str) -> bytes:
+        return ask(credential, resource_id) if off_loop is None else await off_loop(ask, credential, resource_id)
+
+    return Verifier(fetch, ask)

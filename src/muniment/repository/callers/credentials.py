@@ -1,0 +1,120 @@
+"""What does a request show to prove who calls? Tokens, a name and password, tickets; each may be there or not.
+
+Source: given 4.2; RFC 6750 2 (bearer tokens), RFC 7617 (HTTP Basic). docs/interface.md, ours 9, lists them all.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+
+from muniment.repository.options import RepositoryOptions
+from muniment.web.transport import caller_address
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+"""The methods that change nothing (RFC 9110 9.2.1)."""
+
+TOKEN_PARAMETER = "access_token"  # noqa: S105 - a parameter's name
+"""The parameter of the address that may carry a token, where a setting allows it (RFC 6750 2.3)."""
+
+CSRF_PARAMETER = "csrf-token"
+"""The parameter of the address that may carry the CSRF token."""
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LONGEST_BASIC = 4096
+
+
+@dataclass(frozen=True, repr=False)
+class Pair:
+    """The name and the password that HTTP Basic carries; the name with its partition."""
+
+    account: str
+    password: str
+
+
+@dataclass(frozen=True, repr=False)
+class TicketNames:
+    """Where a request may carry a ticket: in this header, and in the cookie that the function reads."""
+
+    header: str
+    cookie: Callable[[Request], str]
+
+
+@dataclass(frozen=True, repr=False)
+class RequestCredentials:
+    """Everything that one request shows. ``token``, ``ticket`` and ``pair`` were sent on purpose, by their sender.
+
+    A browser sends ``cookie_ticket`` by itself, so ``csrf`` has to go with it where the method is not ``safe``.
+    ``address`` is the caller's. ``trouble`` says why the Authorization header is of no use. ``scope`` is the request's,
+    for its security events.
+    """
+
+    token: str = ""
+    address_token: str = ""
+    ticket: str = ""
+    pair: Pair | None = None
+    cookie_ticket: str = ""
+    csrf: str = ""
+    safe: bool = True
+    address: str = ""
+    trouble: str = ""
+    scope: MutableMapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def outlives_guards(self) -> bool:
+        """Whether something was shown that is good for whatever resource guards the repository, unlike a token."""
+        return bool(self.ticket or self.cookie_ticket or self.pair)
+
+
+def read(request: Request, options: RepositoryOptions, tickets: TicketNames | None) -> RequestCredentials:
+    """Read what a request shows; without ``tickets``, none are looked for. It raises nothing."""
+    token, pair, trouble = _authorization(request.headers.get("authorization", ""), options.default_partition)
+    parameters: Mapping[str, str] = request.scope.get("muniment.credentials", {})
+    address_token = parameters.get(TOKEN_PARAMETER, "") if options.token_in_address else ""
+    return RequestCredentials(
+        token=token,
+        address_token=address_token if _TOKEN.fullmatch(address_token) else "",
+        ticket="" if tickets is None else request.headers.get(tickets.header, "").strip(),
+        pair=pair,
+        cookie_ticket="" if tickets is None else tickets.cookie(request),
+        csrf=request.headers.get(f"{options.names.csrf_prefix}-Token", "") or parameters.get(CSRF_PARAMETER, ""),
+        safe=request.method in SAFE_METHODS,
+        address=caller_address(request),
+        trouble=trouble,
+        scope=request.scope,
+    )
+
+
+def parameters(options: RepositoryOptions) -> tuple[str, ...]:
+    """List the parameters of an address that may carry credentials."""
+    return (CSRF_PARAMETER, TOKEN_PARAMETER) if options.token_in_address else (CSRF_PARAMETER,)
+
+
+def _authorization(header: str, default_partition: str) -> tuple[str, Pair | None, str]:
+    """Read an Authorization header: the token, or the pair, or why it is neither."""
+    scheme, _, value = header.strip().partition(" ")
+    value = value.strip()
+    if scheme.lower() == "bearer":
+        if not value or _TOKEN.fullmatch(value):
+            return value, None, ""
+        return "", None, "The Authorization header does not carry a bearer token."
+    if scheme.lower() == "basic":
+        pair = _pair(value, default_partition)
+        return "", pair, "" if pair else "The Authorization header cannot be read as HTTP Basic (RFC 7617)."
+    return "", None, "The Authorization header carries nothing that is known here." if header else ""
+
+
+def _pair(encoded: str, default_partition: str) -> Pair | None:
+    if len(encoded) > _LONGEST_BASIC:
+        return None
+    try:
+        name, colon, password = base64.b64decode(encoded, validate=True).decode("utf-8").partition(":")
+    except ValueError:
+        return None
+    if not colon or not name or not password or _CONTROL.search(name + password):
+        return None
+    return Pair(name if "@" in name or not default_partition else f"{name}@{default_partition}", password)

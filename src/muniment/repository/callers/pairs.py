@@ -1,0 +1,224 @@
+"""Which names and passwords were right moments ago? Each has one living grant here, ended when the pair is forgotten.
+
+A password costs a hash that is slow on purpose, and HTTP Basic sends it with every request. So a pair is remembered for
+a while after its sign-in: as a keyed digest, with its access token, which tokeninfo is asked about at every request. A
+wrong password is never remembered (decision 0036).
+"""
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from muniment.naming import fold_name
+from muniment.repository.callers.credentials import Pair
+from muniment.repository.refusals import NotSignedIn
+
+log = structlog.get_logger("muniment.repository.callers")
+
+_OF_ACCOUNT = 16
+"""Pairs of one account that a process remembers: one who signs in from many addresses pushes out no others."""
+
+_CLOSING_SECONDS = 5.0
+_SHORTEST_WAIT = 1.0
+
+
+@dataclass(frozen=True, repr=False)
+class PairSignIn:
+    """A pair shown at a repository, and from where. ``scope`` is the request's, for its security events."""
+
+    pair: Pair
+    resource_id: str
+    repository: str
+    address: str
+    scope: MutableMapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, repr=False)
+class AccessToken:
+    """An access token and how many seconds it lives."""
+
+    text: str
+    seconds: float
+
+
+SignIn = Callable[[PairSignIn], Awaitable[AccessToken]]
+"""Signs a caller in by the password grant. Raises NotSignedIn, DirectoryUnavailable, Overloaded."""
+
+EndGrant = Callable[[str], Awaitable[None]]
+"""Ends the grant of an access token."""
+
+
+@dataclass(repr=False)
+class _Known:
+    token: str
+    account: bytes
+    place: bytes
+    expires: float
+    forgotten: float
+
+
+class Pairs:
+    """The pairs that this process remembers for ``seconds`` after their last use, ``most`` at one time.
+
+    A pair counts for one address and one resource: whoever guesses from elsewhere asks the directory, which counts
+    wrong passwords and pauses. One wrong password of an account makes its pairs from that address forgotten, so that
+    nobody can guess past a pause.
+    """
+
+    def __init__(
+        self,
+        sign_in: SignIn,
+        end: EndGrant,
+        *,
+        seconds: float = 60.0,
+        most: int = 1000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sign_in = sign_in
+        self._end = end
+        self._seconds = seconds
+        self._most = most
+        self._clock = clock
+        self._key = secrets.token_bytes(32)
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._of_account: dict[bytes, list[bytes]] = {}
+        self._under_way: dict[bytes, asyncio.Task[AccessToken]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    async def token(self, shown: PairSignIn) -> tuple[str, bool]:
+        """Return an access token of the pair, and whether its password was checked for this call.
+
+        Callers who show the same pair at one time share one sign-in. Raises as ``SignIn``.
+        """
+        digest = self._digest_of(shown)
+        known = self._known.get(digest)
+        if known is not None:
+            now = self._clock()
+            if now < min(known.forgotten, known.expires):
+                known.forgotten = now + self._seconds
+                self._known.move_to_end(digest)
+                return known.token, False
+            self._drop(digest)
+        under_way = self._under_way.get(digest)
+        if under_way is not None:
+            return (await asyncio.shield(under_way)).text, False
+        # A task of its own: it goes on for the others if this caller leaves.
+        task = asyncio.get_running_loop().create_task(self._signed_in(digest, shown))
+        self._under_way[digest] = task
+        task.add_done_callback(lambda done: self._landed(digest, done))
+        return (await asyncio.shield(task)).text, True
+
+    def forget(self, shown: PairSignIn, token: str) -> None:
+        """Forget a pair whose token the directory refuses, and end its grant; another token may have come since."""
+        digest = self._digest_of(shown)
+        known = self._known.get(digest)
+        if known is not None and known.token == token:
+            self._drop(digest)
+
+    def forget_unused(self) -> None:
+        """Forget every pair that was not used for long enough."""
+        now = self._clock()
+        while self._known:
+            digest, oldest = next(iter(self._known.items()))
+            if now < oldest.forgotten:
+                return
+            self._drop(digest)
+
+    async def close(self) -> None:
+        """Forget every pair; within a few seconds, as many of their grants are ended as possible."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for digest in list(self._known):
+            self._drop(digest)
+        until = time.monotonic() + _CLOSING_SECONDS
+        while (pending := {*self._under_way.values(), *self._ending}) and (left := until - time.monotonic()) > 0:
+            await asyncio.wait(pending, timeout=left)
+
+    async def _signed_in(self, digest: bytes, shown: PairSignIn) -> AccessToken:
+        try:
+            issued = await self._sign_in(shown)
+        except NotSignedIn:
+            self._forget_place(shown)
+            raise
+        if self._closed:
+            self._begin_end(issued.text)
+        else:
+            self._remember(digest, shown, issued)
+        return issued
+
+    def _landed(self, digest: bytes, task: "asyncio.Task[AccessToken]") -> None:
+        self._under_way.pop(digest, None)
+        if not task.cancelled():
+            task.exception()  # whoever waited has got it; nobody may be left
+
+    def _remember(self, digest: bytes, shown: PairSignIn, issued: AccessToken) -> None:
+        account = self._digest(fold_name(shown.pair.account))
+        of_account = self._of_account.get(account, [])
+        if len(of_account) >= _OF_ACCOUNT:
+            self._drop(of_account[0])
+        if len(self._known) >= self._most:
+            self._drop(next(iter(self._known)))
+        now = self._clock()
+        place = self._place_of(shown)
+        self._known[digest] = _Known(issued.text, account, place, now + issued.seconds, now + self._seconds)
+        self._of_account.setdefault(account, []).append(digest)
+        self._wait_for_unused()
+
+    def _forget_place(self, shown: PairSignIn) -> None:
+        place = self._place_of(shown)
+        for digest in list(self._of_account.get(self._digest(fold_name(shown.pair.account)), ())):
+            if self._known[digest].place == place:
+                self._drop(digest)
+
+    def _drop(self, digest: bytes) -> None:
+        known = self._known.pop(digest)
+        of_account = self._of_account[known.account]
+        of_account.remove(digest)
+        if not of_account:
+            del self._of_account[known.account]
+        self._begin_end(known.token)
+
+    def _begin_end(self, token: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._ended(token))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def _ended(self, token: str) -> None:
+        try:
+            await self._end(token)
+        except Exception as error:  # noqa: BLE001 - the grant expires by itself; nobody waits for its end
+            log.warning("a grant of HTTP Basic was not ended", reason=type(error).__name__)
+
+    def _wait_for_unused(self) -> None:
+        if self._timer is None and self._known and not self._closed:
+            wait = next(iter(self._known.values())).forgotten - self._clock()
+            self._timer = asyncio.get_running_loop().call_later(max(wait, _SHORTEST_WAIT), self._time_has_passed)
+
+    def _time_has_passed(self) -> None:
+        self._timer = None
+        self.forget_unused()
+        self._wait_for_unused()
+
+    def _digest_of(self, shown: PairSignIn) -> bytes:
+        pair = shown.pair
+        return self._digest(fold_name(pair.account), pair.password, shown.address, shown.resource_id)
+
+    def _place_of(self, shown: PairSignIn) -> bytes:
+        return self._digest(fold_name(shown.pair.account), shown.address)
+
+    def _digest(self, *parts: str) -> bytes:
+        # No part holds a NUL, so two different lists are never joined alike.
+        return hashlib.blake2b("\x00".join(parts).encode("utf-8", "surrogatepass"), key=self._key).digest()

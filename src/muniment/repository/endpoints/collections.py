@@ -1,0 +1,249 @@
+"""Lists as feeds: which page of which list is wanted, which members and in which order, and how it is written.
+
+A further list needs its properties as SQL (``filters``), a function that reads a page of it, and one that makes
+entries. Sources: given 2.9 (feeds); docs/interface.md, ours 5; docs/filters.md.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.clock import Instant
+from muniment.repository import cursors
+from muniment.repository.cursors import Listing, Part, Place, Stretch
+from muniment.repository.endpoints import parameters, representations, spelling
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.representations import ObjectBody, Thing, View
+from muniment.repository.extraction import queue
+from muniment.repository.filters import reader
+from muniment.repository.filters.tree import Selection
+from muniment.repository.objects.object_ids import kind_of
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.permissions import acls
+from muniment.repository.refusals import BadFilter, BadSort, UnknownProperty, WrongValue
+from muniment.repository.search import atom
+from muniment.web.refusals import Malformed
+from muniment.web.responses import ErrorCode, Table
+
+SELECTING: Table = {
+    BadFilter: ErrorCode(400, "E_BAD_FILTER"),
+    BadSort: ErrorCode(400, "E_BAD_SORT"),
+    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
+    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
+}
+"""How the address of a list refuses a filter, a sort or a view."""
+
+_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Which part of a list is wanted, of which members in which order, whether they are counted, and what is shown.
+
+    ``repeated`` are the parameters that every link of the feed repeats, as their caller wrote them.
+    """
+
+    part: Part
+    include_total: bool
+    object_type: str | None
+    selection: Selection
+    inline: bool
+    links: bool
+    view: View
+    repeated: Mapping[str, str]
+
+
+class ListPage(msgspec.Struct, frozen=True):
+    """One page of a list: its entries, the cursor of the next one (None for the last), and how many there are in all
+    where that was asked for."""
+
+    entries: Sequence[atom.FeedEntry]
+    following: str | None
+    total: int | None = None
+
+
+class Placed(Protocol):
+    """A member of a list, with its place in the order."""
+
+    @property
+    def place(self) -> Place:
+        """The place after which the next member stands."""
+
+
+T = TypeVar("T", bound=Placed)
+
+
+@dataclass(frozen=True)
+class AskedList:
+    """A list as it was asked for: its address and title, the page, and the media type of the answer."""
+
+    own: str
+    title: str
+    page: Page
+    media_type: str
+    context: RepositoryContext
+
+    @property
+    def names(self) -> RepositoryNames:
+        """The names of the interface."""
+        return self.context.options.names
+
+    def with_thing(self, entry: atom.FeedEntry, thing: Thing) -> atom.FeedEntry:
+        """Put the thing itself into its entry."""
+        return msgspec.structs.replace(
+            entry, inlined=inlined(thing, self.media_type, self.names, links=self.page.links)
+        )
+
+    def object_thing(self, here: str, shown: ObjectBody) -> Thing:
+        """Describe an object as a GET of its own address does, in the view asked for. Raises UnknownProperty."""
+        kind, page = kind_of(shown.stored.id), self.page
+        return representations.object_thing(here, shown, self.names, self.media_type, kind, page.view)
+
+    def write(self, listed: ListPage) -> bytes:
+        """Write the feed (docs/interface.md, ours 5)."""
+        feed = atom.Feed(
+            id=self.own,
+            title=self.title,
+            author="Muniment",
+            updated=self.context.clock(),
+            page=self.page.part.number,
+            items_per_page=self.page.part.size,
+            links=tuple(_page_links(self.own, self.page, listed, self.context.options)),
+            entries=tuple(listed.entries),
+            total=listed.total,
+            entry_links=self.page.links,
+        )
+        return spelling.feed(self.media_type, feed, self.names)
+
+    def answer(self, body: bytes) -> Response:
+        """Answer with the feed that ``write`` wrote."""
+        headers = {"Content-Type": self.media_type, "Cache-Control": "private, no-cache", "Vary": "Accept"}
+        return Response(body, headers=headers)
+
+
+def asked(request: Request, context: RepositoryContext, own: str, title: str) -> AskedList:
+    """Read what a request asks of a list. Raises Malformed, NotAcceptable, BadFilter, BadSort, UnknownType."""
+    media_type = feed_type(request, context.options.names)
+    return AskedList(own, title, read_page(parameters.read(request), context.options), media_type, context)
+
+
+def read_page(given: Mapping[str, str], options: RepositoryOptions) -> Page:
+    """Read the parameters of a list; an empty one is left out. Raises as ``asked``."""
+    given = {name: text for name, text in given.items() if text}
+    size, number = read_size(given, options), read_number(given)
+    cursor, names = given.get("cursor"), options.names
+    if cursor is None and number * size > options.max_page_offset:
+        raise Malformed(
+            f"Page {number} lies past member {options.max_page_offset}, the deepest that a bare page number reaches: "
+            "follow 'next' from page to page."
+        )
+    named = given.get("object-type")
+    neutral = partial(spelling.read_property, names=names)
+    return Page(
+        part=Part(number, size, cursor),
+        include_total=parameters.truth(given, "include-total", default=False),
+        object_type=spelling.read_type(named, names) if named else None,
+        selection=reader.read(given.get("filter", ""), given.get("sort", ""), neutral),
+        inline=parameters.truth(given, "inline", default=False),
+        links=parameters.truth(given, "links", default=True),
+        view=representations.read_view(given, names),
+        repeated={name: text for name, text in given.items() if name not in ("page", "items-per-page", "cursor")},
+    )
+
+
+def read_size(given: Mapping[str, str], options: RepositoryOptions) -> int:
+    """Read how many members a page has; more than the settings allow is as many as they allow. Raises Malformed."""
+    return min(_number(given, "items-per-page", options.items_per_page, 1), options.max_items_per_page)
+
+
+def read_number(given: Mapping[str, str]) -> int:
+    """Read the number of the page, from 1 on; 0 is read as 1. Raises Malformed."""
+    return max(1, _number(given, "page", 1, 0))
+
+
+def page(
+    cx: Connection,
+    listing: Listing,
+    wanted: Page,
+    fetch: Callable[[Stretch], Sequence[T]],
+    entries: Callable[[Sequence[T]], Sequence[atom.FeedEntry]],
+    count: Callable[[], int],
+) -> ListPage:
+    """Read one page of a list. Raises Malformed for a cursor of another list, filter, sort or caller."""
+    found = fetch(cursors.stretch(cx, listing, wanted.part))
+    following = cursors.next_cursor(cx, listing, wanted.part, [one.place for one in found])
+    shown = entries(found[: wanted.part.size])
+    return ListPage(shown, following, count() if wanted.include_total else None)
+
+
+def feed_type(request: Request, names: RepositoryNames) -> str:
+    """Choose the media type of a list. Raises NotAcceptable."""
+    return spelling.negotiate(request, spelling.feed_types(names))
+
+
+def inlined(thing: Thing, media_type: str, names: RepositoryNames, *, links: bool) -> object:
+    """Spell a thing as the content of an entry: the JSON object, or the text of the XML element."""
+    if not links:
+        members = {name: member for name, member in thing.document.items() if name != "links"}
+        thing = msgspec.structs.replace(thing, document=members)
+    if media_type.endswith("json"):
+        return thing.document
+    return thing.written("application/xml", names).decode().removeprefix(_DECLARATION)
+
+
+def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> atom.FeedEntry:
+    """Make an object's entry in a list."""
+    own = f"{here}/{kind_of(stored.id)}s/{stored.id}"
+    summary = f"{spelling.write_type(stored.type, names)} {stored.id}"
+    return atom.FeedEntry(own, stored.name, stored.owner, summary, stored.modified, own)
+
+
+def plain_entry(own: str, title: str, author: str, summary: str, updated: Instant) -> atom.FeedEntry:
+    """Make the entry of something that is no object."""
+    return atom.FeedEntry(own, title, author, summary, updated, own)
+
+
+def object_bodies(cx: Connection, view: RepositoryView, found: Sequence[StoredObject]) -> list[ObjectBody]:
+    """Read what the representations of these objects need beside themselves, for all of them at once."""
+    acl_names = acls.shown_names(cx, {stored.acl_id for stored in found}, view.principals)
+    statuses = queue.statuses(cx, [stored.id for stored in found])
+    return [ObjectBody(stored, view.catalogue, acl_names[stored.acl_id], statuses[stored.id].state) for stored in found]
+
+
+def _page_links(own: str, wanted: Page, listed: ListPage, options: RepositoryOptions) -> list[atom.Link]:
+    """Link to this page and to others. Only ``next`` has a cursor; what a bare number does not reach is left out."""
+    part, total, reach = wanted.part, listed.total, options.max_page_offset // wanted.part.size
+
+    def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:
+        repeated = {"items-per-page": str(part.size), "page": str(number), **wanted.repeated}
+        if cursor is not None:
+            repeated["cursor"] = cursor
+        return atom.Link(rel, f"{own}?{urlencode(repeated)}")
+
+    links = [link("self", part.number, part.cursor)]
+    if listed.following is not None:
+        links.append(link("next", part.number + 1, listed.following))
+    if 1 < part.number <= reach + 1:
+        links.append(link("previous", part.number - 1))
+    if listed.following is not None or part.number > 1:
+        links.append(link("first", 1))
+        if total is not None and (last := max(1, -(-total // part.size))) <= reach:
+            links.append(link("last", last))
+    return links
+
+
+def _number(given: Mapping[str, str], name: str, default: int, least: int) -> int:
+    text = given.get(name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) >= least):
+        raise Malformed(f"The parameter {name!r} is a number from {least} on, not {text[:40]!r}.")
+    return int(text)

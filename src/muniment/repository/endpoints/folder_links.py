@@ -1,0 +1,232 @@
+"""In which folder does an object lie, and what lies in a folder? Links between folders and objects, from either end.
+
+Source: docs/interface.md, ours 2. An object lies in one folder at most.
+"""
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.clock import Instant
+from muniment.repository.cursors import Listing
+from muniment.repository.endpoints import collections, object_body, representations, spelling
+from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.representations import Thing
+from muniment.repository.endpoints.spelling import Written
+from muniment.repository.filters import pages
+from muniment.repository.objects import lists, moving, objects
+from muniment.repository.objects.lists import Folder
+from muniment.repository.objects.object_ids import kind_of
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.options import RepositoryNames
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.repositories import Repository
+from muniment.repository.search.atom import FeedEntry
+
+End: TypeAlias = Literal["parent", "child"]
+"""Seen from an object, its links lead to parents; seen from a folder, they lead to children."""
+
+_Decision: TypeAlias = Callable[[Connection, Principals, Instant], StoredObject]
+
+
+async def list_parents(request: Request, context: RepositoryContext) -> Response:
+    """GET parent-links: a feed of the one folder in which an object lies, or of none."""
+    caller = await enter(request, context)
+    object_id, here = representations.identifier(request), address(request, context, caller.repository)
+    asked = collections.asked(request, context, f"{here}/objects/{object_id}/parent-links", "Parent links")
+    body = await caller.read_long(
+        lambda cx, principals: asked.write(
+            _parents(cx, objects.read(cx, caller.repository, object_id, principals)[0], asked, here)
+        )
+    )
+    return asked.answer(body)
+
+
+async def list_children(request: Request, context: RepositoryContext) -> Response:
+    """GET child-links: a feed of what lies in a folder."""
+    caller = await enter(request, context)
+    repository, folder_id = caller.repository, representations.identifier(request)
+    here = address(request, context, repository)
+    asked = collections.asked(request, context, f"{here}/folders/{folder_id}/child-links", "Child links")
+    body = await caller.read_long(
+        lambda cx, principals: asked.write(_children(cx, repository, principals, folder_id, asked, here))
+    )
+    return asked.answer(body)
+
+
+def linking(end: End) -> Answering:
+    """Make the POST that puts an object into a folder; the body refers to the folder, or to the object."""
+
+    @events.tells()
+    async def link(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
+        repository = caller.repository
+        media_type = spelling.negotiate(request, spelling.both(context.options.names))
+        own_id, other_id = representations.identifier(request), await _referenced(request, context, repository)
+        object_id, folder_id = (own_id, other_id) if end == "parent" else (other_id, own_id)
+        return await _change(
+            request,
+            context,
+            caller,
+            media_type,
+            end,
+            lambda cx, principals, now: moving.link(
+                cx, RepositoryView.read(cx, repository, principals), object_id, folder_id, now
+            ),
+            201,
+        )
+
+    return link
+
+
+def reading(end: End) -> Answering:
+    """Make the GET of one link."""
+
+    async def read(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
+        media_type = spelling.negotiate(request, spelling.both(context.options.names))
+        object_id, folder_id = _ends(request, end)
+        stored = await caller.read(
+            lambda cx, principals: moving.linked(cx, caller.repository, principals, object_id, folder_id)
+        )
+        return _answer(context, media_type, address(request, context, caller.repository), end, stored, 200)
+
+    return read
+
+
+@events.tells()
+async def move(request: Request, context: RepositoryContext) -> Response:
+    """PUT parent-links/{folder}: move the object to the folder that the body refers to."""
+    caller = await enter(request, context)
+    repository = caller.repository
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    (object_id, folder_id), to_folder_id = _ends(request, "parent"), await _referenced(request, context, repository)
+    return await _change(
+        request,
+        context,
+        caller,
+        media_type,
+        "parent",
+        lambda cx, principals, now: moving.move(
+            cx, RepositoryView.read(cx, repository, principals), object_id, folder_id, to_folder_id, now
+        ),
+        200,
+    )
+
+
+def unlinking(end: End) -> Answering:
+    """Make the DELETE of a link: the object stays, and lies in no folder."""
+
+    @events.tells()
+    async def unlink(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
+        object_id, folder_id = _ends(request, end)
+        _, position = await caller.change(
+            lambda cx, principals: moving.unlink(
+                cx, caller.repository, principals, object_id, folder_id, context.clock()
+            ),
+            lambda stored: stored.position,
+        )
+        return Response(status_code=204, headers=position)
+
+    return unlink
+
+
+def _ends(request: Request, end: End) -> tuple[str, str]:
+    """Return the ids of the object and of the folder that the address of a link names."""
+    own_id, other_id = representations.identifier(request), request.path_params["other"].lower()[:40]
+    return (own_id, other_id) if end == "parent" else (other_id, own_id)
+
+
+async def _referenced(request: Request, context: RepositoryContext, repository: Repository) -> str:
+    return object_body.referenced_id(await object_body.received(request, context), repository.name)
+
+
+async def _change(
+    request: Request,
+    context: RepositoryContext,
+    caller: Caller,
+    media_type: str,
+    end: End,
+    decision: _Decision,
+    status: int,
+) -> Response:
+    stored, position = await caller.change(
+        lambda cx, principals: decision(cx, principals, context.clock()), lambda stored: stored.position
+    )
+    answer = _answer(context, media_type, address(request, context, caller.repository), end, stored, status)
+    answer.headers.update(position)
+    return answer
+
+
+def _parents(cx: Connection, stored: StoredObject, asked: AskedList, here: str) -> ListPage:
+    """List the link to the folder in which the object lies, if the filter leaves it."""
+    page, ends = asked.page, {"parent-id": stored.folder_id or "", "child-id": stored.id}
+    found = pages.wants(cx, ends, page.selection) and stored.folder_id is not None
+    entries = [_entry(asked, here, "parent", stored, ends["parent-id"])] if found and page.part.number == 1 else []
+    return ListPage(entries, None, int(found) if page.include_total else None)
+
+
+def _children(
+    cx: Connection, repository: Repository, principals: Principals, folder_id: str, asked: AskedList, here: str
+) -> ListPage:
+    """List the links to what lies in a folder, filtered and sorted by the properties of the objects."""
+    view, selection = RepositoryView.read(cx, repository, principals), asked.page.selection
+    objects.read(cx, repository, folder_id, principals, "folder")
+    folder, prefix = Folder(view, folder_id, "sysobject"), asked.names.type_prefix
+    return collections.page(
+        cx,
+        Listing(repository.id, principals.key, f"child links {folder_id}", selection.text),
+        asked.page,
+        lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=prefix),
+        lambda found: [_entry(asked, here, "child", one.stored, folder_id) for one in found],
+        lambda: lists.count(cx, folder, selection, type_prefix=prefix),
+    )
+
+
+def _entry(asked: AskedList, here: str, end: End, stored: StoredObject, folder_id: str) -> FeedEntry:
+    title, own = folder_id if end == "parent" else stored.name, _address(here, end, stored, folder_id)
+    entry = collections.plain_entry(own, title, stored.owner, f"{folder_id} {stored.id}", stored.modified)
+    if not asked.page.inline:
+        return entry
+    return asked.with_thing(entry, Thing("folder-link", _document(asked.names, here, end, stored)))
+
+
+def _address(here: str, end: End, stored: StoredObject, folder_id: str) -> str:
+    if end == "parent":
+        return f"{here}/objects/{stored.id}/parent-links/{folder_id}"
+    return f"{here}/folders/{folder_id}/child-links/{stored.id}"
+
+
+def _answer(
+    context: RepositoryContext, media_type: str, here: str, end: End, stored: StoredObject, status: int
+) -> Response:
+    names, own = context.options.names, _address(here, end, stored, stored.folder_id or "")
+    document = _document(names, here, end, stored)
+    headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    if status == 201:
+        headers["Location"] = own
+    return Response(spelling.answer(media_type, "folder-link", document, names), status, headers)
+
+
+def _document(names: RepositoryNames, here: str, end: End, stored: StoredObject) -> dict[str, Written]:
+    folder_id = stored.folder_id or ""
+    own = _address(here, end, stored, folder_id)
+    folder, thing = f"{here}/{kind_of(folder_id)}s/{folder_id}", f"{here}/objects/{stored.id}"
+    return {
+        "href": folder if end == "parent" else thing,
+        "parent-id": folder_id,
+        "child-id": stored.id,
+        "links": [
+            {"rel": "self", "href": own},
+            {"rel": f"{names.linkrel_base}/delete", "href": own},
+            {"rel": "parent", "href": folder},
+            {"rel": f"{names.linkrel_base}/object", "href": thing},
+        ],
+    }

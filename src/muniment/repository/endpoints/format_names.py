@@ -1,0 +1,76 @@
+"""The names that clients of the field give to formats of content, beside media types: `crtext` is `text/plain`.
+
+Source: docs/interface.md, ours 3.
+"""
+
+from collections.abc import Mapping
+
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import WrongValue
+
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+
+_MEDIA_TYPES: Mapping[str, str] = {
+    "crtext": "text/plain",
+    "text": "text/plain",
+    "html": "text/html",
+    "xml": "application/xml",
+    "json": "application/json",
+    "csv": "text/csv",
+    "rtf": "application/rtf",
+    "pdf": "application/pdf",
+    "msw8": "application/msword",
+    "msw12": f"{_OFFICE}.wordprocessingml.document",
+    "excel8book": "application/vnd.ms-excel",
+    "excel12book": f"{_OFFICE}.spreadsheetml.sheet",
+    "ppt8": "application/vnd.ms-powerpoint",
+    "ppt12": f"{_OFFICE}.presentationml.presentation",
+    "odt": "application/vnd.oasis.opendocument.text",
+    "ods": "application/vnd.oasis.opendocument.spreadsheet",
+    "odp": "application/vnd.oasis.opendocument.presentation",
+    "epub": "application/epub+zip",
+    "msg": "application/vnd.ms-outlook",
+    "eml": "message/rfc822",
+    "zip": "application/zip",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "png": "image/png",
+    "tiff": "image/tiff",
+    "svg": "image/svg+xml",
+    "mp3": "audio/mpeg",
+    "mp4": "video/mp4",
+    "unknown": "application/octet-stream",
+}
+"""The first name of a media type is the one that answers show."""
+
+
+def media_type(name: str, names: RepositoryNames) -> str:
+    """Return the media type that a format name means; a media type means itself. Raises WrongValue."""
+    known = media_type_or_same(name, names)
+    if "/" not in known:
+        raise WrongValue(f"There is no format {name[:100]!r}: give a media type, or one of {', '.join(_known(names))}.")
+    return known
+
+
+def media_type_or_same(name: str, names: RepositoryNames) -> str:
+    """Return the media type that a format name means; any other text stays the same."""
+    return _known(names).get(name.strip().lower(), name)
+
+
+def name(media_type: str, names: RepositoryNames) -> str:
+    """Return the format name of a media type, and the media type itself where it has none."""
+    essence = _essence(media_type)
+    return next((name for name, known in _known(names).items() if known == essence), media_type)
+
+
+def are_same(one: str, other: str) -> bool:
+    """Say whether two media types are the same, whatever their parameters."""
+    return _essence(one) == _essence(other)
+
+
+def _essence(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
+
+
+def _known(names: RepositoryNames) -> Mapping[str, str]:
+    return {**names.formats, **{name: known for name, known in _MEDIA_TYPES.items() if name not in names.formats}}

@@ -1,0 +1,201 @@
+"""Objects made: of metadata, of metadata and content, of content alone, or as copies of others.
+
+Source: docs/interface.md, ours 2. A create answers 201 with the address.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.clock import Instant
+from muniment.db import Busy
+from muniment.repository.content.contract import StoredContent
+from muniment.repository.endpoints import format_names, object_body, parameters, representations, spelling, uploads
+from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.object_body import Metadata
+from muniment.repository.endpoints.objects import check_root, complete
+from muniment.repository.endpoints.representations import ObjectBody
+from muniment.repository.endpoints.uploads import Upload
+from muniment.repository.objects import copying, creation, object_types, usage
+from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects.properties import Given
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.usage import Amount, StorageQuota
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import WrongValue
+from muniment.repository.repositories import Repository
+from muniment.web import bodies
+from muniment.web.refusals import Malformed, Refusal, UnsupportedMediaType
+
+
+def creating(root: str, *, filed: bool) -> Answering:
+    """Make the POST that creates an object of this type or below it, in the folder the address names when filed.
+
+    A body that names no type makes an object of the address's own type.
+    """
+
+    @events.tells()
+    async def create(request: Request, context: RepositoryContext) -> Response:
+        caller = await enter(request, context)
+        repository = caller.repository
+        media_type = spelling.negotiate(request, spelling.both(context.options.names))
+        given = parameters.read(request)
+        stated = format_names.media_type(given["format"], context.options.names) if "format" in given else ""
+        folder_id = representations.identifier(request) if filed else None
+        named = given.get("object-type")
+        type_name = spelling.read_type(named, context.options.names) if named else ""
+        # Whoever may not put anything here is told so before they send gigabytes.
+        quota = uploads.upload_quota(context)
+        room = await caller.read(
+            lambda cx, principals: _may_create(cx, repository, principals, type_name or root, root, folder_id, quota)
+        )
+        upload = await _received(request, context, caller, given.get("object-name"), room)
+        if upload.metadata.href:
+            making = await _copying(context, caller, upload, root, folder_id, quota)
+        else:
+            making = await _making(
+                context, repository, _draft(upload, type_name or root, stated), upload, root, folder_id
+            )
+        try:
+            new, position = await caller.change(
+                lambda cx, principals: making.decide(cx, principals, context.clock(), quota),
+                lambda new: new.stored.position,
+            )
+        except (Refusal, Busy):
+            if making.content is not None:
+                await context.transactions.off_loop(context.store.remove, making.content.key)
+            raise
+        here, as_object = address(request, context, repository), root == "sysobject"
+        answer = representations.object_answer(request, context, media_type, here, new, 201, as_object=as_object)
+        answer.headers.update(position)
+        return answer
+
+    return create
+
+
+async def _received(
+    request: Request, context: RepositoryContext, caller: Caller, object_name: str | None, room: int | None
+) -> Upload:
+    """Take the body: metadata, both in parts, or (with a name in the address) content alone."""
+    stated = request.headers.get("content-type", "")
+    if bodies.media_type(request) in uploads.MULTIPART:
+        with caller.uploading():
+            return await uploads.multipart(request, context, room)
+    if object_name is None:
+        if not object_body.is_one(bodies.media_type(request)):
+            raise UnsupportedMediaType(
+                "Metadata must be application/json or application/xml; content alone needs a name in the address: "
+                "?object-name=..."
+            )
+        return Upload(await object_body.received(request, context), None, "")
+    with caller.uploading():
+        return Upload(Metadata({"object_name": object_name}), await uploads.raw_content(request, context, room), stated)
+
+
+def _draft(upload: Upload, type_name: str, stated: str) -> Metadata:
+    """Complete what the body says: its type, or else the address's; and the media type of its content."""
+    properties: dict[str, Given] = dict(upload.metadata.properties)
+    properties["r_object_type"] = upload.metadata.type or type_name
+    if upload.content is not None and (stated or not properties.get("a_content_type")):
+        name = str(properties.get("object_name", ""))
+        properties["a_content_type"] = uploads.media_type_of(stated or upload.media_type, name)
+    return Metadata(properties, str(properties["r_object_type"]))
+
+
+class _Making(NamedTuple):
+    """The decision that makes an object, and the content that goes if the decision is refused."""
+
+    content: StoredContent | None
+    decide: Callable[[Connection, Principals, Instant, StorageQuota], ObjectBody]
+
+
+async def _making(
+    context: RepositoryContext,
+    repository: Repository,
+    draft: Metadata,
+    upload: Upload,
+    root: str,
+    folder_id: str | None,
+) -> _Making:
+    content = text = None
+    if upload.content is not None:
+        content = upload.content.stored
+        name, media_type = (str(draft.properties.get(key, "")) for key in ("object_name", "a_content_type"))
+        text = await uploads.read_plain_text(upload.content, name, media_type, context)
+    new = NewObject(draft.type, draft.properties, folder_id, content, text)
+    return _Making(
+        content, lambda cx, principals, now, quota: _created(cx, repository, principals, new, root, now, quota)
+    )
+
+
+async def _copying(
+    context: RepositoryContext, caller: Caller, upload: Upload, root: str, folder_id: str | None, quota: StorageQuota
+) -> _Making:
+    """Copy the content of the object that the body refers to, before the decision that makes the copy."""
+    repository = caller.repository
+    if upload.content is not None:
+        await context.transactions.off_loop(context.store.remove, upload.content.stored.key)
+    if upload.content is not None or upload.metadata.properties:
+        raise Malformed("A body with 'href' makes a copy: it has no properties and no content of its own.")
+    object_id = object_body.referenced_id(upload.metadata, repository.name)
+    source = await caller.read(lambda cx, principals: _original(cx, repository, principals, object_id, root, quota))
+    content = None
+    if source.content is not None:
+        with caller.uploading():
+            pieces = context.store.read(source.content)
+            content = await context.transactions.off_loop(context.store.put, pieces)
+
+    def decide(cx: Connection, principals: Principals, now: Instant, quota: StorageQuota) -> ObjectBody:
+        view = RepositoryView.read(cx, repository, principals)
+        return complete(cx, copying.copy(cx, view, source, folder_id, content, now, quota), view)
+
+    return _Making(content, decide)
+
+
+def _original(
+    cx: Connection, repository: Repository, principals: Principals, object_id: str, root: str, quota: StorageQuota
+) -> StoredObject:
+    source = copying.original(cx, repository, principals, object_id)
+    check_root(object_types.catalogue(cx, repository.id), source.type, root)
+    size = source.content.size if source.content else 0
+    if not principals.administrator and size > usage.room(cx, principals.key, quota, Amount(1, 0)):
+        raise usage.too_much(quota)
+    return source
+
+
+def _may_create(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    type_name: str,
+    root: str,
+    folder_id: str | None,
+    quota: StorageQuota,
+) -> int | None:
+    """Say how many bytes the content of a new object may have; None where no quota counts."""
+    view = RepositoryView.read(cx, repository, principals)
+    check_root(view.catalogue, type_name, root)
+    creation.may_create(cx, view, type_name, folder_id)
+    return None if principals.administrator else usage.room(cx, principals.key, quota, Amount(1, 0))
+
+
+def _created(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    new: NewObject,
+    root: str,
+    now: int,
+    quota: StorageQuota,
+) -> ObjectBody:
+    view = RepositoryView.read(cx, repository, principals)
+    check_root(view.catalogue, new.type, root)
+    if new.content is not None and view.catalogue.is_a(new.type, "folder"):
+        raise WrongValue("A folder holds objects, not content.")
+    stored = creation.create_all(cx, view, [new], now, quota)[0]
+    return complete(cx, stored, view)

@@ -1,0 +1,160 @@
+"""The users and groups whom a repository's access role lets in, and the user who asks.
+
+Source: docs/interface.md, ours 9. They are read from the directory.
+"""
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.repository.cursors import Listing
+from muniment.repository.endpoints import collections, spelling
+from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.endpoints.context import ENTERING, Answering, Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.representations import Thing
+from muniment.repository.endpoints.spelling import Written
+from muniment.repository.options import RepositoryNames
+from muniment.repository.people import Kind, ListedPerson, People, Person
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import NotOfferedYet, UnknownPerson
+from muniment.repository.repositories import Repository
+from muniment.repository.search.atom import FeedEntry
+from muniment.web.responses import ErrorCode, Table
+
+TABLE: Table = {**ENTERING, **collections.SELECTING, UnknownPerson: ErrorCode(404, "E_UNKNOWN_PERSON")}
+
+_DIGITS = {"user": "11", "group": "12"}
+
+
+def lister(kind: Kind, *, of_group: bool = False) -> Answering:
+    """Make the GET that lists users or groups, with ``of_group`` those directly in the group of the address."""
+
+    async def list_people(request: Request, context: RepositoryContext) -> Response:
+        caller, people = await enter(request, context), _people(context)
+        within = request.path_params["person"] if of_group else None
+        here = address(request, context, caller.repository)
+        own = f"{here}/groups/{quote(within, safe='@')}/{kind}s" if within else f"{here}/{kind}s"
+        asked = collections.asked(request, context, own, f"{kind.capitalize()}s")
+        body = await caller.read_long(
+            lambda cx, principals: asked.write(
+                _listed(cx, asked, caller.repository, people, principals, kind, within, here)
+            )
+        )
+        return asked.answer(body)
+
+    return list_people
+
+
+def reader(kind: Kind) -> Answering:
+    """Make the GET of one user or group."""
+
+    async def read(request: Request, context: RepositoryContext) -> Response:
+        caller, people = await enter(request, context), _people(context)
+        media_type = spelling.negotiate(request, spelling.both(context.options.names))
+        name = request.path_params["person"]
+        person = await caller.read_long(lambda _cx, _principals: people.find(caller.repository.resource_id, kind, name))
+        return _answer(request, context, caller, media_type, person)
+
+    return read
+
+
+async def current_user(request: Request, context: RepositoryContext) -> Response:
+    """GET currentuser: the user who asks."""
+    caller, people = await enter(request, context), _people(context)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    person = await caller.read_long(
+        lambda _cx, principals: people.find(caller.repository.resource_id, "user", principals.id)
+    )
+    return _answer(request, context, caller, media_type, person)
+
+
+async def has_name(request: Request, context: RepositoryContext) -> bool:
+    """Say whether the repository lets in a user or group with exactly the id in the address. Raises as ``enter``."""
+    caller, people, person_id = await enter(request, context), _people(context), request.path_params["person"]
+    # Only the address of a single user, and nothing below it, can end in the id of a user.
+    kind: Kind = "group" if "/groups/" in request.scope["path"] else "user"
+
+    def find(_cx: Connection, _principals: Principals) -> bool:
+        try:
+            people.find(caller.repository.resource_id, kind, person_id)
+        except UnknownPerson:
+            return False
+        return True
+
+    return await caller.read_long(find)
+
+
+def _people(context: RepositoryContext) -> People:
+    if context.people is None:
+        raise NotOfferedYet("The users and groups of a directory that runs elsewhere are not offered yet.")
+    return context.people
+
+
+def _listed(
+    cx: Connection,
+    asked: AskedList,
+    repository: Repository,
+    people: People,
+    principals: Principals,
+    kind: Kind,
+    within: str | None,
+    here: str,
+) -> ListPage:
+    resource_id, selection = repository.resource_id, asked.page.selection
+
+    def entries(found: Sequence[ListedPerson]) -> list[FeedEntry]:
+        listed = []
+        for person, _ in found:
+            summary = person.description or person.id
+            entry = collections.plain_entry(_address(here, person), person.id, "Muniment", summary, person.modified)
+            if asked.page.inline:
+                entry = asked.with_thing(entry, _thing(here, person, asked.names, asked.media_type))
+            listed.append(entry)
+        return listed
+
+    return collections.page(
+        cx,
+        Listing(repository.id, principals.key, f"{kind}s {within or ''}", selection.text),
+        asked.page,
+        lambda stretch: people.listed(resource_id, kind, within, stretch, selection),
+        entries,
+        lambda: people.count(resource_id, kind, within, selection),
+    )
+
+
+def _answer(request: Request, context: RepositoryContext, caller: Caller, media_type: str, person: Person) -> Response:
+    names, here = context.options.names, address(request, context, caller.repository)
+    body = _thing(here, person, names, media_type).written(media_type, names)
+    headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    return Response(body, headers=headers)
+
+
+def _thing(here: str, person: Person, names: RepositoryNames, media_type: str) -> Thing:
+    own, base, type_name = _address(here, person), names.linkrel_base, names.type_prefix + person.kind
+    links = [("self", own)]
+    properties: dict[str, Written] = {
+        # Ids of the repository have 16 digits; the first 14 of an identity, which is a UUID, are as unique.
+        spelling.write_property("r_object_id", names): _DIGITS[person.kind] + person.identity.replace("-", "")[:14],
+        "description": person.description,
+    }
+    if person.kind == "user":
+        properties |= {"user_name": person.id, "user_login_name": person.short_name}
+    else:
+        properties |= {"group_name": person.id, "group_display_name": person.short_name}
+        links += [(f"{base}/users", f"{own}/users"), (f"{base}/groups", f"{own}/groups")]
+    document: dict[str, Written] = {
+        "name": person.kind,
+        "type": type_name,
+        "properties": properties,
+        "links": [{"rel": rel, "href": href} for rel, href in links],
+    }
+    if media_type.endswith("xml"):
+        document = {"properties": document["properties"], "links": document["links"]}
+    return Thing(person.kind, document, {"": {"xsi:type": type_name}})
+
+
+def _address(here: str, person: Person) -> str:
+    return f"{here}/{person.kind}s/{quote(person.id, safe='@')}"

@@ -1,0 +1,144 @@
+"""Compile a filter to a condition in SQL. Every value is a parameter. None is ever null, so ``not`` is exact."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
+
+from muniment.clock import Instant, read_timestamp
+from muniment.naming import is_storable
+from muniment.repository.filters import sql
+from muniment.repository.filters.listed import ListedProperty, PropertiesOf, Test
+from muniment.repository.filters.tree import AllOf, AnyOf, Comparison, Filter, Literally, Not
+from muniment.repository.refusals import UnknownProperty, WrongValue
+
+_MILLISECOND: Instant = 1000
+_WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
+_NUMBER = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,4})?")
+_TRUTHS = {"true": 1, "t": 1, "1": 1, "false": 0, "f": 0, "0": 0}
+
+_TESTS: dict[str, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
+    "=": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+}
+
+
+def condition(wanted: Filter | None, properties: PropertiesOf) -> sa.ColumnElement[bool]:
+    """Make the condition that a member matches. Raises UnknownProperty, WrongValue, each with the place."""
+    match wanted:
+        case None:
+            return sa.true()
+        case AllOf(parts):
+            return sa.and_(*(condition(part, properties) for part in parts))
+        case AnyOf(parts):
+            return sa.or_(*(condition(part, properties) for part in parts))
+        case Not(part):
+            return sa.not_(condition(part, properties))
+    try:
+        return _comparison(wanted, properties(wanted.name))
+    except (UnknownProperty, WrongValue) as refusal:
+        raise type(refusal)(f"{refusal.sentence.rstrip('.')} (character {wanted.place}).") from refusal
+
+
+def _comparison(wanted: Comparison, listed: ListedProperty) -> sa.ColumnElement[bool]:
+    if listed.names is not None:
+        return _naming(wanted, listed.names)
+    if listed.kind in ("string", "id"):
+        return listed.match(_text_test(wanted, listed))
+    if wanted.operator in ("starts-with", "contains"):
+        raise WrongValue(f"{wanted.operator} is for texts; the property {wanted.name!r} is of kind {listed.kind}.")
+    if listed.kind == "date":
+        return listed.match(_date_test(wanted))
+    if listed.kind == "boolean" and wanted.operator not in ("=", "!="):
+        raise WrongValue(f"The property {wanted.name!r} is true or false: it is compared by = and != alone.")
+    number, test = _number(wanted, listed.kind), _TESTS[wanted.operator]
+    return listed.match(lambda value: test(value, number))
+
+
+def _naming(wanted: Comparison, names: Callable[[str], sa.ColumnElement[bool]]) -> sa.ColumnElement[bool]:
+    if wanted.operator not in ("=", "!="):
+        raise WrongValue(f"The property {wanted.name!r} is compared by = and != alone.")
+    named = names(_text(wanted))
+    return named if wanted.operator == "=" else sa.not_(named)
+
+
+def _text_test(wanted: Comparison, listed: ListedProperty) -> Test:
+    text = listed.fold(_text(wanted))
+    if wanted.operator == "starts-with":
+        return lambda value: sa.func.substr(value, 1, len(text)) == text
+    if wanted.operator == "contains":
+        return lambda value: sql.position_of(value, sa.literal(text, sa.Text())) > 0
+    test = _TESTS[wanted.operator]
+    return lambda value: test(sql.by_code_point(value), text)
+
+
+def _date_test(wanted: Comparison) -> Test:
+    """Compare to the millisecond, as dates are shown; columns may hold microseconds."""
+    begin = _instant(wanted)
+    end = begin + _MILLISECOND
+    match wanted.operator:
+        case "<":
+            return lambda value: value < begin
+        case "<=":
+            return lambda value: value < end
+        case ">":
+            return lambda value: value >= end
+        case ">=":
+            return lambda value: value >= begin
+        case "=":
+            return lambda value: sa.and_(value >= begin, value < end)
+        case _:
+            return lambda value: sa.or_(value < begin, value >= end)
+
+
+def _text(wanted: Comparison) -> str:
+    text = wanted.literal.text
+    if wanted.literal.kind != "text":
+        raise _wrong(wanted, "a text in quotes")
+    if not is_storable(text):
+        raise WrongValue(f"The text that {wanted.name!r} is compared with holds a character that is no Unicode text.")
+    return text
+
+
+def _instant(wanted: Comparison) -> Instant:
+    if wanted.literal.kind in ("text", "date"):
+        try:
+            moment = read_timestamp(wanted.literal.text)
+        except ValueError:
+            pass
+        else:
+            return moment - moment % _MILLISECOND
+    raise _wrong(wanted, "a date as ISO 8601 writes it")
+
+
+def _number(wanted: Comparison, kind: str) -> Any:
+    literal, text = wanted.literal, wanted.literal.text.strip()
+    if kind == "boolean":
+        if literal.kind == "date" or text.lower() not in _TRUTHS:
+            raise _wrong(wanted, "true or false")
+        return _TRUTHS[text.lower()]
+    if kind == "integer":
+        whole = int(text) if _is_number(literal) and _WHOLE.fullmatch(text) else None
+        if whole is None or not -(2**63) <= whole < 2**63:
+            raise _wrong(wanted, "a whole number of 64 bits")
+        return whole
+    number = float(text) if _is_number(literal) and _NUMBER.fullmatch(text) else math.inf
+    if not math.isfinite(number):
+        raise _wrong(wanted, "a number")
+    return sql.double(number)
+
+
+def _is_number(literal: Literally) -> bool:
+    return literal.kind in ("number", "text")
+
+
+def _wrong(wanted: Comparison, expected: str) -> WrongValue:
+    return WrongValue(
+        f"The property {wanted.name!r} is compared with {expected}, not with {wanted.literal.text[:60]!r}."
+    )

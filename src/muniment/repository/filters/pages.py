@@ -1,0 +1,157 @@
+"""Read one page of a list: those that a filter leaves, in the order of a sort, from any place on.
+
+The place of a member is what it is sorted by and, at last, its key. The database goes on behind a place, so a page
+costs the same at any depth.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.repository.cursors import Place, Stretch
+from muniment.repository.filters import conditions, listed, sql
+from muniment.repository.filters.listed import SORTED, Kind, ListedProperty, PropertiesOf
+from muniment.repository.filters.tree import EVERYTHING, Selection
+from muniment.repository.folding import fold
+from muniment.repository.refusals import BadSort, UnknownProperty
+
+
+class OrderKey(NamedTuple):
+    """An expression that a list is ordered by. Members without a value come last, in either direction."""
+
+    expression: sa.ColumnElement[Any]
+    descending: bool = False
+    nullable: bool = False
+    kind: Kind = "string"
+
+
+class Order(NamedTuple):
+    """The keys of an order; all of them together are never the same for two members.
+
+    With ``indexed``, a database index follows the keys, and a page is found by one look-up for each of them.
+    """
+
+    keys: tuple[OrderKey, ...]
+    indexed: bool = False
+
+
+class Found(NamedTuple):
+    """A row of a list with its place in the order. Its first columns are those that were selected."""
+
+    row: sa.Row[*tuple[Any, ...]]
+    place: Place
+
+
+def fetch(
+    cx: Connection,
+    members: sa.Select[Any],
+    properties: PropertiesOf,
+    own_order: Order,
+    stretch: Stretch,
+    selection: Selection = EVERYTHING,
+) -> list[Found]:
+    """Read those of the members that the selection wants, at most ``stretch.limit``.
+
+    ``own_order`` is the list's own; its last key, which no two members share, ends every order.
+    Raises UnknownProperty, WrongValue, BadSort.
+    """
+    order = _order(selection, properties, own_order)
+    wanted = members.where(conditions.condition(selection.filter, properties))
+    wanted = (
+        wanted.add_columns(*(key.expression for key in order.keys)).order_by(*_ordering(order)).limit(stretch.limit)
+    )
+    if stretch.after is None:
+        return _found(cx.execute(wanted.offset(stretch.offset)), order)
+    behind = _behind(order, stretch.after)
+    if not order.indexed:
+        return _found(cx.execute(wanted.where(sa.or_(*behind))), order)
+    # One statement for each: a comparison of all keys at once would look up the first of them alone, and pass over
+    # every member that has the same.
+    found: list[Found] = []
+    for condition in behind:
+        found += _found(cx.execute(wanted.where(condition).limit(stretch.limit - len(found))), order)
+        if len(found) == stretch.limit:
+            break
+    return found
+
+
+def count(cx: Connection, members: sa.Select[Any], properties: PropertiesOf, selection: Selection) -> int:
+    """Count those of the members that the selection wants. Raises UnknownProperty, WrongValue."""
+    wanted = members.where(conditions.condition(selection.filter, properties))
+    return int(cx.execute(sa.select(sa.func.count()).select_from(wanted.subquery())).scalar_one())
+
+
+def wants(cx: Connection, member: Mapping[str, str | int], selection: Selection) -> bool:
+    """Say whether the selection wants a thing with these values, which is in no table. Raises as ``fetch``."""
+
+    def find(name: str) -> ListedProperty:
+        if name not in member:
+            raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(member)}.")
+        value = member[name]
+        if isinstance(value, int):
+            return listed.single("integer", sa.literal(value, sa.BigInteger()))
+        return listed.single("string", sa.literal(value, sa.Text()), compared=sa.literal(fold(value), sa.Text()))
+
+    one = sa.literal(1, sa.Integer())
+    return bool(fetch(cx, sa.select(one), find, Order((OrderKey(one),)), Stretch(None, 0, 1), selection))
+
+
+def _order(selection: Selection, properties: PropertiesOf, own_order: Order) -> Order:
+    if not selection.sort:
+        return own_order
+    keys, indexed = [], len(selection.sort) == 1
+    for sort_key in selection.sort:
+        try:
+            found = properties(sort_key.name)
+        except UnknownProperty as unknown:
+            raise UnknownProperty(f"{unknown.sentence.rstrip('.')} (character {sort_key.place}).") from unknown
+        if found.value is None or found.compared is None:
+            why = "cannot be sorted by" if found.names else "has several values, so a list cannot be sorted by it"
+            raise BadSort(f"The property {sort_key.name!r} {why} (character {sort_key.place}).")
+        expression = _sorted_by(found, found.compared if sort_key.folded else found.value)
+        keys.append(OrderKey(expression, sort_key.descending, found.nullable, found.kind))
+        indexed = indexed and found.indexed and not sort_key.folded
+    return Order((*keys, *own_order.keys[-1:]), indexed)
+
+
+def _sorted_by(found: ListedProperty, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    if found.kind not in ("string", "id"):
+        return value
+    length = getattr(value.type, "length", None)
+    return sql.by_code_point(value if length and length <= SORTED else sa.func.substr(value, 1, SORTED))
+
+
+def _ordering(order: Order) -> list[sa.ColumnElement[Any]]:
+    ordering: list[sa.ColumnElement[Any]] = []
+    for key in order.keys:
+        if key.nullable:
+            ordering.append(key.expression.is_(None))
+        ordering.append(key.expression.desc() if key.descending else key.expression)
+    return ordering
+
+
+def _behind(order: Order, place: Place) -> list[sa.ColumnElement[bool]]:
+    """Make conditions that only members behind the place meet, each at most one: the nearest first."""
+    same: list[sa.ColumnElement[bool]] = []
+    behind: list[sa.ColumnElement[bool]] = []
+    for key, value in zip(order.keys, place, strict=True):
+        if value is None:
+            same.append(key.expression.is_(None))
+            continue
+        bound = sql.double(float(value)) if key.kind == "double" else value
+        beyond = key.expression < bound if key.descending else key.expression > bound
+        behind.append(sa.and_(*same, sa.or_(beyond, key.expression.is_(None)) if key.nullable else beyond))
+        same.append(key.expression == bound)
+    return behind[::-1]
+
+
+def _found(rows: sa.Result[Any], order: Order) -> list[Found]:
+    count = len(order.keys)
+    return [Found(row, tuple(map(_plain, row[-count:]))) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, Decimal) else value

@@ -1,0 +1,72 @@
+"""A filter and a sort as they were read: which members of a list, in which order.
+
+Names of properties are our neutral ones. ``place`` is the number of the character at which a part begins, for the
+sentence of a refusal.
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">=", "starts-with", "contains"]
+
+
+class Literally(msgspec.Struct, frozen=True):
+    """A value as the filter writes it: a text in quotes, a number, a date, or a truth value."""
+
+    kind: Literal["text", "number", "date", "truth"]
+    text: str
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """A property compared with a value. Of a property with several values, at least one must match."""
+
+    name: str
+    operator: Operator
+    literal: Literally
+    place: int
+
+
+class AllOf(msgspec.Struct, frozen=True):
+    """All parts must match."""
+
+    parts: tuple["Filter", ...]
+
+
+class AnyOf(msgspec.Struct, frozen=True):
+    """At least one part must match."""
+
+    parts: tuple["Filter", ...]
+
+
+class Not(msgspec.Struct, frozen=True):
+    """The part must not match."""
+
+    part: "Filter"
+
+
+Filter: TypeAlias = Comparison | AllOf | AnyOf | Not
+
+
+class SortKey(msgspec.Struct, frozen=True):
+    """A property to sort by. ``folded``: texts are ordered without case."""
+
+    name: str
+    descending: bool
+    folded: bool
+    place: int
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Which members of a list are wanted, in which order. Without a filter all, without sort in the list's own order.
+
+    ``text`` is the selection as its caller wrote it: cursors are bound to it.
+    """
+
+    filter: Filter | None = None
+    sort: tuple[SortKey, ...] = ()
+    text: str = ""
+
+
+EVERYTHING = Selection()
+"""All members of a list, in its own order."""

@@ -1,0 +1,198 @@
+"""Give what one user owns to another: some objects at a time, at a pace that the index can follow.
+
+Each object gets the note of its change, so searches follow. A gift that was stopped can be given again; the second gift
+is of what the first one left.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.naming import fold_name
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import Position
+from muniment.repository.index.contract import Index
+from muniment.repository.index_pace import IndexPace
+from muniment.repository.objects import objects, usage
+from muniment.repository.permissions import acls, bearers
+from muniment.repository.permissions.bearers import Identify
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import IndexBehind, UnknownObject, WrongValue
+from muniment.repository.repositories import Repository
+
+_AT_A_TIME = 500
+_STANDING_SECONDS = 30.0
+"""How long the index may stand still before a gift goes on without it. A running agent moves it all the time."""
+
+
+class Belongings(NamedTuple):
+    """What the bearer of one key owns: objects with so many bytes of content, and ACLs."""
+
+    objects: int
+    bytes: int
+    acls: int
+
+
+class GiftCount(NamedTuple):
+    """How many objects and ACLs of one repository were given."""
+
+    repository: str
+    objects: int
+    acls: int
+
+
+class Receiver(NamedTuple):
+    """Who receives a gift: the name that is shown as owner, and the key under which they own."""
+
+    name: str
+    key: str
+
+
+class GiftWatch(Protocol):
+    """What is told how a gift goes on."""
+
+    def reach(self, repository: str, count: int) -> None:
+        """So many objects of this repository are given."""
+
+    def index_stands_still(self, repository: str) -> None:
+        """The index of this repository does not move. The gift goes on without waiting for it."""
+
+
+def key_of(cx: Connection, name: str, identify: Identify, now: Instant) -> str:
+    """Return the key of the present bearer of a name. If ``identify`` knows the bearer, the key stays theirs for good.
+
+    ``cx`` must be able to write.
+    """
+    folded = fold_name(name)
+    return bearers.of_names(cx, [folded], identify, now)[folded]
+
+
+def former_keys(cx: Connection, name: str, identity: str | None) -> list[str]:
+    """Return the keys of all former bearers of a name, without the present one.
+
+    ``identity`` is the present bearer's, empty where nobody bears the name. None means that no directory can tell: then
+    the last known bearer counts as the present one.
+    """
+    every = bearers.keys_of_name(cx, fold_name(name))
+    present = every[-1] if identity is None else bearers.bound_keys(cx, [identity]).get(identity)
+    return [key for key in every if key != present]
+
+
+def belongings(cx: Connection, key: str) -> Belongings:
+    """Count what the bearer of a key owns, in all repositories."""
+    amount = usage.of(cx, key)
+    return Belongings(amount.objects, amount.bytes, sum(acls.count_by_owner(cx, [key]).values()))
+
+
+def give_all(
+    database: Database,
+    repository: Repository,
+    index: Index,
+    keys: Sequence[str],
+    receiver: Receiver,
+    acting: Principals,
+    clock: Callable[[], Instant],
+    max_pending: int,
+    watch: GiftWatch,
+) -> GiftCount:
+    """Give what the bearers of these keys own in one repository, and return how much was given.
+
+    It commits some objects at a time. It keeps pace with ``index``, which it closes at the end, so that no search is
+    refused meanwhile: a search takes ``max_pending`` changes into account. ``acting`` is who changes the objects.
+    """
+    keys = [key for key in keys if key != receiver.key]
+    pace = _Pace(database, repository, index, max_pending, watch)
+    try:
+        count = _give_objects(database, repository, keys, receiver, acting, clock, pace)
+    finally:
+        pace.close()
+    with database.begin() as cx:
+        acl_count = sum(acls.give(cx, repository.id, key, receiver.name, receiver.key, clock()) for key in keys)
+    return GiftCount(repository.name, count, acl_count)
+
+
+def give_these(
+    cx: Connection,
+    repository: Repository,
+    object_ids: Sequence[str],
+    receiver: Receiver,
+    acting: Principals,
+    now: Instant,
+    max_pending: int,
+) -> int:
+    """Give these objects in one transaction, all or none; return how many were not the receiver's already.
+
+    Raises UnknownObject, and WrongValue for more objects than the index should take in at once.
+    """
+    if len(object_ids) > (limit := most_at_once(max_pending)):
+        raise WrongValue(f"Name at most {limit} objects: all are given in one commit.")
+    ids = [object_id.lower() for object_id in object_ids]
+    stored = objects.rows(cx, repository.id, ids)
+    for object_id in ids:
+        if object_id not in stored:
+            raise UnknownObject(f"There is no object {object_id!r} in {repository.name}; nothing was given.")
+    return objects.give(cx, repository.id, ids, receiver.name, receiver.key, acting, now)
+
+
+def most_at_once(max_pending: int) -> int:
+    """Return how many objects go in one commit, so that what others change meanwhile fits into the limit, too."""
+    return min(_AT_A_TIME, max_pending // 4)
+
+
+def _give_objects(
+    database: Database,
+    repository: Repository,
+    keys: Sequence[str],
+    receiver: Receiver,
+    acting: Principals,
+    clock: Callable[[], Instant],
+    pace: "_Pace",
+) -> int:
+    count, last_seq = 0, 0
+    while True:
+        pace.keep(count)
+        with database.begin() as cx:
+            page = objects.every(cx, repository.id, last_seq, pace.at_a_time)
+            ids = [stored.id for stored in page if stored.owner_key in keys]
+            count += objects.give(cx, repository.id, ids, receiver.name, receiver.key, acting, clock()) if ids else 0
+        if not page:
+            return count
+        last_seq = page[-1].seq
+
+
+class _Pace:
+    """Keeps a gift of many objects at a pace that the index of their repository can follow."""
+
+    def __init__(
+        self, database: Database, repository: Repository, index: Index, max_pending: int, watch: GiftWatch
+    ) -> None:
+        self.at_a_time = most_at_once(max_pending)
+        self._limit = max_pending
+        self._name = repository.name
+        self._watch = watch
+        self._has_warned = False
+        self._pace = IndexPace(database, repository, index, self._is_far, _STANDING_SECONDS)
+
+    def keep(self, count: int) -> None:
+        """Wait until the index is near. If it stands still, say so once and go on."""
+        reach = partial(self._watch.reach, self._name, count)
+        reach()
+        if not self._pace.keep(reach) and not self._has_warned:
+            self._has_warned = True
+            self._watch.index_stands_still(self._name)
+
+    def close(self) -> None:
+        """Close the index."""
+        self._pace.close()
+
+    def _is_far(self, cx: Connection, repository_id: int, position: Position) -> bool:
+        # Count as a search does. Stop early: what others change meanwhile must fit into the limit, too.
+        try:
+            changes.hiding(cx, repository_id, position, self._limit // 4)
+        except IndexBehind:
+            return True
+        return False

@@ -1,0 +1,113 @@
+"""What differs between a folder and the record of its imports: which files are gone, and which have only moved?
+
+The record knows a path only by its key, so a file that moved is found again by its size and its digest.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from muniment.repository.importing import record
+from muniment.repository.importing.file_tree import FolderContents, printable
+from muniment.repository.importing.record import ImportRecord
+from muniment.repository.objects.table import StoredObject
+
+
+class FormerFile(NamedTuple):
+    """A file or folder that was imported under another path, or is gone: the path's key, its record, its object."""
+
+    key: str
+    imported: ImportRecord
+    stored: StoredObject
+
+
+class Differences(msgspec.Struct):
+    """``moved`` has the former files and folders by their new paths. ``files`` and ``folders`` are gone altogether;
+    a folder comes after those that lay in it.
+
+    ``files_before`` is the number of files that were imported before and still have their objects.
+    """
+
+    moved: dict[str, FormerFile] = {}
+    files: list[FormerFile] = []
+    folders: list[FormerFile] = []
+    files_before: int = 0
+
+
+def compare(
+    listing: FolderContents,
+    known: Mapping[str, ImportRecord],
+    alive: Mapping[str, StoredObject],
+    digest: Callable[[str], str],
+) -> Differences:
+    """Compare what lies in a folder with what was imported of it.
+
+    ``known`` has the records by the keys of their paths, ``alive`` the objects that still exist. ``digest`` reads a
+    file; it returns an empty text if the file cannot be read.
+    """
+    present = {record.key(path) for path in (*listing.files, *listing.folders)}
+    former = [
+        FormerFile(key, imported, alive[imported.object_id])
+        for key, imported in known.items()
+        if imported.object_id in alive
+    ]
+    gone = [each for each in former if each.key not in present]
+    found = Differences(files_before=sum(each.imported.size >= 0 for each in former))
+    _match_files(found, [each for each in gone if each.imported.size >= 0], listing, known, digest)
+    _match_folders(found, [each for each in gone if each.imported.size < 0], listing, known, alive)
+    return found
+
+
+def _match_files(
+    found: Differences,
+    gone: list[FormerFile],
+    listing: FolderContents,
+    known: Mapping[str, ImportRecord],
+    digest: Callable[[str], str],
+) -> None:
+    by_content: defaultdict[tuple[int, str], list[FormerFile]] = defaultdict(list)
+    for each in gone:
+        by_content[each.imported.size, each.imported.digest].append(each)
+    sizes = {size for size, _ in by_content}
+    for path, size in listing.files.items():
+        if size not in sizes or record.key(path) in known:
+            continue
+        candidates = by_content[size, digest(path)]
+        name = printable(os.path.basename(path))
+        # Of several with the same content, the one of the same name moved. Empty files are all alike: the name decides.
+        choice = next((each for each in candidates if each.stored.name == name), None)
+        if choice is None and candidates and size:
+            choice = candidates[0]
+        if choice is not None:
+            candidates.remove(choice)
+            found.moved[path] = choice
+    found.files = [each for some in by_content.values() for each in some]
+
+
+def _match_folders(
+    found: Differences,
+    gone: list[FormerFile],
+    listing: FolderContents,
+    known: Mapping[str, ImportRecord],
+    alive: Mapping[str, StoredObject],
+) -> None:
+    """A folder moved if the first of the files that moved into its new place came from it."""
+    left = {each.imported.object_id: each for each in gone}
+    new = {path for path in listing.folders if record.key(path) not in known}
+    for path, file in list(found.moved.items()):
+        place, origin = os.path.dirname(path), file.stored.folder_id
+        while place in new and origin is not None and origin in left:
+            found.moved[place] = left.pop(origin)
+            new.remove(place)
+            place, origin = os.path.dirname(place), alive[origin].folder_id
+    found.folders = sorted(left.values(), key=lambda each: _depth(each.stored, alive), reverse=True)
+
+
+def _depth(stored: StoredObject, alive: Mapping[str, StoredObject]) -> int:
+    depth, above = 0, stored.folder_id
+    while above is not None and above in alive and depth < len(alive):
+        depth, above = depth + 1, alive[above].folder_id
+    return depth

@@ -1,0 +1,220 @@
+"""Walk the files of a folder, one after the other, without following symbolic links."""
+
+import hashlib
+import math
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from muniment.repository.extraction import plain
+
+SMALL = plain.LARGEST
+"""The largest file, in bytes, that is handed over with its content; a larger one is handed over open."""
+
+_PIECE = 1024 * 1024
+
+
+class FolderContents(NamedTuple):
+    """What lies in a folder: the sizes of the files by their paths, the folders, and the folders that were not read."""
+
+    files: dict[str, int]
+    folders: list[str]
+    unreadable: list[tuple[str, str]]
+
+
+class SourceFile(NamedTuple):
+    """A file of the tree: a small one with its bytes, a larger one open, an unchanged one with neither.
+
+    ``path`` is relative to the folder, ``modified`` in nanoseconds since 1970.
+    """
+
+    path: str
+    size: int
+    modified: int
+    content: bytes | None = None
+    handle: int = -1
+
+    def pieces(self) -> Iterator[bytes]:
+        """Read it from its beginning."""
+        if self.content is not None:
+            return iter([self.content])
+        os.lseek(self.handle, 0, os.SEEK_SET)
+        return _pieces(self.handle)
+
+    def digest(self) -> str:
+        """Return the SHA-256 digest of its content, in hexadecimal."""
+        digest = hashlib.sha256()
+        for piece in self.pieces():
+            digest.update(piece)
+        return digest.hexdigest()
+
+    def close(self) -> None:
+        """Close it if it is open."""
+        if self.handle >= 0:
+            os.close(self.handle)
+
+
+class FileTree:
+    """One pass over a folder and all folders below it, in the order of their names.
+
+    ``enter`` is called once for each folder, before the folders in it, and decides whether to go in. ``accept`` decides
+    whether to take a file. A file for which ``unchanged`` is true is not read. ``limit`` bounds the number of files,
+    ``limit_bytes`` their total size. A file over ``largest`` bytes is refused. ``failed`` is called with the path of
+    each file that cannot be read, and with the reason. A file for which ``settled`` is false is still being written: it
+    is left out. Without ``hidden``, names that begin with a dot are left out. ``links`` counts the symbolic links,
+    ``left_out`` the hidden names, ``unsettled`` the files still being written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        enter: Callable[[str], bool],
+        accept: Callable[[str], bool],
+        unchanged: Callable[[SourceFile], bool],
+        failed: Callable[[str, str], None],
+        largest: int,
+        hidden: bool = False,
+        settled: Callable[[SourceFile], bool] = lambda _file: True,
+        limit: int | None = None,
+        limit_bytes: int | None = None,
+    ) -> None:
+        self._folder = folder
+        self._enter = enter
+        self._accept = accept
+        self._unchanged = unchanged
+        self._failed = failed
+        self._largest = largest
+        self._hidden = hidden
+        self._settled = settled
+        self._limit = math.inf if limit is None else limit
+        self._limit_bytes = math.inf if limit_bytes is None else limit_bytes
+        self.links = self.left_out = self.unsettled = 0
+
+    def contents(self) -> FolderContents:
+        """List what lies in the folder, whatever can be done with it, without opening any file."""
+        found = FolderContents({}, [""], [])
+
+        def note(error: OSError) -> None:
+            found.unreadable.append((os.fspath(error.filename or ""), error.strerror or ""))
+
+        for root, folders, names, handle in os.fwalk(self._folder, follow_symlinks=False, onerror=note):
+            folder = os.path.relpath(root, self._folder)
+            folders[:] = sorted(self._shown(folders))
+            for name in (*folders, *sorted(self._shown(names))):
+                path = name if folder == "." else os.path.join(folder, name)
+                try:
+                    about = os.lstat(name, dir_fd=handle)
+                except OSError:
+                    continue  # it is gone already
+                if stat.S_ISDIR(about.st_mode):
+                    found.folders.append(path)
+                elif stat.S_ISREG(about.st_mode) and self._accept(path):
+                    found.files[path] = about.st_size
+        return found
+
+    def digest(self, path: str) -> str:
+        """Return the SHA-256 digest of a file, in hexadecimal; an empty text if it cannot be read."""
+        try:
+            handle = os.open(self._folder / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return ""
+        file = SourceFile(path, 0, 0, handle=handle)
+        try:
+            return file.digest()
+        except OSError:
+            return ""
+        finally:
+            file.close()
+
+    def files(self) -> Iterator[SourceFile]:
+        """Yield the files. The caller closes a file that comes open."""
+        count, total = 0, 0
+        if not self._enter(""):
+            return
+        for root, folders, names, handle in os.fwalk(self._folder, follow_symlinks=False, onerror=self._not_listed):
+            self.left_out += sum(self._is_left_out(name) for name in (*folders, *names))
+            folder = os.path.relpath(root, self._folder)
+            folder = "" if folder == "." else folder
+            folders[:] = [
+                name
+                for name in sorted(self._shown(folders))
+                if self._is_entered(os.path.join(folder, name), name, handle)
+            ]
+            for name in sorted(self._shown(names)):
+                path = os.path.join(folder, name)
+                file = self._open(path, name, handle) if self._accept(path) else None
+                if file is None:
+                    continue
+                count, total = count + 1, total + file.size
+                if count > self._limit or total > self._limit_bytes:
+                    file.close()
+                    return
+                yield file
+
+    def _not_listed(self, error: OSError) -> None:
+        self._failed(os.fspath(error.filename or ""), f"cannot be read: {error.strerror}")
+
+    def _is_left_out(self, name: str) -> bool:
+        return not self._hidden and name.startswith(".")
+
+    def _shown(self, names: Iterable[str]) -> Iterator[str]:
+        return (name for name in names if not self._is_left_out(name))
+
+    def _is_entered(self, path: str, name: str, handle: int) -> bool:
+        if stat.S_ISLNK(os.lstat(name, dir_fd=handle).st_mode):
+            self.links += 1
+            return False
+        return self._enter(path)
+
+    def _open(self, path: str, name: str, above: int) -> SourceFile | None:
+        try:
+            if stat.S_ISLNK(os.lstat(name, dir_fd=above).st_mode):
+                self.links += 1
+                return None
+            # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
+            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=above)
+        except OSError as error:
+            self._failed(path, f"cannot be read: {error.strerror}")
+            return None
+        try:
+            return self._inspect(path, handle)
+        except OSError as error:
+            os.close(handle)
+            self._failed(path, f"cannot be read: {error.strerror}")
+            return None
+
+    def _inspect(self, path: str, handle: int) -> SourceFile | None:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > self._largest:
+            os.close(handle)
+            regular = stat.S_ISREG(about.st_mode)
+            self._failed(path, "larger than max_content_bytes allows" if regular else "not a regular file")
+            return None
+        file = SourceFile(path, about.st_size, about.st_mtime_ns)
+        if self._unchanged(file):
+            os.close(handle)
+            return file
+        if not self._settled(file):
+            os.close(handle)
+            self.unsettled += 1
+            return None
+        content = b"".join(_pieces(handle, SMALL + 1)) if file.size <= SMALL else None
+        if content is None or len(content) > SMALL:
+            return file._replace(handle=handle)
+        os.close(handle)
+        return file._replace(content=content)
+
+
+def printable(path: str) -> str:
+    """Write a path or a name as text, whatever bytes it has."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _pieces(handle: int, limit: int | None = None) -> Iterator[bytes]:
+    remaining = _PIECE if limit is None else limit
+    while remaining > 0 and (piece := os.read(handle, min(remaining, _PIECE))):
+        yield piece
+        remaining -= len(piece) if limit is not None else 0

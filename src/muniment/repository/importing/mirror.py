@@ -1,0 +1,492 @@
+"""Import a folder of files as a cabinet of documents: many at once, and so that a stopped import can go on.
+
+Small new files are imported in batches. Their bytes are on the disk before the one transaction that makes their
+objects, and the text of plain text files is stored in the same transaction. A larger file, and a file that replaces
+another, is imported alone.
+
+Options that differ from those of earlier imports are applied to what these made, or refused. A mirroring import also
+follows the files that moved, so that their objects live on, and deletes the objects of files that are gone.
+"""
+
+import mimetypes
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.db import Busy, Database
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import Position
+from muniment.repository.content.contract import ContentStore, StoredContent
+from muniment.repository.extraction import plain
+from muniment.repository.extraction.queue import ExtractedText
+from muniment.repository.importing import record
+from muniment.repository.importing.differences import Differences, FormerFile, compare
+from muniment.repository.importing.file_tree import FileTree, SourceFile, printable
+from muniment.repository.importing.record import ImportRecord
+from muniment.repository.index.contract import Index
+from muniment.repository.index_pace import IndexPace
+from muniment.repository.objects import creation, moving, objects, writable
+from muniment.repository.objects.creation import NewObject
+from muniment.repository.objects.properties import Given
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import InUse, WrongValue
+from muniment.repository.repositories import Repository
+from muniment.web.refusals import Refusal
+
+_BATCH_FILES = 100
+_BATCH_BYTES = 4 * 1024 * 1024
+_AHEAD = 400
+_STANDING_SECONDS = 5.0
+_DOCUMENT, _PRIVATE = "document", "private"
+_UNKNOWN = "application/octet-stream"
+_TYPES = {".md": "text/markdown", ".log": "text/plain", ".rst": "text/x-rst", ".eml": "message/rfc822"}
+
+AclFor = Callable[[str], str | None]
+"""Names the ACL of the document at a relative path; None = its folder's."""
+
+
+class ImportReport(msgspec.Struct):
+    """What an import did. ``object_ids`` names the objects of all files, imported now or earlier."""
+
+    created: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    moved: int = 0
+    deleted: int = 0
+    """How many objects of files were deleted because their files are gone; folders are not counted."""
+    withheld: int = 0
+    """How many objects were not deleted because they are more than half of what was imported."""
+    reassigned: int = 0
+    """How many objects carry another ACL now because the import names another."""
+    links: int = 0
+    hidden: int = 0
+    unsettled: int = 0
+    """How many files were left out because they are still being written."""
+    failed: list[tuple[str, str]] = []
+    object_ids: list[str] = []
+
+    @property
+    def files(self) -> int:
+        """How many of the files are in the repository now."""
+        return self.created + self.replaced + self.moved + self.unchanged
+
+
+class _Result(NamedTuple):
+    path: str
+    outcome: str
+    object_id: str
+
+
+class Import:
+    """One import of one folder. ``limit`` bounds the number of files, ``limit_bytes`` their sizes together.
+
+    ``cabinet``, ``acl`` and ``type_name`` may be empty: they are then as before. With ``mirrors``, objects of files
+    that are gone are deleted, but more than half of them only with ``deletes_most``. With ``quiet_seconds``, a file
+    that was written within that time is left for a later import. It keeps pace with ``index``, which it closes at the
+    end of its run. Raises WrongValue for a type other than that of the documents imported earlier.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        repository: Repository,
+        store: ContentStore,
+        index: Index,
+        options: RepositoryOptions,
+        clock: Callable[[], Instant],
+        folder: Path,
+        *,
+        principals: Principals,
+        cabinet: str = "",
+        acl: str = "",
+        acl_for: AclFor = lambda _path: None,
+        accept: Callable[[str], bool] = lambda _path: True,
+        type_name: str = "",
+        hidden: bool = False,
+        mirrors: bool = False,
+        deletes_most: bool = False,
+        quiet_seconds: float = 0.0,
+        limit: int | None = None,
+        limit_bytes: int | None = None,
+        checksums: bool = False,
+    ) -> None:
+        self._clock = clock
+        self._database = database
+        self._repository = repository
+        folder = folder.resolve()
+        self._source = str(folder)
+        self._cabinet = cabinet
+        self._default_cabinet = folder.name or "root"
+        self._acl = acl
+        self._acl_for = acl_for
+        self._mirrors = mirrors
+        self._deletes_most = deletes_most
+        self._quiet_nanoseconds = int(quiet_seconds * 1e9)
+        self._checksums = checksums
+        self._store = store
+        self._characters = options.extraction_characters
+        self.report = ImportReport()
+        with database.read() as cx:
+            self._view = RepositoryView.read(cx, repository, principals)
+            records = record.find(cx, repository.id, self._source)
+            self._alive = objects.rows(cx, repository.id, {imported.object_id for imported in records.values()})
+        self._known = {path: imported for path, imported in records.items() if imported.object_id in self._alive}
+        self._moved: dict[str, FormerFile] = {}
+        self._type_name = self._type_for(type_name)
+        # So that searches soon find what others write meanwhile.
+        self._pace = IndexPace(database, repository, index, _is_far, _STANDING_SECONDS)
+        self._ids: dict[str, str] = {}
+        self._tree = FileTree(
+            folder,
+            enter=self._enter,
+            accept=accept,
+            unchanged=self._is_unchanged,
+            failed=self._fail,
+            largest=options.max_content_bytes,
+            hidden=hidden,
+            settled=self._is_settled,
+            limit=limit,
+            limit_bytes=limit_bytes,
+        )
+
+    def run(self, threads: int, progress: Callable[[], None] = lambda: None) -> ImportReport:
+        """Import what is new and replace what has changed, ``threads`` batches of files at one time."""
+        try:
+            self._apply_options()
+            found = self._compare()
+            self._moved = found.moved
+            self._import_all(threads, progress)
+            self._delete(found)
+        finally:
+            self._pace.close()
+        self.report.links, self.report.hidden = self._tree.links, self._tree.left_out
+        self.report.unsettled = self._tree.unsettled
+        return self.report
+
+    def _import_all(self, threads: int, progress: Callable[[], None]) -> None:
+        under_way: set[Future[list[_Result]]] = set()
+        with ThreadPoolExecutor(threads, thread_name_prefix="import") as pool:
+            try:
+                for batch in self._batches():
+                    self._pace.keep()
+                    under_way.add(pool.submit(self._import, batch))
+                    if len(under_way) > threads:
+                        finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                        self._count(finished, progress)
+            finally:
+                finished, _ = wait(under_way)
+                self._count(finished, progress)
+
+    def _type_for(self, type_name: str) -> str:
+        types = {self._alive[each.object_id].type for each in self._known.values() if each.size >= 0}
+        if type_name and types - {type_name}:
+            raise WrongValue(
+                f"Files of this folder were imported with the type {min(types - {type_name})!r}, and an object keeps "
+                f"its type: leave out the type {type_name!r}, or first remove the documents imported before."
+            )
+        return type_name or (types.pop() if len(types) == 1 else _DOCUMENT)
+
+    def _apply_options(self) -> None:
+        """Put this import's ACL and cabinet's name on what earlier imports made, the cabinet last."""
+        former = self._former("")
+        if former is None:
+            return
+        cabinet = self._alive[former.object_id]
+        principals = self._view.principals
+        if self._acl:
+            with self._database.read() as cx:
+                acl_id = acls.find_assignable(cx, self._repository.id, self._acl, principals)
+            carrying = [each.id for each in self._alive.values() if each.acl_id == cabinet.acl_id]
+            carrying.sort(key=lambda object_id: object_id == cabinet.id)
+            for begin in range(0, len(carrying) if acl_id != cabinet.acl_id else 0, _BATCH_FILES):
+                self._pace.keep()
+                with self._database.begin() as cx:
+                    for object_id in carrying[begin : begin + _BATCH_FILES]:
+                        objects.assign_acl(cx, self._repository, principals, object_id, self._acl, self._clock())
+                        self.report.reassigned += 1
+        if self._cabinet and cabinet.name != _object_name(self._cabinet):
+            with self._database.begin() as cx:
+                name: dict[str, Given] = {"object_name": _object_name(self._cabinet)}
+                objects.change(cx, self._view, cabinet.id, name, self._clock())
+
+    def _compare(self) -> Differences:
+        if not self._mirrors or not self._known:
+            return Differences()
+        listing = self._tree.contents()
+        for path, _reason in listing.unreadable:
+            self._fail(path, "cannot be read, so nothing was moved or deleted")
+        if listing.unreadable:
+            return Differences()
+        found = compare(listing, self._known, self._alive, self._tree.digest)
+        if len(found.files) * 2 > found.files_before and not self._deletes_most:
+            self.report.withheld = len(found.files)
+            return Differences(moved=found.moved)
+        return found
+
+    def _delete(self, found: Differences) -> None:
+        """Delete the objects of files and folders that are gone, unless they hold what no import made."""
+        for former in (*found.files, *found.folders):
+            self._pace.keep()
+            try:
+                self._delete_one(former)
+            except Busy as busy:
+                self._fail(former.stored.name, str(busy))
+            except Refusal as refusal:
+                # From now on the object is not this import's any more, so that this is said once.
+                with self._database.begin() as cx:
+                    record.forget(cx, self._repository.id, self._source, former.key)
+                self._fail(former.stored.name, f"is gone from the folder, but its object stays: {refusal.sentence}")
+
+    def _delete_one(self, former: FormerFile) -> None:
+        object_id = former.imported.object_id
+        with self._database.begin() as cx:
+            record.forget(cx, self._repository.id, self._source, former.key)
+            stored = objects.lock_to_delete(cx, self._repository, self._view.principals, object_id, "object", None)
+            if former.imported.digest and stored.content and stored.content.sha256.hex() != former.imported.digest:
+                raise InUse("Its content was changed in the repository.")
+            objects.delete(cx, self._repository, self._view.principals, object_id, self._clock())
+        if stored.content is not None:
+            self._store.remove(stored.content.key)
+        self.report.deleted += former.imported.size >= 0
+
+    def _move(self, path: str, former: FormerFile) -> None:
+        """Put an object where its file or folder lies now, under the name that it has now."""
+        object_id, name = former.imported.object_id, _object_name(os.path.basename(path))
+        changes: dict[str, Given] = {} if name == former.stored.name else {"object_name": name}
+        if former.imported.size >= 0 and media_type_of(path) != media_type_of(former.stored.name):
+            changes["a_content_type"] = media_type_of(path)
+        above, now = self._ids[os.path.dirname(path)], self._clock()
+        with self._database.begin() as cx:
+            stored, _ = objects.read(cx, self._repository, object_id, self._view.principals, lock=True)
+            if stored.folder_id is None:
+                moving.link(cx, self._view, object_id, above, now)
+            elif stored.folder_id != above:
+                moving.move(cx, self._view, object_id, stored.folder_id, above, now)
+            if changes:
+                objects.change(cx, self._view, object_id, changes, now)
+            record.forget(cx, self._repository.id, self._source, former.key)
+            self._keep(cx, {path: former.imported})
+
+    def _count(self, finished: set[Future[list[_Result]]], progress: Callable[[], None]) -> None:
+        for result in (result for batch in finished for result in batch.result()):
+            if result.object_id:
+                self.report.object_ids.append(result.object_id)
+            match result.outcome:
+                case "made":
+                    self.report.created += 1
+                case "replaced":
+                    self.report.replaced += 1
+                case "moved":
+                    self.report.moved += 1
+                case "unchanged":
+                    self.report.unchanged += 1
+                case reason:
+                    self._fail(result.path, reason)
+            progress()
+
+    def _batches(self) -> Iterator[list[SourceFile]]:
+        batch: list[SourceFile] = []
+        size = 0
+        for file in self._tree.files():
+            batch.append(file)
+            size += len(file.content or b"")
+            if file.handle >= 0 or len(batch) >= _BATCH_FILES or size >= _BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
+
+    def _enter(self, path: str) -> bool:
+        if not path:
+            self._ids[path] = self._container(path, self._cabinet or self._default_cabinet, None)
+            return True
+        above, name = os.path.split(path)
+        try:
+            self._ids[path] = self._container(path, name, self._ids[above])
+        except Refusal as refusal:
+            self._fail(path, refusal.sentence)
+            return False
+        return True
+
+    def _is_unchanged(self, file: SourceFile) -> bool:
+        former = self._former(file.path)
+        return (
+            former is not None and not self._checksums and (former.size, former.modified) == (file.size, file.modified)
+        )
+
+    def _is_settled(self, file: SourceFile) -> bool:
+        age = self._clock() * 1000 - file.modified
+        # A time in the future says nothing: such a file is taken, and taken again when it changes.
+        return not 0 <= age < self._quiet_nanoseconds
+
+    def _former(self, path: str) -> ImportRecord | None:
+        return self._known.get(record.key(path))
+
+    def _fail(self, path: str, reason: str) -> None:
+        self.report.failed.append((printable(path), reason))
+
+    def _container(self, path: str, name: str, parent: str | None) -> str:
+        former = self._former(path)
+        if former is not None:
+            return former.object_id
+        if path in self._moved:
+            self._move(path, self._moved[path])
+            return self._moved[path].imported.object_id
+        properties: dict[str, str] = {"object_name": _object_name(name)}
+        if parent is None:
+            properties["acl_name"] = self._acl or _PRIVATE
+        with self._database.begin() as cx:
+            container = creation.create(
+                cx,
+                self._view,
+                "folder" if parent else "cabinet",
+                properties,
+                parent,
+                None,
+                self._clock(),
+            )
+            record.keep(cx, self._repository.id, self._source, {path: ImportRecord(container.id)})
+        return container.id
+
+    def _import(self, batch: list[SourceFile]) -> list[_Result]:
+        new: list[SourceFile] = []
+        alone: list[SourceFile] = []
+        for file in batch:
+            (alone if file.content is None or file.path in self._moved or self._former(file.path) else new).append(file)
+        return [self._import_one(file) for file in alone] + self._make_all(new)
+
+    def _make_all(self, files: list[SourceFile]) -> list[_Result]:
+        """Make the objects of small new files in one transaction; if one cannot be made, the others still are."""
+        if not files:
+            return []
+        try:
+            contents = self._store.put_all([file.content or b"" for file in files])
+            return self._make(files, contents)
+        except Busy as busy:
+            return [_Result(file.path, str(busy), "") for file in files]
+        except (Refusal, OSError) as error:
+            if len(files) == 1:
+                return [_Result(files[0].path, _reason(error), "")]
+        half = len(files) // 2
+        return self._make_all(files[:half]) + self._make_all(files[half:])
+
+    def _import_one(self, file: SourceFile) -> _Result:
+        try:
+            return self._store_one(file)
+        except (Refusal, Busy, OSError) as error:
+            return _Result(file.path, _reason(error), "")
+        finally:
+            file.close()
+
+    def _store_one(self, file: SourceFile) -> _Result:
+        former = self._former(file.path)
+        if former is not None and file.handle < 0 and file.content is None:
+            return _Result(file.path, "unchanged", former.object_id)
+        if former is not None and former.size == file.size and file.digest() == former.digest:
+            with self._database.begin() as cx:
+                self._keep(cx, {file.path: ImportRecord(former.object_id, file.size, file.modified, former.digest)})
+            return _Result(file.path, "unchanged", former.object_id)
+        if former is None and file.path in self._moved:
+            self._move(file.path, self._moved[file.path])
+            return _Result(file.path, "moved", self._moved[file.path].imported.object_id)
+        content = self._store.put(file.pieces())
+        if former is None:
+            return self._make([file], [content])[0]
+        return self._replace(file, former.object_id, content)
+
+    def _make(self, files: list[SourceFile], contents: list[StoredContent]) -> list[_Result]:
+        new_objects = [self._new(file, content) for file, content in zip(files, contents, strict=True)]
+        try:
+            with self._database.begin() as cx:
+                created = creation.create_all(cx, self._view, new_objects, self._clock())
+                self._keep(
+                    cx,
+                    {
+                        file.path: _record_of(file, stored.id, stored.content)
+                        for file, stored in zip(files, created, strict=True)
+                    },
+                )
+        except BaseException:
+            for content in contents:
+                self._store.remove(content.key)
+            raise
+        return [_Result(file.path, "made", stored.id) for file, stored in zip(files, created, strict=True)]
+
+    def _new(self, file: SourceFile, content: StoredContent) -> NewObject:
+        name, media_type = os.path.basename(file.path), media_type_of(file.path)
+        properties = {"object_name": _object_name(name), "a_content_type": media_type}
+        acl = self._acl_for(file.path)
+        if acl is not None:
+            properties["acl_name"] = acl
+        plain_text = plain.read(file.content or b"", printable(name), media_type, self._characters)
+        text = ExtractedText(plain_text.text, plain_text.note) if plain_text else None
+        return NewObject(self._type_name, properties, self._ids[os.path.dirname(file.path)], content, text)
+
+    def _replace(self, file: SourceFile, object_id: str, content: StoredContent) -> _Result:
+        try:
+            with self._database.begin() as cx:
+                _, former = objects.replace_content(
+                    cx,
+                    self._repository,
+                    self._view.principals,
+                    object_id,
+                    content,
+                    media_type_of(file.path),
+                    self._clock(),
+                )
+                self._keep(cx, {file.path: _record_of(file, object_id, content)})
+        except BaseException:
+            self._store.remove(content.key)
+            raise
+        if former is not None:
+            self._store.remove(former.key)
+        return _Result(file.path, "replaced", object_id)
+
+    def _keep(self, cx: Connection, records: Mapping[str, ImportRecord]) -> None:
+        record.keep(cx, self._repository.id, self._source, records)
+
+
+def earlier_cabinet(cx: Connection, repository: Repository, folder: Path) -> StoredObject | None:
+    """Return the cabinet that earlier imports of this folder made; None if there is none, or no longer."""
+    imported = record.find_one(cx, repository.id, str(folder.resolve()), "")
+    if imported is None:
+        return None
+    return objects.rows(cx, repository.id, {imported.object_id}).get(imported.object_id)
+
+
+def _is_far(cx: Connection, repository_id: int, position: Position) -> bool:
+    return changes.are_more_than(cx, repository_id, position, _AHEAD)
+
+
+def _record_of(file: SourceFile, object_id: str, content: StoredContent | None) -> ImportRecord:
+    return ImportRecord(object_id, file.size, file.modified, content.sha256.hex() if content else "")
+
+
+def _reason(error: Refusal | Busy | OSError) -> str:
+    if isinstance(error, OSError):
+        return f"cannot be read or kept: {error.strerror}"
+    return error.sentence if isinstance(error, Refusal) else str(error)
+
+
+def media_type_of(path: str) -> str:
+    """Guess the media type of a file by its name."""
+    media_type, packing = mimetypes.guess_type(printable(path), strict=False)
+    if packing == "gzip":
+        return "application/gzip"
+    if packing:
+        return _UNKNOWN
+    return _TYPES.get(os.path.splitext(path)[1].lower()) or media_type or _UNKNOWN
+
+
+def _object_name(name: str) -> str:
+    return printable(name)[: writable.MAX_NAME]

@@ -1,0 +1,60 @@
+"""When has a folder changed? The system's own notices tell; where it gives none, the folder is looked at in turn."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import watchfiles
+
+_BURST_MILLISECONDS, _PAUSE_MILLISECONDS = 1600, 200
+_TICK_MILLISECONDS = 1000
+
+
+class FolderGone(Exception):
+    """The folder that is watched is not there any more."""
+
+
+def passes(folder: Path, is_due: Callable[[], bool], polls: Callable[[], None]) -> Iterator[None]:
+    """Yield whenever the folder is to be imported: at once, after each burst of changes, and while ``is_due`` says so.
+
+    A burst ends after a fifth of a second without a change, or after 1.6 seconds. A folder that is mounted anew is
+    watched anew. ``polls`` is called if the system cannot notice changes in so many folders, so that they are looked
+    at in turn instead. Raises FolderGone, and KeyboardInterrupt for Ctrl-C.
+    """
+    polling = None
+    while True:
+        identity = _identity(folder)
+        bursts = watchfiles.watch(
+            folder,
+            watch_filter=None,
+            debounce=_BURST_MILLISECONDS,
+            step=_PAUSE_MILLISECONDS,
+            rust_timeout=_TICK_MILLISECONDS,
+            yield_on_timeout=True,
+            force_polling=polling,
+            ignore_permission_denied=True,
+        )
+        first = True
+        try:
+            with closing(bursts):
+                for changes in bursts:
+                    if _identity(folder) != identity:
+                        break
+                    # What changed before the watch began is found by the first pass.
+                    if first or changes or is_due():
+                        yield
+                    first = False
+        except OSError:
+            if polling:
+                raise
+            polling = True
+            polls()
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    try:
+        about = os.stat(folder)
+    except FileNotFoundError as error:
+        raise FolderGone(f"{folder} is gone") from error
+    return about.st_dev, about.st_ino

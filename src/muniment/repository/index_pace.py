@@ -1,0 +1,59 @@
+"""Is the index near enough for the next lot of changes? Whoever writes many keeps pace with the index agent."""
+
+import time
+from collections.abc import Callable
+
+from sqlalchemy.engine import Connection
+
+from muniment.db import Database
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import Position
+from muniment.repository.index.contract import Index
+from muniment.repository.refusals import IndexUnavailable
+from muniment.repository.repositories import Repository
+
+IsFar = Callable[[Connection, int, Position], bool]
+"""Takes a repository's id and its index's position; says whether the next changes must wait."""
+
+_POLL_SECONDS = 0.02
+
+
+class IndexPace:
+    """Waits while the index of one repository is far behind and moving. It does not wait for one that stands still."""
+
+    def __init__(
+        self, database: Database, repository: Repository, index: Index, is_far: IsFar, patience: float
+    ) -> None:
+        self._database = database
+        self._repository = repository
+        self._is_far = is_far
+        self._patience = patience
+        self._index = index
+        self._reached, self._reached_at = changes.START, time.monotonic()
+
+    def keep(self, meanwhile: Callable[[], None] = lambda: None) -> bool:
+        """Wait until the index is near. False at once if there is none, or ``patience`` seconds without progress.
+
+        ``meanwhile`` is called while it waits.
+        """
+        while True:
+            try:
+                position, exists = self._index.snapshot().position, True
+            except IndexUnavailable:
+                position, exists = changes.START, False
+            now = time.monotonic()
+            if position != self._reached:
+                self._reached, self._reached_at = position, now
+            with self._database.read() as cx:
+                far = self._is_far(cx, self._repository.id, position)
+            if not far:
+                self._reached_at = now
+                return True
+            if not exists or now - self._reached_at > self._patience:
+                return False
+            meanwhile()
+            time.sleep(_POLL_SECONDS)
+
+    def close(self) -> None:
+        """Close the index."""
+        self._index.close()

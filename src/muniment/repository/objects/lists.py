@@ -1,0 +1,143 @@
+"""Which objects does a caller see in a folder, of those that a filter leaves, in which order?
+
+What the caller may not browse is left out by the database, before anything is said of it. Source: docs/filters.md.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.repository.cursors import Place, Stretch
+from muniment.repository.filters import listed, pages, sql
+from muniment.repository.filters.listed import ListedProperty, PropertiesOf
+from muniment.repository.filters.pages import Order, OrderKey
+from muniment.repository.filters.tree import EVERYTHING, Selection
+from muniment.repository.folding import fold
+from muniment.repository.objects.object_types import BUILT_IN_NAMES
+from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.objects.table import StoredObject, objects, read_row
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Permission
+from muniment.repository.refusals import UnknownProperty
+
+_COLUMN_COUNT = len(objects.c)
+_BY_NAME = Order((OrderKey(objects.c.name), OrderKey(objects.c.seq)), indexed=True)
+
+
+class ListedObject(NamedTuple):
+    """An object of a list, with its place in the order."""
+
+    stored: StoredObject
+    place: Place
+
+
+class Folder(NamedTuple):
+    """What is listed, for whom: the objects of a type, and of those below it, in a folder (unfiled without one)."""
+
+    view: RepositoryView
+    folder_id: str | None
+    type_name: str
+
+
+def page(
+    cx: Connection, folder: Folder, stretch: Stretch, selection: Selection = EVERYTHING, *, type_prefix: str = ""
+) -> list[ListedObject]:
+    """List what the caller may browse and the selection wants, by name unless it is sorted.
+
+    ``type_prefix`` spells the names of the built-in types, which the selection compares as they are shown.
+    Raises UnknownProperty, WrongValue, BadSort.
+    """
+    properties = _properties(cx, folder, type_prefix)
+    found = pages.fetch(cx, _members(folder), properties, _BY_NAME, stretch, selection)
+    return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in found]
+
+
+def count(cx: Connection, folder: Folder, selection: Selection = EVERYTHING, *, type_prefix: str = "") -> int:
+    """Count what ``page`` lists in all. Raises UnknownProperty, WrongValue."""
+    return pages.count(cx, _members(folder), _properties(cx, folder, type_prefix), selection)
+
+
+def _members(folder: Folder) -> sa.Select[Any]:
+    wanted = sa.select(objects).where(
+        objects.c.repository_id == folder.view.repository.id,
+        objects.c.folder_id == folder.folder_id if folder.folder_id else objects.c.folder_id.is_(None),
+        objects.c.type.in_(sorted(folder.view.catalogue.with_subtypes([folder.type_name]))),
+    )
+    if folder.view.principals.administrator:
+        return wanted
+    granted = acls.acls_with(folder.view.repository.id, folder.view.principals, Permission.BROWSE)
+    return wanted.where(sa.or_(objects.c.owner_key == folder.view.principals.key, objects.c.acl_id.in_(granted)))
+
+
+def _properties(cx: Connection, folder: Folder, type_prefix: str) -> PropertiesOf:
+    def find(name: str) -> ListedProperty:
+        definition = folder.view.catalogue.property(name)
+        if name == "acl_name":
+            return listed.naming(named_acl)
+        if name == "r_object_type":
+            return _type(type_prefix)
+        if name not in _COLUMNS and name.startswith("r_"):
+            raise UnknownProperty(f"The property {name!r} is shown only: no list is filtered or sorted by it.")
+        return _COLUMNS.get(name) or _stored(definition)
+
+    def named_acl(text: str) -> sa.ColumnElement[bool]:
+        acl_id = acls.look_up(cx, folder.view.repository.id, [text], folder.view.principals).get(text)
+        return sa.false() if acl_id is None else objects.c.acl_id == acl_id
+
+    return find
+
+
+def _type(prefix: str) -> ListedProperty:
+    built_in = objects.c.type.in_(sorted(BUILT_IN_NAMES))
+
+    def prefixed(with_this: str) -> sa.ColumnElement[str]:
+        return sa.case((built_in, sa.literal(with_this, sa.String(64)) + objects.c.type), else_=objects.c.type)
+
+    return listed.single("string", prefixed(prefix), compared=prefixed(fold(prefix)))
+
+
+def _text(name: str, column: sa.ColumnElement[str], *, nullable: bool = False, indexed: bool = False) -> ListedProperty:
+    stored_form = sql.as_text(sql.first_value(objects.c.folded, sa.literal(name, sa.Text())))
+    compared = sa.func.coalesce(stored_form, sql.plain_folded(column))
+    return listed.single("string", column, compared=compared, nullable=nullable, indexed=indexed)
+
+
+def _stored(definition: PropertyDefinition) -> ListedProperty:
+    """Make the property of values that are stored as JSON."""
+    name = sa.literal(definition.name, sa.Text())
+    is_text = definition.kind == "string"
+    if definition.repeating:
+        first = objects.c.folded if is_text else sa.null()
+        rows = sql.values_of(first, objects.c.properties, name).table_valued("value")
+        value = _FROM_JSON[definition.kind](rows.c.value)
+        return listed.several(definition.kind, rows, sql.plain_folded(value) if is_text else value)
+    value = _FROM_JSON[definition.kind](sql.first_value(objects.c.properties, name))
+    if is_text:
+        return _text(definition.name, value, nullable=True)
+    return listed.single(definition.kind, value, nullable=True)
+
+
+_FROM_JSON: Mapping[str, Callable[..., sa.ColumnElement[Any]]] = {
+    "string": sql.as_text,
+    "id": sql.as_text,
+    "integer": sql.as_whole,
+    "date": sql.as_whole,
+    "double": sql.as_double,
+    "boolean": sql.as_truth,
+}
+
+_COLUMNS: Mapping[str, ListedProperty] = {
+    "object_name": _text("object_name", objects.c.name, indexed=True),
+    "owner_name": _text("owner_name", objects.c.owner),
+    "r_creator_name": _text("r_creator_name", objects.c.creator),
+    "r_modifier": _text("r_modifier", objects.c.modifier),
+    "a_content_type": _text("a_content_type", sa.func.nullif(objects.c.media_type, ""), nullable=True),
+    "r_object_id": listed.single("id", objects.c.id),
+    "i_folder_id": listed.single("id", objects.c.folder_id, nullable=True),
+    "r_creation_date": listed.single("date", objects.c.created),
+    "r_modify_date": listed.single("date", objects.c.modified),
+    "r_full_content_size": listed.single("integer", objects.c.content_size),
+}

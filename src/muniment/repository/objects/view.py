@@ -1,0 +1,24 @@
+"""Which repository does a decision work on, with which object types, and for which caller?"""
+
+from typing import Self
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.repository.objects import object_types
+from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.repositories import Repository
+
+
+class RepositoryView(msgspec.Struct, frozen=True):
+    """A repository as one caller works with it: its object types as of one read, and the caller's principals."""
+
+    repository: Repository
+    catalogue: Catalogue
+    principals: Principals
+
+    @classmethod
+    def read(cls, cx: Connection, repository: Repository, principals: Principals) -> Self:
+        """Read the object types that the repository has now, for this caller."""
+        return cls(repository, object_types.catalogue(cx, repository.id), principals)

@@ -1,0 +1,84 @@
+"""Which ACLs does a caller see, of those that a filter leaves, in which order? Source: docs/filters.md."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.naming import fold_name
+from muniment.repository.cursors import Place, Stretch
+from muniment.repository.filters import listed, pages
+from muniment.repository.filters.listed import ListedProperty
+from muniment.repository.filters.pages import Order, OrderKey
+from muniment.repository.filters.tree import EVERYTHING, Selection
+from muniment.repository.permissions import acl_entries
+from muniment.repository.permissions import acls as acls_room
+from muniment.repository.permissions.acls import AclSummary
+from muniment.repository.permissions.principals import OWNER, Permission, Principals
+from muniment.repository.permissions.table import acls
+from muniment.repository.refusals import UnknownProperty
+
+_BY_NAME = Order((OrderKey(acls.c.name), OrderKey(acls.c.shown_id)), indexed=True)
+
+
+class ListedAcl(NamedTuple):
+    """An ACL of a list, with its place in the order, and whether the caller may see all its entries."""
+
+    acl: AclSummary
+    place: Place
+    owned: bool
+
+
+def page(
+    cx: Connection, repository_id: int, principals: Principals, stretch: Stretch, selection: Selection = EVERYTHING
+) -> list[ListedAcl]:
+    """List the ACLs that the caller may see and the selection wants, by name and id unless they are sorted.
+
+    At most as many rows as the stretch wants, and as many counts. Raises UnknownProperty, WrongValue, BadSort.
+    """
+    found = pages.fetch(cx, _members(repository_id, principals), _property, _BY_NAME, stretch, selection)
+    owned = {row.id for row, _ in found if acls_room.owns(row.owner_key, principals)}
+    foreign = [row.id for row, _ in found if row.id not in owned]
+    counts = acl_entries.count(cx, foreign, principals.accessors() | {OWNER})
+    return [
+        ListedAcl(acls_room.summary(row, counts.get(row.id, 0) if foreign else row.entry_count), place, not foreign)
+        for row, place in found
+        for foreign in [row.id not in owned]
+    ]
+
+
+def count(cx: Connection, repository_id: int, principals: Principals, selection: Selection = EVERYTHING) -> int:
+    """Count all ACLs that ``page`` lists. Raises UnknownProperty, WrongValue."""
+    return pages.count(cx, _members(repository_id, principals), _property, selection)
+
+
+def entries(cx: Connection, found: Sequence[ListedAcl], principals: Principals) -> dict[int, dict[str, Permission]]:
+    """List by name the entries of these ACLs that the caller may see, by the ACL's internal key."""
+    owned = acl_entries.of(cx, [one.acl.id for one in found if one.owned])
+    foreign = acl_entries.of(cx, [one.acl.id for one in found if not one.owned], principals.accessors() | {OWNER})
+    return acl_entries.by_name(cx, {one.acl.id: {**owned, **foreign}.get(one.acl.id, {}) for one in found})
+
+
+def _members(repository_id: int, principals: Principals) -> sa.Select[Any]:
+    return sa.select(acls).where(acls.c.repository_id == repository_id, acls_room.visible_to(principals))
+
+
+_OWNER = listed.single("string", acls.c.owner, compared=acls.c.owner_name, fold=fold_name)
+
+# Names of ACLs are compared as they are written: case tells two of them apart.
+_PROPERTIES: Mapping[str, ListedProperty] = {
+    "name": listed.exact(acls.c.name),
+    "object_name": listed.exact(acls.c.name),
+    "owner": _OWNER,
+    "owner_name": _OWNER,
+    "id": listed.single("id", acls.c.shown_id),
+    "r_object_id": listed.single("id", acls.c.shown_id),
+    "r_modify_date": listed.single("date", acls.c.modified),
+}
+
+
+def _property(name: str) -> ListedProperty:
+    if name not in _PROPERTIES:
+        raise UnknownProperty(f"A list of ACLs has no property {name[:100]!r}: it has {', '.join(_PROPERTIES)}.")
+    return _PROPERTIES[name]

@@ -1,0 +1,87 @@
+"""Which other sites' pages may read what this server answers to a browser?
+
+Source: the Fetch standard, section 3.3 (CORS protocol). Starlette's middleware does not fit: with `*` it lets every
+origin send credentials, it answers preflights itself, and it names the same methods for every address.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'+.^_|~-]{1,100}")
+_MOST_HEADERS = 50
+_PREFLIGHT = "Access-Control-Request-Method", "Access-Control-Request-Headers"
+
+
+class Cors:
+    """ASGI middleware around the whole app. It adds headers to answers below ``prefix`` and answers nothing itself.
+
+    Pages of ``origins`` may read the answers; ``*`` stands for every origin. With ``credentials`` they may send
+    cookies, and ``*`` stands for none. ``exposed`` are the headers of an answer that pages may read. The answer to a
+    preflight names the methods that ``Allow`` names; a browser may keep it for ``seconds``.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        prefix: str,
+        origins: Collection[str],
+        *,
+        credentials: bool,
+        exposed: Sequence[str],
+        seconds: int,
+    ) -> None:
+        self._app = app
+        self._prefix = prefix
+        self._origins = frozenset(origins)
+        self._credentials = credentials
+        self._exposed = ", ".join(exposed)
+        self._seconds = str(seconds)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI)."""
+        if scope["type"] != "http" or not (scope["path"] + "/").startswith(self._prefix + "/"):
+            await self._app(scope, receive, send)
+            return
+
+        async def add(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = list(message.get("headers", ()))
+                self._add(Headers(scope=scope), scope["method"], MutableHeaders(raw=message["headers"]))
+            await send(message)
+
+        await self._app(scope, receive, add)
+
+    def _add(self, request: Headers, method: str, answer: MutableHeaders) -> None:
+        is_preflight = method == "OPTIONS" and _PREFLIGHT[0] in request
+        # A cache must not give one origin what was answered to another, or to none.
+        answer.append("Vary", ", ".join(("Origin", *_PREFLIGHT) if is_preflight else ("Origin",)))
+        allowed = self._allowed(request.getlist("origin"))
+        if allowed is None:
+            return
+        answer["Access-Control-Allow-Origin"] = allowed
+        if self._credentials:
+            answer["Access-Control-Allow-Credentials"] = "true"
+        if not is_preflight:
+            answer["Access-Control-Expose-Headers"] = self._exposed
+        elif "allow" in answer:
+            answer["Access-Control-Allow-Methods"] = answer["allow"]
+            if headers := _header_names(request.getlist(_PREFLIGHT[1])):
+                answer["Access-Control-Allow-Headers"] = ", ".join(headers)
+            answer["Access-Control-Max-Age"] = self._seconds
+
+    def _allowed(self, origins: Sequence[str]) -> str | None:
+        """Say which origin an answer to a page of this origin names; None if the page may not read it."""
+        if len(origins) != 1:
+            return None
+        if origins[0] in self._origins:
+            return origins[0]
+        return "*" if "*" in self._origins and not self._credentials else None
+
+
+def _header_names(values: Sequence[str]) -> list[str]:
+    """Read the names of the headers that a page wants to send. It may send any: none gives it a right by itself."""
+    names = [name.strip() for value in values for name in value.split(",")][:_MOST_HEADERS]
+    return [name for name in names if _HEADER_NAME.fullmatch(name)]

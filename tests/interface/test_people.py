@@ -1,0 +1,113 @@
+"""Users, groups and the current user of a repository. Source: docs/interface.md, ours 9."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import lxml.etree
+
+from muniment.directory import resources
+from tests.scenes import Person, Site
+
+
+def get(site: Site, path: str, params: Mapping[str, str] | None = None, person: Person | None = None) -> Any:
+    answer = site.http.get(
+        f"{site.repository}/{path}", params=params, headers=site.bearer(person) | {"Accept": "application/json"}
+    )
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def titles(site: Site, path: str, params: Mapping[str, str] | None = None) -> list[str]:
+    return [entry["title"] for entry in get(site, path, params)["entries"]]
+
+
+def test_ours_9_the_repository_leads_to_its_users_its_groups_and_the_user_who_asks(site: Site) -> None:
+    resource = site.http.get(site.repository, headers=site.bearer() | {"Accept": "application/json"}).json()
+    links = {link["rel"]: link.get("href") for link in resource["links"]}
+    for relation, path in (("users", "users"), ("groups", "groups"), ("current-user", "currentuser")):
+        assert links[f"{site.names.linkrel_base}/{relation}"] == f"{site.base}{site.repository}/{path}"
+
+
+def test_ours_9_users_are_those_whom_the_access_role_lets_in(site: Site) -> None:
+    listed = titles(site, "users", {"items-per-page": "1000"})
+    assert site.world.reader.id in listed
+    assert site.world.writer.id in listed
+    assert site.world.outsider.id not in listed
+    refused = site.http.get(f"{site.repository}/users/{site.world.outsider.id}", headers=site.bearer())
+    assert (refused.status_code, refused.json()["code"]) == (404, "E_UNKNOWN_PERSON")
+
+
+def test_ours_9_who_comes_into_the_role_or_leaves_it_is_listed_accordingly(site: Site) -> None:
+    person = site.world.person(member=False)
+    every = {"items-per-page": "1000"}
+    assert person.id not in titles(site, "users", every)
+    site.world.admit(person, site.world.resource_id)
+    assert person.id in titles(site, "users", every)
+    with site.world.directory_db.begin() as cx:
+        resource = resources.by_id(cx, site.world.resource_id)
+        resources.remove_from_role(cx, resource, site.world.entry(person))
+    assert person.id not in titles(site, "users", every)
+
+
+def test_ours_9_groups_in_the_role_are_listed_however_deep_with_their_members(site: Site) -> None:
+    listed = titles(site, "groups")
+    assert {"everyone@demo", "writers@demo"} <= set(listed)
+    assert titles(site, "groups/everyone@demo/groups") == ["writers@demo"]
+    assert site.world.writer.id in titles(site, "groups/writers@demo/users")
+    unknown = site.http.get(f"{site.repository}/groups/nobody@demo/users", headers=site.bearer())
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "E_UNKNOWN_PERSON")
+
+
+def test_ours_9_a_user_is_shown_in_json_and_xml(site: Site) -> None:
+    address = f"users/{site.world.writer.id}"
+    shown = get(site, address)
+    assert shown["name"] == "user"
+    assert shown["type"] == site.type("user")
+    assert shown["properties"]["user_name"] == site.world.writer.id
+    assert shown["properties"]["user_login_name"] == site.world.writer.name
+    assert shown["properties"]["r_object_id"].startswith("11")
+    assert shown["links"][0] == {"rel": "self", "href": f"{site.base}{site.repository}/{address}"}
+    as_xml = site.http.get(f"{site.repository}/{address}", headers=site.bearer() | {"Accept": "application/xml"})
+    root = lxml.etree.fromstring(as_xml.content)
+    assert root.tag == f"{site.vocab}user"
+    assert root.findtext(f"{site.vocab}properties/{site.vocab}user_name") == site.world.writer.id
+
+
+def test_ours_9_the_current_user_is_the_one_who_asks(site: Site) -> None:
+    for person in (site.world.reader, site.world.writer):
+        assert get(site, "currentuser", person=person)["properties"]["user_name"] == person.id
+
+
+def test_ours_9_pages_of_users_follow_each_other(site: Site) -> None:
+    for _ in range(3):
+        site.world.person()
+    whole = titles(site, "users", {"items-per-page": "1000"})
+    first = get(site, "users", {"items-per-page": "2", "include-total": "true"})
+    assert first["total"] == len(whole)
+    listed, page = [entry["title"] for entry in first["entries"]], first
+    while following := [link["href"] for link in page["links"] if link["rel"] == "next"]:
+        page = site.http.get(following[0], headers=site.bearer() | {"Accept": "application/json"}).json()
+        listed += [entry["title"] for entry in page["entries"]]
+    assert listed == whole
+    assert titles(site, "users", {"items-per-page": "2", "page": "2"}) == whole[2:4]
+
+
+def test_ours_9_a_stranger_learns_nothing(site: Site) -> None:
+    for path in ("users", "groups", "currentuser", f"users/{site.world.writer.id}"):
+        assert site.http.get(f"{site.repository}/{path}").status_code == 401
+
+
+def test_ours_9_users_are_filtered_sorted_and_inlined(site: Site) -> None:
+    word = site.world.word()
+    people = [site.world.person(name=f"{word}-{number}").id for number in (2, 1, 3)]
+    chosen = {"filter": f"starts-with(user_name,'{word.upper()}')", "include-total": "true"}
+    page = get(site, "users", chosen | {"sort": "user_login_name desc", "inline": "true"})
+    assert page["total"] == 3
+    names = [entry["content"]["properties"]["user_name"] for entry in page["entries"]]
+    assert names == sorted(people, reverse=True)
+    first = get(site, "users", chosen | {"sort": "user_login_name desc", "items-per-page": "2"})
+    following = next(link["href"] for link in first["links"] if link["rel"] == "next")
+    second = site.http.get(following, headers=site.bearer() | {"Accept": "application/json"}).json()
+    assert [entry["title"] for entry in second["entries"]] == [min(people)]
+    refused = site.http.get(f"{site.repository}/users", params={"filter": "password='x'"}, headers=site.bearer())
+    assert (refused.status_code, refused.json()["code"]) == (400, "E_INVALID_ATTR_NAME")

@@ -1,0 +1,232 @@
+"""Removing a user tells what they own, or gives it to another; no namesake gets any of it (failures C8)."""
+
+import multiprocessing
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from muniment.cli import commands
+from muniment.data_folder import DataFolder
+from muniment.db import Database
+from muniment.repository import giving, repositories
+from muniment.repository.change_log import changes
+from muniment.repository.objects import creation, objects, usage
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions import acls, bearers
+from muniment.repository.permissions.principals import Permission
+from tests.unit.cli.test_commands import QUICK, Muniment
+
+pytestmark = pytest.mark.slow
+
+PATIENCE = 60
+
+
+class Office(Muniment):
+    """A data folder with partition staff, run by commands."""
+
+    def __init__(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        super().__init__(data, capsys)
+        self.opened = DataFolder(data, None, [])
+        self.run("init")
+        self.run("partition", "add", "staff")
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """Run a command, and give all that it prints."""
+        return self(*arguments, code=code) + self.err
+
+    def user(self, name: str) -> str:
+        """Make a user, and give their id."""
+        self.run("user", "add", f"{name}@staff", "--random")
+        return f"{name}@staff"
+
+    def database(self) -> Database:
+        """Open the repository's database."""
+        return Database(self.opened.installation.database_url("repository"))
+
+    def keep(self, owner: str, *names: str) -> list[str]:
+        """Make documents of an owner who made a request before."""
+        acting = self.opened.acting_as(owner)
+        with self.opened.database("repository") as database, database.begin() as cx:
+            repository = repositories.find(cx, "main")
+            wanted = [creation.NewObject("document", {"object_name": name}) for name in names]
+            view = RepositoryView.read(cx, repository, acting)
+            return [one.id for one in creation.create_all(cx, view, wanted, self.opened.now)]
+
+    def acl(self, owner: str, name: str, **entries: Permission) -> None:
+        """Make an ACL of an owner."""
+        acting = self.opened.acting_as(owner)
+        spelled = {f"{accessor}@staff": level for accessor, level in entries.items()}
+        with self.opened.database("repository") as database, database.begin() as cx:
+            acls.add(cx, repositories.find(cx, "main").id, name, acting, spelled, self.opened.now)
+
+    def rows(self) -> dict[str, StoredObject]:
+        """Give every object by name."""
+        with self.opened.database("repository") as database, database.read() as cx:
+            assert usage.every(cx) == objects.amounts_by_owner(cx)
+            return {one.name: one for one in objects.every(cx, repositories.find(cx, "main").id, 0, 10_000)}
+
+    def key(self, user_id: str) -> str:
+        """Give the key of whoever bears the name now."""
+        with self.opened.database("repository") as database, database.begin() as cx:
+            return giving.key_of(cx, user_id, self.opened.identify, self.opened.now)
+
+    def given(self) -> list[str]:
+        """Name the objects of whose new owner the change log tells, each as often as it does."""
+        with self.opened.database("repository") as database, database.read() as cx:
+            lines = changes.after(cx, repositories.find(cx, "main").id, changes.START, 10_000)
+            return sorted(line.object_id for line in lines if line.kind == "owner")
+
+
+@pytest.fixture
+def office(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Office:
+    return Office(tmp_path / "data", capsys)
+
+
+def test_removing_a_user_says_what_they_own_and_a_namesake_gets_nothing(office: Office) -> None:
+    bob = office.user("bob")
+    office.keep(bob, "one", "two")
+    office.acl(bob, "friends")
+    office.acl("admin@directory.admin", "readers", bob=Permission.READ)
+    former = office.key(bob)
+    printed = office.run("user", "remove", bob)
+    assert "bob@staff owned 2 objects of 0 bytes, and 1 ACLs." in printed
+    assert "--left-by bob@staff" in printed
+    assert "1 ACLs named" in printed
+    office.user("bob")
+    assert office.key(bob) != former
+    assert {one.owner_key for one in office.rows().values()} == {former}
+    assert "bob@staff=READ" not in office.run("acl", "list")
+
+
+def test_what_a_user_owns_is_given_away_before_they_go(office: Office) -> None:
+    bob, eve = office.user("bob"), office.user("eve")
+    ids = office.keep(bob, "one", "two", "three")
+    office.keep(eve, "hers")
+    office.acl(bob, "friends")
+    before = office.rows()
+    printed = office.run("user", "remove", bob, "--give-to", eve)
+    assert "Given to eve@staff: main: 3 objects, 1 ACLs" in printed
+    after = office.rows()
+    assert {one.owner for one in after.values()} == {eve}
+    assert {one.owner_key for one in after.values()} == {office.key(eve)}
+    assert office.given() == sorted(ids), "each object with its change, and no other"
+    assert after["one"].revision == before["one"].revision + 1
+    assert after["hers"] == before["hers"]
+    assert re.search(r"^friends\t\w+\teve@staff", office.run("acl", "list"), re.MULTILINE)
+
+
+def test_nothing_is_given_when_the_user_may_not_be_removed_or_nobody_is_there_to_have_it(office: Office) -> None:
+    bob = office.user("bob")
+    office.keep("admin@directory.admin", "plan")
+    printed = office.run("user", "remove", "admin@directory.admin", "--give-to", bob, code=3)
+    assert "Nobody could sign in to the administration" in printed
+    assert office.rows()["plan"].owner == "admin@directory.admin"
+    office.keep(bob, "draft")
+    for receiver in ("nobody@staff", bob, "BOB@staff"):
+        office.run("user", "remove", bob, "--give-to", receiver, code=3)
+    assert office.rows()["draft"].owner == bob
+    assert "active" in office.run("user", "show", bob)
+
+
+def test_what_a_removed_user_left_is_given_by_the_name_they_bore(office: Office) -> None:
+    bob, eve = office.user("bob"), office.user("eve")
+    office.keep(bob, "former")
+    office.run("user", "remove", bob)
+    office.user("bob")
+    office.keep(bob, "present")
+    assert "main: 1 objects" in office.run("repository", "give", eve, "--left-by", bob)
+    assert {one.name: one.owner for one in office.rows().values()} == {"former": eve, "present": bob}
+    assert office.rows()["present"].owner_key == office.key(bob)
+    assert "main: 1 objects" in office.run("repository", "give", bob, "--all-of", eve)
+    assert office.rows()["former"].owner_key == office.key(bob), "to whoever bears the name now"
+    assert "Given to eve@staff: nothing" in office.run("repository", "give", eve, "--left-by", bob)
+
+
+def test_single_objects_are_given(office: Office) -> None:
+    bob, eve = office.user("bob"), office.user("eve")
+    first, second = office.keep(bob, "first", "second")
+    office.run("repository", "give", eve, first.upper())
+    assert {one.name: one.owner for one in office.rows().values()} == {"first": eve, "second": bob}
+    office.run("repository", "give", eve, second, "0900000000000000", code=3)
+    assert office.rows()["second"].owner == bob, "all or none"
+    for wrong in ([], [first, "--all-of", bob], ["--all-of", bob, "--left-by", bob]):
+        assert "one of the three" in office.run("repository", "give", eve, *wrong, code=2)
+
+
+def test_a_group_that_is_removed_is_taken_out_of_the_acls(office: Office) -> None:
+    office.run("group", "add", "team@staff")
+    office.acl("admin@directory.admin", "readers", team=Permission.READ)
+    former = office.key("team@staff")
+    assert "1 ACLs named" in office.run("group", "remove", "team@staff")
+    office.run("group", "add", "team@staff")
+    assert office.key("team@staff") != former
+    assert "team@staff" not in office.run("acl", "list")
+
+
+def _give_until_killed(data: Path, arguments: list[str], last: int) -> None:
+    left = iter(range(last))
+
+    @event.listens_for(Engine, "after_cursor_execute")
+    def count(*_about: Any) -> None:
+        if next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    commands.run(["--data", str(data), *QUICK, *arguments])
+
+
+def test_a_removal_killed_anywhere_is_finished_by_the_next(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(giving, "_AT_A_TIME", 2)
+    eve = office.user("eve")
+    killed = 0
+    for last in range(10, 60, 6):
+        bob = office.user("bob")
+        ids = office.keep(bob, *(f"plan {last} {number}" for number in range(5)))
+        office.acl(bob, f"friends {last}")
+        already = office.given()
+        arguments = ["user", "remove", bob, "--give-to", eve]
+        child = multiprocessing.get_context("fork").Process(
+            target=_give_until_killed, args=(office.opened.path, arguments, last)
+        )
+        child.start()
+        child.join(PATIENCE)
+        assert child.exitcode in (0, -signal.SIGKILL)
+        if child.exitcode:
+            killed += 1
+            if office.opened.identify([bob]):
+                office.run(*arguments)
+        mine = [one for one in office.rows().values() if one.id in ids]
+        assert {one.owner for one in mine} == {eve}, f"killed after statement {last}"
+        assert office.given() == sorted(already + ids), "each object is given once"
+        assert not office.opened.identify([bob])
+    assert killed >= 3
+
+
+def test_names_of_a_migrated_folder_are_bound_to_their_bearers_or_to_nobody(office: Office) -> None:
+    bob = office.user("bob")
+    with office.opened.database("repository") as database, database.begin() as cx:
+        cx.execute(sa.delete(bearers.bearers))
+        rows = [{"key": name, "name": name, "bound": 0} for name in (bob, "gone@staff", "admin@directory.admin")]
+        cx.execute(bearers.bearers.insert(), rows)
+    office.run("migrate")
+    office.user("gone")
+    assert office.key("gone@staff") != "gone@staff"
+    assert office.key(bob) == bob
+    office.run("user", "remove", bob)
+    office.user("bob")
+    assert office.key(bob) != bob
+
+
+def test_a_directory_that_runs_apart_says_that_it_cannot_know(office: Office) -> None:
+    bob, eve = office.user("bob"), office.user("eve")
+    apart = ["--set", "halves=directory"]
+    assert "elsewhere" in office.run(*apart, "user", "remove", bob, "--give-to", eve, code=3)
+    assert "active" in office.run("user", "show", bob)
+    assert "elsewhere" in office.run(*apart, "user", "remove", bob)

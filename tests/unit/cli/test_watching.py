@@ -1,0 +1,123 @@
+"""A watched folder is followed: whatever is dropped there, changed, renamed or deleted is soon in the repository."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from muniment.repository.importing import watching
+from tests.unit.cli.test_commands import QUICK
+from tests.unit.cli.test_importing import Place
+from tests.waiting import until
+
+
+@pytest.fixture
+def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
+    return Place(tmp_path, capsys)
+
+
+@contextmanager
+def following(place: Place, *arguments: str, polling: bool = False) -> Iterator[Path]:
+    """Watch the folder in a process of its own until the block ends; gives the file with its output."""
+    log = place.data.parent / "log"
+    command = [sys.executable, "-m", "muniment", "--data", str(place.data), *QUICK]
+    environment = {**os.environ, "WATCHFILES_FORCE_POLLING": "true" if polling else "false"}
+    with log.open("w") as output:
+        work = subprocess.Popen(
+            [*command, "import", str(place.folder), "--watch", *arguments],
+            stdout=output,
+            stderr=output,
+            env=environment,
+        )
+        try:
+            until(lambda: work.poll() is not None or "imported" in log.read_text(), log.read_text)
+            yield log
+            assert work.poll() is None, log.read_text()
+            work.send_signal(signal.SIGINT)
+            assert work.wait(60) == 0, log.read_text()
+        finally:
+            work.kill()
+            work.wait()
+    assert log.read_text().endswith("Stopped.\n")
+
+
+@pytest.mark.parametrize("polling", [False, True], ids=["notices", "polling"])
+def test_what_happens_in_a_watched_folder_happens_in_the_repository(place: Place, polling: bool) -> None:
+    place.write("a.txt", "one")
+    place.write("b.txt", "two")
+    place.write("c.txt", "three")
+    with following(place, "--mirror", polling=polling) as log:
+        assert set(place.tree()) == {"Papers", "Papers/a.txt", "Papers/b.txt", "Papers/c.txt"}
+        before = place.tree()["Papers/b.txt"].id
+        place.write("deep/er/d.txt", "four")
+        until(lambda: "Papers/deep/er/d.txt" in place.tree(), log.read_text)
+        place.write("a.txt", "ONE!")
+        until(lambda: "1 replaced" in log.read_text(), log.read_text)
+        assert place.content("Papers/a.txt") == "ONE!"
+        (place.folder / "b.txt").rename(place.folder / "deep/b.txt")
+        until(lambda: "Papers/deep/b.txt" in place.tree(), log.read_text)
+        assert place.tree()["Papers/deep/b.txt"].id == before
+        (place.folder / "c.txt").unlink()
+        until(lambda: "Papers/c.txt" not in place.tree(), log.read_text)
+
+
+def test_an_error_of_one_file_does_not_end_the_watch(place: Place) -> None:
+    with following(place) as log:
+        os.mkfifo(place.folder / "pipe")
+        until(lambda: "pipe: not a regular file" in log.read_text(), log.read_text)
+        place.write("a.txt", "one")
+        until(lambda: "Papers/a.txt" in place.tree(), log.read_text)
+
+
+def test_a_file_that_grows_is_taken_when_it_is_quiet(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass leaves it, says so, and the next pass after a quiet second takes it: the clock here is the test's."""
+    file = place.write("a.txt", "one")
+    place.write("old.txt", "old")
+    os.utime(place.folder / "old.txt", (1, 1))
+    os.utime(file, (5000, 5000))
+    now = 5000 * 1_000_000 + 999_999
+    monkeypatch.setattr("muniment.clock.now", lambda: now)
+    due: list[bool] = []
+
+    def two_passes(folder: Path, is_due: object, polls: object) -> Iterator[None]:
+        nonlocal now
+        yield
+        assert callable(is_due)
+        due.append(is_due())
+        assert set(place.tree()) == {"Papers", "Papers/old.txt"}
+        now += 1
+        yield
+        due.append(is_due())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching, "passes", two_passes)
+    printed = place.load("--watch")
+    assert "1 still being written" in printed
+    assert due == [True, False]
+    assert "Papers/a.txt" in place.tree()
+
+
+def test_a_watch_of_a_folder_that_goes_away_ends_and_deletes_nothing(place: Place) -> None:
+    place.write("a.txt", "one")
+    ended = iter([None])
+
+    def rest() -> Iterator[None]:
+        for _ in watching.passes(place.folder, lambda: False, lambda: None):
+            yield next(ended)
+
+    passes = rest()
+    next(passes)
+    (place.folder / "a.txt").unlink()
+    place.folder.rmdir()
+    with pytest.raises(watching.FolderGone):
+        watching_goes_on(passes)
+
+
+def watching_goes_on(passes: Iterator[None]) -> None:
+    for _ in passes:
+        pass

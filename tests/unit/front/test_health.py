@@ -1,0 +1,47 @@
+"""What /health/ready tells of the indexes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import sqlalchemy as sa
+
+from muniment.repository import repositories
+from tests.scenes import Site, World
+
+NO_INDEX = "The repository has no index yet: the index agent has not been started."
+
+
+@contextmanager
+def new_repository(world: World) -> Iterator[str]:
+    """Make a repository that the index agent has not seen yet; remove it afterwards."""
+    name = f"unseen-{next(world.numbers)}"
+    with world.repository_db.begin() as cx:
+        repositories.add(cx, name, world.resource_id, "", world.clock())
+    try:
+        yield name
+    finally:
+        with world.repository_db.begin() as cx:
+            cx.execute(sa.delete(repositories.repositories).where(repositories.repositories.c.name == name))
+
+
+def test_a_repository_without_an_index_does_not_stop_the_others(site: Site, world: World) -> None:
+    world.catch_up()
+    with new_repository(world) as name:
+        answer = site.http.get("/health/ready")
+        assert answer.status_code == 200
+        states = answer.json()["indexes"]
+        assert states[name] == {"seconds_behind": None, "late": True, "fault": NO_INDEX}
+        assert states[world.repository] == {"seconds_behind": 0, "late": False}
+
+
+def test_a_server_none_of_whose_indexes_can_be_read_is_not_ready(
+    site: Site, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with new_repository(world) as name, world.repository_db.read() as cx:
+        one = repositories.find(cx, name)
+        monkeypatch.setattr(repositories, "every", lambda _cx: [one])
+        answer = site.http.get("/health/ready")
+        assert answer.status_code == 503
+        assert answer.json()["status"] == "not ready"
+        assert answer.headers["retry-after"] == "1"

@@ -1,0 +1,176 @@
+"""Files of the office family give the text that their readers see, in its order, and nothing else."""
+
+import io
+import zipfile
+
+import pytest
+
+from muniment.repository.extraction import office
+from muniment.repository.extraction.findings import Extracted, Limits, Unreadable
+from muniment.repository.extraction.formats import Format
+from tests.unit.repository import sample_files as made
+
+LIMITS = Limits(seconds=20, memory=1 << 30, characters=100_000, ratio=1000, depth=3)
+WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+OPEN = "urn:oasis:names:tc:opendocument:xmlns:"
+
+
+def read(content: bytes, format_: Format, limits: Limits = LIMITS) -> Extracted:
+    return office.read(io.BytesIO(content), format_, limits)
+
+
+def words(content: bytes, format_: Format) -> list[str]:
+    return read(content, format_).text.split()
+
+
+def document(body: str, **parts: str) -> bytes:
+    related = {f"rId{number}": (name, f"{name}1.xml") for number, name in enumerate(parts)}
+    more = {f"word/{name}1.xml": f"<w:part {WORD}>{part}</w:part>" for name, part in parts.items()}
+    more["word/document.xml"] = f"<w:document {WORD}><w:body>{body}</w:body></w:document>"
+    more["word/_rels/document.xml.rels"] = made._relations(related)
+    return made.docx("", **more)
+
+
+def paragraph(text: str, style: str = "") -> str:
+    properties = f'<w:pPr><w:pStyle w:val="{style}"/><w:tabs><w:tab w:pos="1"/></w:tabs></w:pPr>' if style else ""
+    return f"<w:p>{properties}<w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def test_a_document_gives_its_text_without_names_of_styles() -> None:
+    content = document(paragraph("The title", "Heading1") + paragraph("A quotation", "Quote") + paragraph("Text"))
+    assert words(content, "docx") == ["The", "title", "A", "quotation", "Text"]
+
+
+def test_runs_join_to_words_and_breaks_part_them() -> None:
+    body = "<w:p><w:r><w:t>run</w:t></w:r><w:r><w:t>ning</w:t><w:br/><w:t>one</w:t><w:tab/><w:t>two</w:t></w:r></w:p>"
+    assert words(document(body), "docx") == ["running", "one", "two"]
+
+
+def test_everything_around_the_text_of_a_document_is_read_in_order() -> None:
+    box = "<w:r><w:txbxContent>" + paragraph("box") + "</w:txbxContent></w:r>"
+    table = f"<w:tbl><w:tr><w:tc>{paragraph('one')}</w:tc><w:tc>{paragraph('two')}</w:tc></w:tr></w:tbl>"
+    content = document(
+        paragraph("first") + table + f"<w:p>{box}</w:p>" + paragraph("last"),
+        footnotes=paragraph("note"),
+        endnotes=paragraph("end"),
+        header=paragraph("above"),
+        footer=paragraph("below"),
+        comments=paragraph("remark"),
+    )
+    assert words(content, "docx") == ["above", "first", "one", "two", "box", "last", "note", "end", "below", "remark"]
+
+
+def test_nothing_of_a_document_is_read_twice_or_after_it_was_deleted() -> None:
+    box = f"<w:r><w:txbxContent>{paragraph('box')}</w:txbxContent></w:r>"
+    body = (
+        f'<w:p><mc:AlternateContent xmlns:mc="mc"><mc:Choice>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback>'
+        "</mc:AlternateContent></w:p><w:p><w:del><w:r><w:delText>gone</w:delText></w:r></w:del>"
+        "<w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom><w:r><w:instrText>PAGE</w:instrText></w:r>"
+        "<w:moveTo><w:r><w:t>moved</w:t></w:r></w:moveTo></w:p>"
+    )
+    assert words(document(body), "docx") == ["box", "moved"]
+
+
+def test_a_document_in_the_strict_namespace_is_read() -> None:
+    strict = 'xmlns:w="http://purl.oclc.org/ooxml/wordprocessingml/main"'
+    body = f"<w:document {strict}><w:body>{paragraph('strict')}</w:body></w:document>"
+    assert words(made.docx("", **{"word/document.xml": body}), "docx") == ["strict"]
+
+
+def test_a_document_without_its_main_part_is_damaged() -> None:
+    with pytest.raises(Unreadable, match="damaged"):
+        read(made.docx("x", **{"_rels/.rels": made._relations({})}), "docx")
+
+
+def test_xml_that_breaks_off_gives_the_text_before_it_and_says_so() -> None:
+    content = made.docx("", **{"word/document.xml": f"<w:document {WORD}>{paragraph('before')}<w:p><w:t>"})
+    assert read(content, "docx").text.split() == ["before"]
+    assert "not well-formed" in read(content, "docx").note
+    with pytest.raises(Unreadable, match="damaged"):
+        read(made.docx("", **{"word/document.xml": "<w:document"}), "docx")
+
+
+def test_reading_ends_soon_after_enough_characters() -> None:
+    content = document(paragraph("word " * 200_000), footnotes=paragraph("note"))
+    text = read(content, "docx", Limits(20, 1 << 30, 1000, 10_000, 3)).text
+    assert 1000 <= len(text) < 200_000
+    assert "note" not in text
+
+
+def test_slides_come_in_the_order_of_the_show_with_their_notes() -> None:
+    parts = unpacked(made.pptx("second"))
+    slide = parts["ppt/slides/slide1.xml"]
+    assert isinstance(slide, bytes)
+    parts["ppt/slides/slide2.xml"] = slide.replace(b"second", b"first")
+    parts["ppt/notesSlides/notesSlide2.xml"] = slide.replace(b"second", b"spoken")
+    parts["ppt/slides/_rels/slide2.xml.rels"] = made._relations(
+        {"rId1": ("notesSlide", "../notesSlides/notesSlide2.xml")}
+    )
+    parts["ppt/_rels/presentation.xml.rels"] = made._relations(
+        {"rId1": ("slide", "slides/slide1.xml"), "rId2": ("slide", "/ppt/slides/slide2.xml")}
+    )
+    presentation = parts["ppt/presentation.xml"]
+    assert isinstance(presentation, bytes)
+    parts["ppt/presentation.xml"] = presentation.replace(
+        b"<p:sldIdLst>", b'<p:sldIdLst><p:sldId id="257" r:id="rId2"/>'
+    )
+    assert words(made.packed(parts), "pptx") == ["first", "spoken", "second"]
+
+
+def test_a_sheet_gives_numbers_dates_and_truths_as_they_are_shown() -> None:
+    parts = unpacked(made.xlsx("words"))
+    sheet = parts["xl/worksheets/sheet1.xml"]
+    assert isinstance(sheet, bytes)
+    cells = b'<c r="C1"><v>2.5</v></c><c r="D1" t="b"><v>1</v></c><c r="E1" s="1"><v>45000</v></c></row>'
+    parts["xl/worksheets/sheet1.xml"] = sheet.replace(b"</row>", cells)
+    parts["xl/_rels/workbook.xml.rels"] = made._relations(
+        {"rId1": ("worksheet", "worksheets/sheet1.xml"), "rId2": ("styles", "styles.xml")}
+    )
+    parts["xl/styles.xml"] = (
+        '<styleSheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><cellXfs count="2">'
+        '<xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>'
+    )
+    parts["xl/comments1.xml"] = "<comments><comment><text><r><t>remark</t></r></text></comment></comments>"
+    assert words(made.packed(parts), "xlsx") == ["Ledger", "words", "4711", "2.5", "TRUE", "2023-03-15", "remark"]
+
+
+def test_an_open_document_gives_its_text_notes_and_margins() -> None:
+    body = (
+        "<text:h>Head</text:h><text:p>one<text:s/>two<text:span>three</text:span><text:tab/>four"
+        "<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>note</text:p></text:note-body>"
+        "</text:note></text:p>"
+    )
+    parts = unpacked(made.odt("old words"))
+    content = parts["content.xml"]
+    assert isinstance(content, bytes)
+    gone = b"<text:tracked-changes><text:p>gone</text:p></text:tracked-changes>"
+    parts["content.xml"] = content.replace(b"<text:p>old words</text:p>", gone + body.encode())
+    parts["styles.xml"] = (
+        f'<office:styles xmlns:office="{OPEN}office:1.0" xmlns:style="{OPEN}style:1.0" xmlns:text="{OPEN}text:1.0">'
+        "<text:p>no</text:p><style:header><text:p>above</text:p></style:header></office:styles>"
+    )
+    assert words(made.packed(parts), "odt") == ["Head", "one", "twothree", "four", "note", "above"]
+
+
+def test_a_book_is_read_in_the_order_of_its_spine() -> None:
+    parts = unpacked(made.epub("second"))
+    page, book = parts["c1.xhtml"], parts["book.opf"]
+    assert isinstance(page, bytes)
+    assert isinstance(book, bytes)
+    parts["part one/c 2.xhtml"] = page.replace(b"second", b"first")
+    parts["book.opf"] = book.replace(
+        b"</manifest><spine>", b'<item id="c2" href="part%20one/c%202.xhtml"/></manifest><spine><itemref idref="c2"/>'
+    )
+    assert words(made.packed(parts), "epub") == ["One", "first", "One", "second"]
+
+
+@pytest.mark.parametrize("entity", ['"ha"', 'SYSTEM "file:///etc/passwd"'])
+def test_a_part_that_declares_entities_is_refused(entity: str) -> None:
+    declared = f"<!DOCTYPE x [<!ENTITY a {entity}>]><w:document {WORD}>{paragraph('one &a; two')}</w:document>"
+    with pytest.raises(Unreadable, match="document type"):
+        read(made.docx("", **{"word/document.xml": declared}), "docx")
+
+
+def unpacked(content: bytes) -> dict[str, str | bytes]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}

@@ -1,0 +1,35 @@
+"""How the application puts the halves together: the repository asks the directory of its process without a socket."""
+
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from muniment import app
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.directory.context import Directory
+from muniment.directory.oauth import tokeninfo
+from muniment.directory.options import DirectoryOptions
+from muniment.directory.refusals import AccessEnded, DeadToken
+from muniment.directory.sign_in.passwords import PasswordGate
+from muniment.repository.refusals import NotSignedIn
+from muniment.web.refusals import Refusal
+from muniment.web.transactions import Transactions
+
+
+class Expelled(AccessEnded):
+    """A refusal that no table names. The table names its parent class."""
+
+
+@pytest.mark.parametrize("refusal", [DeadToken("Dead."), Expelled("Out.")])
+def test_a_refusal_of_the_directory_means_what_its_code_at_the_address_means(
+    directory_db: Database, now: Instant, tmp_path: Path, refusal: Refusal
+) -> None:
+    gate = PasswordGate(tmp_path, slots=1, queue=1, memory_kib=8192, passes=1)
+    directory = Directory(Transactions(directory_db), DirectoryOptions(), gate, lambda: now)
+    try:
+        with patch.object(tokeninfo, "verify", side_effect=refusal), pytest.raises(NotSignedIn):
+            app.in_process(directory)("token", "resource")
+    finally:
+        gate.close()

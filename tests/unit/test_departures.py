@@ -1,0 +1,153 @@
+"""The steps of a removal, on both databases and for whatever surface asks for them."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import sqlalchemy as sa
+
+from muniment import departures, guards
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.departures import Departure, Holdings, OwnsElsewhere, SameReceiver
+from muniment.directory import identities
+from muniment.directory.entries import editing, entries
+from muniment.directory.entries.table import Entry
+from muniment.directory.refusals import NameInUse, UnknownEntry
+from muniment.repository import giving
+from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.refusals import IndexUnavailable
+from muniment.repository.repositories import Repository
+from tests.unit.directory.office import Office
+from tests.unit.repository.shelf import Shelf
+
+
+class NoIndex:
+    """The index of a repository that no agent has ever followed."""
+
+    def snapshot(self) -> NoReturn:
+        raise IndexUnavailable("There is none.")
+
+    def close(self) -> None:
+        pass
+
+
+class Watch:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.standing: list[str] = []
+
+    def reach(self, repository: str, count: int) -> None:
+        pass
+
+    def index_stands_still(self, repository: str) -> None:
+        self.standing.append(repository)
+
+
+class Both:
+    """An office and a shelf, where the repository asks the directory who bears a name."""
+
+    def __init__(self, directory: Database, repository: Database, folder: Path, now: Instant) -> None:
+        self.office, self.shelf, self.now = Office(directory, now), Shelf(repository, folder, now), now
+        self.watch = Watch()
+
+    def identify(self, names: Collection[str]) -> dict[str, str]:
+        with self.office.db.read() as cx:
+            return identities.of(cx, self.office.names, names)
+
+    def holdings(self, max_pending: int = 2000) -> Holdings:
+        acting = Principals("admin@directory.admin", administrator=True, identify=self.identify)
+        return Holdings(self.shelf.database, self.open_index, self.identify, acting, max_pending)
+
+    def open_index(self, _repository: Repository) -> NoIndex:
+        return NoIndex()
+
+    def acting(self, user_id: str) -> Principals:
+        with self.shelf.database.begin() as cx:
+            key = giving.key_of(cx, user_id, self.identify, self.now)
+        return Principals(user_id, keys={user_id.lower(): key}, identify=self.identify)
+
+    def remove(self, user_id: str, give_to: str = "", max_pending: int = 2000) -> Departure:
+        return departures.remove_user(
+            self.office.db,
+            self.holdings(max_pending),
+            self.office.names,
+            user_id,
+            lambda: self.now,
+            self.watch,
+            give_to=give_to,
+        )
+
+
+@pytest.fixture
+def both(directory_db: Database, repository_db: Database, tmp_path: Path, now: Instant) -> Both:
+    return Both(directory_db, repository_db, tmp_path, now)
+
+
+def test_what_a_user_owns_is_given_before_they_are_removed(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(giving, "_AT_A_TIME", 2)
+    bob = both.acting("bob@People")
+    ids = {both.shelf.create({"object_name": f"plan {number}"}, bob).id for number in range(5)}
+    departure = both.remove("bob@People", "alice@People")
+    assert departure.gifts == [giving.GiftCount("demo", 5, 0)]
+    assert departure.left == giving.Belongings(0, 0, 0)
+    alice = both.acting("alice@People")
+    assert {both.shelf.read(object_id, alice)[0].owner_key for object_id in ids} == {alice.key}
+    with both.office.db.read() as cx, pytest.raises(UnknownEntry):
+        entries.find_user(cx, both.office.names, "bob@People")
+
+
+def test_a_later_bearer_of_the_name_inherits_nothing(both: Both) -> None:
+    bob = both.acting("bob@People")
+    plan = both.shelf.create({"object_name": "plan"}, bob)
+    both.shelf.acl("readers", {"bob@People": Permission.READ}, both.acting("alice@People"))
+    departure = both.remove("bob@People")
+    assert (departure.left.objects, departure.named_by) == (1, 1)
+    with both.office.db.begin() as cx:
+        editing.add_user(cx, both.office.partition, "bob", both.now)
+    later = both.acting("bob@People")
+    assert later.key != bob.key
+    assert both.shelf.read(plan.id, Principals("root@demo", administrator=True))[0].owner_key == bob.key
+
+
+def test_a_removal_that_is_refused_changes_nothing(both: Both) -> None:
+    for receiver, refusal in (("BOB@people", SameReceiver), ("nobody@People", UnknownEntry)):
+        with pytest.raises(refusal):
+            both.remove("bob@People", receiver)
+    with pytest.raises(OwnsElsewhere):
+        departures.remove_user(
+            both.office.db,
+            None,
+            both.office.names,
+            "bob@People",
+            lambda: both.now,
+            both.watch,
+            give_to="alice@People",
+        )
+    with both.office.db.read() as cx:
+        assert entries.find_user(cx, both.office.names, "bob@People").live
+    departures.remove_user(both.office.db, None, both.office.names, "bob@People", lambda: both.now, both.watch)
+
+
+def test_a_gift_goes_on_where_no_index_follows(both: Both) -> None:
+    bob = both.acting("bob@People")
+    for number in range(6):
+        both.shelf.create({"object_name": f"plan {number}"}, bob)
+    both.remove("bob@People", "alice@People", max_pending=8)
+    assert both.watch.standing == ["demo"]
+
+
+def test_a_user_whom_a_repository_knows_keeps_their_name(both: Both) -> None:
+    both.acting("bob@People")
+
+    def rename(entry: Entry, name: str) -> str:
+        with both.office.db.begin() as cx:
+            return guards.rename(cx, both.shelf.database.read, both.office.names, entry, name, both.now).name
+
+    with pytest.raises(NameInUse, match="A repository knows bob@People"):
+        rename(both.office.bob, "robert")
+    assert rename(both.office.alice, "alicia") == "alicia"
+    with both.shelf.database.read() as cx:
+        assert cx.execute(sa.text("SELECT COUNT(*) FROM bearers")).scalar() == 1
