@@ -56,7 +56,7 @@ async def _fault_of(transactions: Transactions) -> str:
 
 
 def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, dict[str, object]]:
-    """Return for each repository by how many seconds its index is behind, whether that is late, and its fault if any."""
+    """Return for each repository by how many seconds its index is behind, if that is late, and its fault if any."""
     return {repository.name: _index_state(cx, halves, repository, at) for repository in repositories.every(cx)}
 
 
