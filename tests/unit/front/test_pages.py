@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
-from urllib.parse import urldefrag, urljoin
+from urllib.parse import urldefrag, urljoin, urlsplit
 
 import httpx
 import lxml.html
@@ -122,7 +122,8 @@ def test_every_link_of_every_page_leads_somewhere(site: Site) -> None:
         if address in seen:
             continue
         answer = seen[address] = site.http.get(address, headers=BROWSER)
-        expected = {401} if address.endswith(site.repository) else {200, 303}
+        # Other tests leave repositories of theirs, which the front page lists as well.
+        expected = {401} if urlsplit(address).path.startswith(f"/{site.names.prefix}/repositories/") else {200, 303}
         assert answer.status_code in expected, (address, answer.status_code)
         if answer.status_code == 303:
             waiting.append(urljoin(address, answer.headers["location"]))
