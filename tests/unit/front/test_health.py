@@ -1,4 +1,4 @@
-"""What /health/ready tells of the indexes."""
+"""What ``muniment.front.health`` tells of the indexes at /health/ready."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
