@@ -14,7 +14,8 @@ from muniment.web.refusals import Malformed
 class Element(msgspec.Struct, frozen=True):
     """One element. ``text`` is the character data directly inside it; line and column count from 1.
 
-    The key of an attribute is its name. With a namespace it is ``{namespace}name``.
+    The key of an attribute is its name. With a namespace it is ``{namespace}name``. ``path`` says where the element
+    comes from that was read from JSON.
     """
 
     namespace: str
@@ -22,13 +23,14 @@ class Element(msgspec.Struct, frozen=True):
     attributes: dict[str, str]
     children: list["Element"]
     text: str
-    line: int
-    column: int
+    line: int = 0
+    column: int = 0
+    path: str = ""
 
     @property
     def place(self) -> str:
         """Where the element begins, as text for the sentence of a refusal."""
-        return f"line {self.line}, column {self.column}"
+        return self.path or f"line {self.line}, column {self.column}"
 
 
 def parse(body: bytes, max_depth: int = 32, max_elements: int = 10_000, max_attributes: int = 32) -> Element:

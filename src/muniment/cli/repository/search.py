@@ -13,7 +13,7 @@ import httpx
 import lxml.etree
 import typer
 
-from muniment import app, initialise
+from muniment import app, clock, initialise
 from muniment.cli import terminal
 from muniment.clock import SECOND, Instant
 from muniment.data_folder import DataFolder
@@ -131,6 +131,7 @@ def _as_administrator(data: DataFolder, question: _Question) -> tuple[int, list[
                     repository,
                     initialise.administrator(data),
                     SearchQuestion(query, 1, question.limit, include_total=True),
+                    clock.now(),
                     options.max_page_offset,
                     options.max_pending_changes,
                 )

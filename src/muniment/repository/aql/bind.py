@@ -1,25 +1,66 @@
-"""Does a query fit a repository's types? ``bind`` adds the sub-types to its types, and reads its values by kind."""
+"""Does a query fit a repository's types? ``bind`` adds the sub-types to its types, and reads its values by kind.
 
+A negative comparison is the opposite of the positive one: an object meets it if no value of the property meets the
+positive one, so also if it has no value.
+"""
+
+import calendar
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Protocol, assert_never
 
-import msgspec
-
-from muniment.repository.aql import values
-from muniment.repository.aql.tree import (
+from muniment.clock import Instant
+from muniment.repository.aql import patterns, values
+from muniment.repository.aql.conditions import (
+    Between,
+    BoundQuery,
     Carries,
+    Condition,
+    ConditionSet,
+    HasValue,
+    Like,
+    OneOf,
+    Unless,
+)
+from muniment.repository.aql.patterns import Gap, Pattern
+from muniment.repository.aql.tree import (
     Expression,
     ExpressionSet,
     Fulltext,
     Property,
     PropertyList,
+    PropertyOperator,
     PropertyRange,
     Query,
+    RelativeDate,
+    TimeUnit,
     Value,
 )
 from muniment.repository.folding import fold
 from muniment.repository.refusals import UnknownProperty, UnknownType, WrongValue
+
+_ORDERED: tuple[PropertyOperator, ...] = ("GREATER_THAN", "LESS_THAN", "GREATER_EQUAL", "LESS_EQUAL")
+_EQUALITY: tuple[PropertyOperator, ...] = ("EQUAL", "NOT_EQUAL")
+_TEXTUAL: tuple[PropertyOperator, ...] = ("BEGINS_WITH", "CONTAINS", "DOES_NOT_CONTAIN", "ENDS_WITH")
+_PRESENCE: tuple[PropertyOperator, ...] = ("IS_NULL", "IS_NOT_NULL")
+
+FITTING: Mapping[values.Kind, tuple[PropertyOperator, ...]] = {
+    "string": (*_EQUALITY, *_ORDERED, *_TEXTUAL, *_PRESENCE),
+    "id": (*_EQUALITY, *_ORDERED, *_TEXTUAL, *_PRESENCE),
+    "integer": (*_EQUALITY, *_ORDERED, *_PRESENCE),
+    "double": (*_EQUALITY, *_ORDERED, *_PRESENCE),
+    "date": (*_EQUALITY, *_ORDERED, *_PRESENCE),
+    "boolean": (*_EQUALITY, *_PRESENCE),
+}
+"""The operators of a ``property`` that fit each kind of property. IN and NOT_IN fit every kind."""
+
+_NEGATIONS: Mapping[str, PropertyOperator] = {
+    "NOT_EQUAL": "EQUAL",
+    "DOES_NOT_CONTAIN": "CONTAINS",
+    "IS_NULL": "IS_NOT_NULL",
+}
+_SECONDS: Mapping[TimeUnit, int] = {"MINUTE": 60, "HOUR": 3600, "DAY": 86_400, "WEEK": 7 * 86_400}
 
 
 class Definition(Protocol):
@@ -44,17 +85,18 @@ ACL_NAME = "acl_name"
 """The property that names an object's ACL. Its values mean different ACLs to different callers, so ids are compared."""
 
 
-def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int]) -> Query:
-    """Return the query with its sub-types added and its values read. Without types, it asks for objects of any type.
+def bind(query: Query, catalogue: Catalogue, acls: Mapping[str, int], now: Instant) -> BoundQuery:
+    """Return the query's types with all sub-types, and its condition with values read. Its locations are left out.
 
     ``acls`` maps the texts of ``acl_texts`` to the ids of the ACLs that they mean to the caller. A text that is missing
-    there matches nothing. Raises UnknownType, UnknownProperty, WrongValue.
+    there matches nothing. Relative dates count from ``now``. Raises UnknownType, UnknownProperty, WrongValue.
     """
-    with _naming_place(query.types_place):
+    with naming_place(query.types_place):
         types = () if not query.types else tuple(sorted(catalogue.with_subtypes(query.types)))
     if "sysobject" in query.types:
         types = ()
-    return Query(types, None if query.condition is None else _bind(query.condition, catalogue, acls))
+    condition = None if query.condition is None else _Binder(catalogue, acls, now).bind(query.condition)
+    return BoundQuery(types, condition)
 
 
 def acl_texts(expression: Expression | None) -> frozenset[str]:
@@ -63,45 +105,35 @@ def acl_texts(expression: Expression | None) -> frozenset[str]:
         case ExpressionSet():
             return frozenset().union(*map(acl_texts, expression.expressions))
         case PropertyList() if expression.name == ACL_NAME:
-            return frozenset(map(str, expression.values))
-        case Property() | PropertyList() | PropertyRange() | Fulltext() | Carries() | None:
+            return frozenset(expression.values)
+        case Property() if expression.name == ACL_NAME:
+            return frozenset({expression.value})
+        case Property() | PropertyList() | PropertyRange() | RelativeDate() | Fulltext() | None:
             return frozenset()
         case _:
             assert_never(expression)
 
 
-def _bind(expression: Expression, catalogue: Catalogue, acls: Mapping[str, int]) -> Expression:
-    match expression:
-        case Fulltext() | Carries():
-            return expression
-        case ExpressionSet():
-            parts = tuple(_bind(part, catalogue, acls) for part in expression.expressions)
-            return ExpressionSet(expression.operator, parts)
-        case Property() | PropertyList() | PropertyRange():
-            with _naming_place(expression.place):
-                if expression.name == ACL_NAME:
-                    return _carries(expression, acls)
-                return _comparison(expression, catalogue.property(expression.name).kind)
+def property_names(condition: Condition | None) -> frozenset[str]:
+    """List the properties that a condition compares."""
+    match condition:
+        case Fulltext() | None:
+            return frozenset()
+        case ConditionSet():
+            return frozenset().union(*map(property_names, condition.conditions))
+        case Unless():
+            return property_names(condition.condition)
+        case Carries():
+            return frozenset({ACL_NAME})
+        case OneOf() | Between() | Like() | HasValue():
+            return frozenset({condition.name})
         case _:
-            assert_never(expression)
-
-
-def _comparison(expression: Property | PropertyList | PropertyRange, kind: values.Kind) -> Expression:
-    match expression:
-        case Property():
-            return _property(expression, kind)
-        case PropertyList():
-            new_values = tuple(_value(kind, expression.name, value) for value in expression.values)
-            return msgspec.structs.replace(expression, values=new_values)
-        case PropertyRange():
-            return _range(expression, kind)
-        case _:
-            assert_never(expression)
+            assert_never(condition)
 
 
 @contextmanager
-def _naming_place(place: str) -> Iterator[None]:
-    """Add the expression's place in the document to the sentence of a refusal."""
+def naming_place(place: str) -> Iterator[None]:
+    """Add the place in the document to the sentence of a refusal."""
     try:
         yield
     except (UnknownType, UnknownProperty, WrongValue) as refusal:
@@ -110,31 +142,197 @@ def _naming_place(place: str) -> Iterator[None]:
         raise type(refusal)(f"{refusal.sentence.rstrip('.')} ({place}).") from refusal
 
 
-def _property(expression: Property, kind: values.Kind) -> Property:
-    if kind not in ("string", "id"):
-        raise WrongValue(f"BEGINS_WITH compares strings; the property {expression.name!r} is of kind {kind}.")
-    return expression
+class _Binder:
+    def __init__(self, catalogue: Catalogue, acls: Mapping[str, int], now: Instant) -> None:
+        self._catalogue = catalogue
+        self._acls = acls
+        self._now = now
+
+    def bind(self, expression: Expression) -> Condition:
+        match expression:
+            case Fulltext():
+                return expression
+            case ExpressionSet():
+                return ConditionSet(expression.operator, tuple(map(self.bind, expression.expressions)))
+            case Property() | PropertyList() | PropertyRange() | RelativeDate():
+                with naming_place(expression.place):
+                    if expression.name == ACL_NAME:
+                        return self._carries(expression)
+                    return self._compared(expression, self._catalogue.property(expression.name).kind)
+            case _:
+                assert_never(expression)
+
+    def _compared(
+        self, expression: Property | PropertyList | PropertyRange | RelativeDate, kind: values.Kind
+    ) -> Condition:
+        match expression:
+            case Property():
+                return _property(expression, kind)
+            case PropertyList():
+                among = _among(kind, expression.name, expression.values)
+                return among if expression.operator == "IN" else Unless(among)
+            case PropertyRange():
+                return _range(expression, kind)
+            case RelativeDate():
+                return _relative(expression, kind, self._now)
+            case _:
+                assert_never(expression)
+
+    def _carries(self, expression: Property | PropertyList | PropertyRange | RelativeDate) -> Condition:
+        match expression:
+            case PropertyList():
+                texts, negative = expression.values, expression.operator == "NOT_IN"
+            case Property(operator="EQUAL" | "NOT_EQUAL"):
+                texts, negative = (expression.value,), expression.operator == "NOT_EQUAL"
+            case _:
+                raise WrongValue(
+                    f"The property {ACL_NAME!r} names an ACL: it is compared by EQUAL, NOT_EQUAL, IN and NOT_IN alone."
+                )
+        carries = Carries(tuple(sorted({self._acls[text] for text in texts if text in self._acls})))
+        return Unless(carries) if negative else carries
 
 
-def _range(expression: PropertyRange, kind: values.Kind) -> PropertyRange:
+def _property(expression: Property, kind: values.Kind) -> Condition:
+    fitting = FITTING[kind]
+    if expression.operator not in fitting:
+        raise WrongValue(
+            f"{expression.operator} does not fit the property {expression.name!r} of kind {kind}: "
+            f"it takes {', '.join(fitting)}, IN and NOT_IN."
+        )
+    positive = _NEGATIONS.get(expression.operator, expression.operator)
+    condition = _positive(expression, positive, kind)
+    return condition if positive == expression.operator else Unless(condition)
+
+
+def _positive(expression: Property, operator: PropertyOperator, kind: values.Kind) -> Condition:
+    name, text = expression.name, expression.value
+    if operator == "IS_NOT_NULL":
+        return HasValue(name)
+    if operator in _ORDERED:
+        return _ordered(kind, name, operator, text)
+    if kind in ("string", "id"):
+        return _like(expression, operator)
+    return _among(kind, name, (text,))
+
+
+def _like(expression: Property, operator: PropertyOperator) -> Condition:
+    """Compare strings, in which ``*`` and ``?`` are wildcards unless the comparison is exact."""
+    text = fold(expression.value)
+    if operator == "EQUAL" and not expression.fuzzy and (expression.exact or not patterns.has_gaps(text)):
+        return OneOf(expression.name, (expression.value,))
+    if expression.exact:
+        whole: tuple[Pattern, ...] = (Pattern((text,) if text else ()),)
+    elif expression.fuzzy and not patterns.has_gaps(text) and operator in ("EQUAL", "CONTAINS"):
+        whole = patterns.similar(text)
+    else:
+        whole = (patterns.read(text),)
+    before = (Gap.RUN,) if operator in ("CONTAINS", "ENDS_WITH") else ()
+    after = (Gap.RUN,) if operator in ("CONTAINS", "BEGINS_WITH") else ()
+    return Like(expression.name, tuple(Pattern((*before, *one.pieces, *after)) for one in whole))
+
+
+def _among(kind: values.Kind, name: str, texts: Collection[str]) -> Condition:
+    """Compare with values of which one must be equal. A date without a time is a day: it equals each of its moments."""
+    days = [text for text in texts if kind == "date" and values.is_day(text)]
+    single = tuple(values.read(kind, name, text) for text in texts if text not in days)
+    ranges = [Between(name, values.read(kind, name, day), values.read(kind, name, day, end=True)) for day in days]
+    conditions = (*([OneOf(name, single)] if single else ()), *ranges)
+    return conditions[0] if len(conditions) == 1 else ConditionSet("OR", tuple(conditions))
+
+
+def _ordered(kind: values.Kind, name: str, operator: PropertyOperator, text: str) -> Condition:
+    # What is later than a day begins after its last moment.
+    value = values.read(kind, name, text, end=operator in ("GREATER_THAN", "LESS_EQUAL"))
+    _check_bound(name, value)
+    match operator:
+        case "GREATER_THAN":
+            return Between(name, value, None, low_open=True)
+        case "GREATER_EQUAL":
+            return Between(name, value, None)
+        case "LESS_THAN":
+            return Between(name, None, value, high_open=True)
+        case _:
+            return Between(name, None, value)
+
+
+def _range(expression: PropertyRange, kind: values.Kind) -> Between:
     if kind == "boolean":
         raise WrongValue(f"BETWEEN needs an order; the property {expression.name!r} is true or false.")
-    low = _value(kind, expression.name, expression.low)
-    high = _value(kind, expression.name, expression.high, end=True)
-    for limit in (low, high):
-        if isinstance(limit, str) and len(fold(limit)) > values.LONGEST_BOUND:
-            raise WrongValue(
-                f"A bound of {expression.name!r} is longer than {values.LONGEST_BOUND} characters: "
-                "a range of strings is compared by its beginning."
-            )
-    return msgspec.structs.replace(expression, low=low, high=high)
+    low = values.read(kind, expression.name, expression.low)
+    high = values.read(kind, expression.name, expression.high, end=True)
+    for bound in (low, high):
+        _check_bound(expression.name, bound)
+    return Between(expression.name, low, high)
 
 
-def _value(kind: values.Kind, name: str, value: Value, end: bool = False) -> Value:
-    return values.read(kind, name, value, end) if isinstance(value, str) else value
+def _check_bound(name: str, bound: Value) -> None:
+    if isinstance(bound, str) and len(fold(bound)) > values.LONGEST_BOUND:
+        raise WrongValue(
+            f"A bound of {name!r} is longer than {values.LONGEST_BOUND} characters: "
+            "a range of strings is compared by its beginning."
+        )
 
 
-def _carries(expression: Property | PropertyList | PropertyRange, acls: Mapping[str, int]) -> Carries:
-    if not isinstance(expression, PropertyList):
-        raise WrongValue(f"The property {ACL_NAME!r} names an ACL: it is compared by IN alone.")
-    return Carries(tuple(sorted({acls[str(value)] for value in expression.values if str(value) in acls})))
+def _relative(expression: RelativeDate, kind: values.Kind, now: Instant) -> Between:
+    if kind != "date":
+        raise WrongValue(f"A relative-date compares dates; the property {expression.name!r} is of kind {kind}.")
+    try:
+        moment = _moved(_moment(now), expression.amount, expression.unit)
+        first, last = _period(moment, expression.unit)
+    except (OverflowError, ValueError) as error:
+        raise WrongValue(f"{expression.amount} times {expression.unit} from now is no date.") from error
+    match expression.operator:
+        case "GREATER_THAN":
+            return Between(expression.name, _instant(moment), None, low_open=True)
+        case "GREATER_EQUAL":
+            return Between(expression.name, _instant(moment), None)
+        case "LESS_THAN":
+            return Between(expression.name, None, _instant(moment), high_open=True)
+        case "LESS_EQUAL":
+            return Between(expression.name, None, _instant(moment))
+        case "EQUAL":
+            return Between(expression.name, _instant(first), _instant(last), high_open=True)
+        case _:
+            assert_never(expression.operator)
+
+
+def _moved(moment: datetime, amount: int, unit: TimeUnit) -> datetime:
+    """Add units of time. A day that the month does not have becomes its last day. Raises OverflowError, ValueError."""
+    if unit in _SECONDS:
+        return moment + timedelta(seconds=amount * _SECONDS[unit])
+    months = 12 * moment.year + moment.month - 1 + amount * (12 if unit == "YEAR" else 1)
+    year, month = divmod(months, 12)
+    day = min(moment.day, calendar.monthrange(year, month + 1)[1])
+    return moment.replace(year=year, month=month + 1, day=day)
+
+
+def _period(moment: datetime, unit: TimeUnit) -> tuple[datetime, datetime]:
+    """Return when the minute, hour, day, week (from Monday), month or year of a moment begins and ends, in UTC."""
+    minute = moment.replace(second=0, microsecond=0)
+    match unit:
+        case "MINUTE":
+            first = minute
+        case "HOUR":
+            first = minute.replace(minute=0)
+        case "DAY":
+            first = minute.replace(minute=0, hour=0)
+        case "WEEK":
+            first = minute.replace(minute=0, hour=0) - timedelta(days=moment.weekday())
+        case "MONTH":
+            first = minute.replace(minute=0, hour=0, day=1)
+        case "YEAR":
+            first = minute.replace(minute=0, hour=0, day=1, month=1)
+        case _:
+            assert_never(unit)
+    return first, _moved(first, 1, unit)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _moment(instant: Instant) -> datetime:
+    return _EPOCH + timedelta(microseconds=instant)
+
+
+def _instant(moment: datetime) -> Instant:
+    return (moment - _EPOCH) // timedelta(microseconds=1)

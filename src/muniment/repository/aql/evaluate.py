@@ -3,23 +3,20 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, assert_never
 
-from muniment.repository.aql.tree import (
-    Both,
+from muniment.repository.aql import patterns
+from muniment.repository.aql.conditions import (
+    Between,
+    BoundQuery,
     Carries,
-    Either,
-    Expression,
-    ExpressionSet,
-    Fulltext,
-    Keywords,
-    Phrase,
-    Property,
-    PropertyList,
-    PropertyRange,
-    Query,
-    Term,
-    Value,
-    Without,
+    Condition,
+    ConditionSet,
+    HasValue,
+    Like,
+    OneOf,
+    Unless,
 )
+from muniment.repository.aql.patterns import Pattern
+from muniment.repository.aql.tree import Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.folding import fold
 
@@ -36,9 +33,12 @@ class Analyser(Protocol):
     def stemmed(self, text: str) -> Words:
         """Split text into stems."""
 
+    def wild(self, text: str) -> list[tuple[int, Pattern]]:
+        """Split text with wildcards into patterns of words, with their places."""
+
 
 def evaluate(
-    query: Query,
+    query: BoundQuery,
     type_name: str,
     acl: int,
     values: Mapping[str, Sequence[Value]],
@@ -72,27 +72,36 @@ class _Object:
         self._exact = ([analyser.exact(value) for value in metadata], [analyser.exact(text)])
         self._stemmed = ([analyser.stemmed(value) for value in metadata], [analyser.stemmed(text)])
 
-    def meets(self, expression: Expression) -> bool:
-        match expression:
-            case ExpressionSet():
-                results = map(self.meets, expression.expressions)
-                return all(results) if expression.operator == "AND" else any(results)
+    def meets(self, condition: Condition) -> bool:
+        match condition:
+            case ConditionSet():
+                results = map(self.meets, condition.conditions)
+                return all(results) if condition.operator == "AND" else any(results)
+            case Unless():
+                return not self.meets(condition.condition)
             case Carries():
-                return self._acl in expression.acls
+                return self._acl in condition.acls
             case Fulltext():
-                return expression.keywords is not None and self._matches(expression.keywords)
-            case Property():
-                beginning = fold(str(expression.value))
-                values = self._folded_values(expression.name)
-                return any(isinstance(value, str) and value.startswith(beginning) for value in values)
-            case PropertyRange():
-                values = self._folded_values(expression.name)
-                return any(_between(expression.low, value, expression.high) for value in values)
-            case PropertyList():
-                sought = list(map(_fold, expression.values))
-                return any(value in sought for value in self._folded_values(expression.name))
+                return condition.keywords is not None and self._matches(condition.keywords)
+            case HasValue() | Like() | Between() | OneOf():
+                return self._compares(condition)
             case _:
-                assert_never(expression)
+                assert_never(condition)
+
+    def _compares(self, condition: HasValue | Like | Between | OneOf) -> bool:
+        match condition:
+            case HasValue():
+                return bool(self._values.get(condition.name))
+            case Like():
+                texts = [value for value in self._folded_values(condition.name) if isinstance(value, str)]
+                return any(pattern.matches(text) for text in texts for pattern in condition.patterns)
+            case Between():
+                return any(_between(condition, value) for value in self._folded_values(condition.name))
+            case OneOf():
+                sought = list(map(_fold, condition.values))
+                return any(value in sought for value in self._folded_values(condition.name))
+            case _:
+                assert_never(condition)
 
     def _folded_values(self, name: str) -> list[Value]:
         return list(map(_fold, self._values.get(name, ())))
@@ -106,41 +115,55 @@ class _Object:
             case Without():
                 return not self._matches(keywords.part)
             case Phrase():
-                return _occur(self._analyser.exact(keywords.text), self._exact)
-            case Term(prefix=True):
-                return _occur(self._analyser.exact(keywords.text), self._exact, beginning=True)
+                return _occur(_literal(self._analyser.exact(keywords.text)), self._exact)
+            case Wild():
+                return _occur(self._analyser.wild(keywords.text), self._exact)
             case Term():
-                return _occur(self._analyser.stemmed(keywords.text), self._stemmed)
+                return self._matches_term(keywords)
             case _:
                 assert_never(keywords)
+
+    def _matches_term(self, term: Term) -> bool:
+        words = self._analyser.exact(term.text) if term.fuzzy else []
+        similar = patterns.similar(words[0][1]) if len(words) == 1 else ()
+        return _occur(_literal(self._analyser.stemmed(term.text)), self._stemmed) or any(
+            _occur([(0, pattern)], self._exact) for pattern in similar
+        )
 
 
 def _fold(value: Value) -> Value:
     return fold(value) if isinstance(value, str) else value
 
 
-def _occur(sought: Words, parts: Sequence[Sequence[Words]], beginning: bool = False) -> bool:
-    """Say whether the words occur in one of the texts, at the same distances as in the query.
+def _literal(words: Words) -> list[tuple[int, Pattern]]:
+    return [(place, Pattern((word,))) for place, word in words]
 
-    With ``beginning``, the last word matches any word that begins with it.
-    """
+
+def _occur(sought: Sequence[tuple[int, Pattern]], parts: Sequence[Sequence[Words]]) -> bool:
+    """Say whether words that match these patterns occur in one of the texts, at the same distances as in the query."""
     if not sought:
         return False
-    first_place, (last_place, end) = sought[0][0], sought[-1]
+    first_place = sought[0][0]
     for texts in parts:
         for text in texts:
-            places = set(text)
-            ends = (
-                {at for at, word in text if word.startswith(end)} if beginning else {at for at, w in text if w == end}
-            )
+            words = dict(text)
             for start, _ in text:
-                complete = all((start + at - first_place, word) in places for at, word in sought[:-1])
-                if complete and start + last_place - first_place in ends:
+                found = [(pattern, words.get(start + at - first_place)) for at, pattern in sought]
+                if all(word is not None and pattern.matches(word) for pattern, word in found):
                     return True
     return False
 
 
-def _between(low: Value, value: Value, high: Value) -> bool:
-    if isinstance(value, str):
-        return isinstance(low, str) and isinstance(high, str) and fold(low) <= value <= fold(high)
-    return not isinstance(low, str) and not isinstance(high, str) and low <= value <= high
+def _between(condition: Between, value: Value) -> bool:
+    low, high = (None if bound is None else _fold(bound) for bound in (condition.low, condition.high))
+    bounds = [bound for bound in (low, high) if bound is not None]
+    if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
+        return False
+    key = _ordered(value)
+    above = low is None or (key > _ordered(low) if condition.low_open else key >= _ordered(low))
+    below = high is None or (key < _ordered(high) if condition.high_open else key <= _ordered(high))
+    return above and below
+
+
+def _ordered(value: Value) -> tuple[str, float]:
+    return (value, 0) if isinstance(value, str) else ("", value)

@@ -1,4 +1,4 @@
-"""What do keywords ask for? The simple language has words, "phrases", AND, OR, NOT, parentheses and a trailing ``*``.
+"""What do keywords ask for? The simple language has words, "phrases", AND, OR, NOT, parentheses, ``*`` and ``?``.
 
 AND binds tighter than OR, NOT applies to the next term, and a blank means AND. Operators may be in lower or upper case,
 but they are operators only between terms: anywhere else ``and`` is a word. Stray punctuation and unclosed quotation
@@ -9,7 +9,8 @@ import re
 import unicodedata
 from typing import NamedTuple, assert_never
 
-from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Without
+from muniment.repository.aql import patterns
+from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Wild, Without
 from muniment.repository.refusals import BadQuery
 
 UNSPACED = (
@@ -23,6 +24,10 @@ These are Thai, Lao, Burmese, Khmer, Japanese and Chinese.
 
 _WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
 _PIECE = re.compile(r'["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>[^\s()"“”„]+)')
+
+_GAPS = "*?"
+_LAST_GAPS = re.compile(r"[*?]+$")
+_FIRST_GAPS = re.compile(r"[*?]+")
 
 
 class _Piece(NamedTuple):
@@ -43,6 +48,8 @@ def read(text: str, limits: QueryLimits) -> Keywords | None:
             if not any(map(str.isalnum, piece.text)):
                 continue
             terms += _count_words(piece.text)
+            if kind == "word" and piece.text[0] in _GAPS:
+                terms += patterns.OPEN_CLAUSES
             if terms > limits.clauses:
                 raise BadQuery(f"The query has more than {limits.clauses} keywords.")
         pieces.append(piece)
@@ -58,8 +65,27 @@ def count(keywords: Keywords | None) -> int:
             return count(keywords.part)
         case Both() | Either():
             return sum(map(count, keywords.parts))
+        case Wild():
+            return _count_words(keywords.text) + (patterns.OPEN_CLAUSES if keywords.text[0] in _GAPS else 0)
         case Term() | Phrase():
             return _count_words(keywords.text)
+        case _:
+            assert_never(keywords)
+
+
+def fuzzy(keywords: Keywords) -> Keywords:
+    """Return the keywords with words that differ in one letter; phrases and words with wildcards stay as they are."""
+    match keywords:
+        case Both():
+            return Both(tuple(map(fuzzy, keywords.parts)))
+        case Either():
+            return Either(tuple(map(fuzzy, keywords.parts)))
+        case Without():
+            return Without(fuzzy(keywords.part))
+        case Term():
+            return Term(keywords.text, fuzzy=True)
+        case Wild() | Phrase():
+            return keywords
         case _:
             assert_never(keywords)
 
@@ -122,8 +148,16 @@ class _Reader:
         self._at += 1
         if piece.kind == "phrase":
             return Phrase(piece.text.strip())
-        end = next(at for at in range(len(piece.text), 0, -1) if _belongs_to_a_word(piece.text[at - 1]))
-        return Term(piece.text[:end], prefix=piece.text[end:].startswith("*"))
+        in_words = [at for at, character in enumerate(piece.text) if _belongs_to_a_word(character)]
+        begin, end = in_words[0], in_words[-1] + 1
+        word = piece.text[begin:end]
+        before = _LAST_GAPS.search(piece.text[:begin])
+        after = _FIRST_GAPS.match(piece.text[end:])
+        wild = (before[0] if before else "") + word + (after[0] if after else "")
+        if wild == f"{word}?" and not patterns.has_gaps(word):
+            # It may be the end of a question.
+            return Either((Term(word), Wild(wild)))
+        return Wild(wild) if patterns.has_gaps(wild) else Term(piece.text[:end])
 
     def _begins(self, at: int) -> bool:
         """Say whether a term can begin at this piece."""

@@ -11,12 +11,35 @@ import msgspec
 Value: TypeAlias = str | int | float | bool
 """A value of a property. It is the text of the query; after ``bind``, it has the property's kind."""
 
+PropertyOperator = Literal[
+    "EQUAL",
+    "NOT_EQUAL",
+    "GREATER_THAN",
+    "LESS_THAN",
+    "GREATER_EQUAL",
+    "LESS_EQUAL",
+    "BEGINS_WITH",
+    "CONTAINS",
+    "DOES_NOT_CONTAIN",
+    "ENDS_WITH",
+    "IS_NULL",
+    "IS_NOT_NULL",
+]
+"""What a ``property`` expression may ask of a property."""
+
+AgeOperator = Literal["EQUAL", "GREATER_THAN", "LESS_THAN", "GREATER_EQUAL", "LESS_EQUAL"]
+"""What a ``relative-date`` expression may ask of a date."""
+
+TimeUnit = Literal["MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR"]
+
+FacetSort = Literal["FREQUENCY", "VALUE_ASCENDING", "VALUE_DESCENDING", "NONE"]
+
 
 class QueryLimits(msgspec.Struct, frozen=True):
     """How large a query may be.
 
     ``depth`` limits the nesting of expressions or parentheses, ``clauses`` the number of expressions, list values and
-    keywords together.
+    keywords together. A comparison that begins with a wildcard counts as many, because it reads every value.
     """
 
     depth: int = 20
@@ -24,14 +47,23 @@ class QueryLimits(msgspec.Struct, frozen=True):
 
 
 class Term(msgspec.Struct, frozen=True, tag=True):
-    """One word, in any grammatical form; with ``prefix``, every word that begins with it.
+    """One word, in any grammatical form.
 
-    If punctuation splits the text into several words, they must follow each other. With ``prefix``, no word is reduced
-    to its stem, and the last one matches every word that begins with it.
+    If punctuation splits the text into several words, they must follow each other. With ``fuzzy``, words that differ in
+    one letter match as well.
     """
 
     text: str
-    prefix: bool = False
+    fuzzy: bool = False
+
+
+class Wild(msgspec.Struct, frozen=True, tag=True):
+    """Words with wildcards: ``*`` stands for any run of letters and digits, ``?`` for one or none.
+
+    If punctuation splits the text into several words, they must follow each other. No word is reduced to its stem.
+    """
+
+    text: str
 
 
 class Phrase(msgspec.Struct, frozen=True, tag=True):
@@ -58,7 +90,7 @@ class Without(msgspec.Struct, frozen=True, tag=True):
     part: "Keywords"
 
 
-Keywords: TypeAlias = Term | Phrase | Both | Either | Without
+Keywords: TypeAlias = Term | Wild | Phrase | Both | Either | Without
 
 
 class Fulltext(msgspec.Struct, frozen=True, tag=True):
@@ -68,20 +100,25 @@ class Fulltext(msgspec.Struct, frozen=True, tag=True):
 
 
 class Property(msgspec.Struct, frozen=True, tag=True):
-    """A property compared with one value."""
+    """A property compared with one value.
+
+    ``exact``: ``*`` and ``?`` are no wildcards. ``fuzzy``: one letter may differ.
+    """
 
     name: str
-    operator: Literal["BEGINS_WITH"]
-    value: Value
+    operator: PropertyOperator
+    value: str = ""
+    exact: bool = False
+    fuzzy: bool = False
     place: str = ""
 
 
 class PropertyList(msgspec.Struct, frozen=True, tag=True):
-    """A property that has one of these values."""
+    """A property that has one of these values, or none of them."""
 
     name: str
-    operator: Literal["IN"]
-    values: tuple[Value, ...]
+    operator: Literal["IN", "NOT_IN"]
+    values: tuple[str, ...]
     place: str = ""
 
 
@@ -90,8 +127,18 @@ class PropertyRange(msgspec.Struct, frozen=True, tag=True):
 
     name: str
     operator: Literal["BETWEEN"]
-    low: Value
-    high: Value
+    low: str
+    high: str
+    place: str = ""
+
+
+class RelativeDate(msgspec.Struct, frozen=True, tag=True):
+    """A date compared with the moment of the search plus so many units of time, a negative number for the past."""
+
+    name: str
+    operator: AgeOperator
+    amount: int
+    unit: TimeUnit
     place: str = ""
 
 
@@ -102,21 +149,60 @@ class ExpressionSet(msgspec.Struct, frozen=True, tag=True):
     expressions: tuple["Expression", ...]
 
 
-class Carries(msgspec.Struct, frozen=True, tag=True):
-    """The object carries one of the ACLs with these ids. ``bind`` makes this from a comparison with ``acl_name``."""
-
-    acls: tuple[int, ...]
+Expression: TypeAlias = Fulltext | Property | PropertyList | PropertyRange | RelativeDate | ExpressionSet
 
 
-Expression: TypeAlias = Fulltext | Property | PropertyList | PropertyRange | ExpressionSet | Carries
+class SortCriterion(msgspec.Struct, frozen=True):
+    """A property by which hits are ordered. ``ascii``: by code points; else as ``lang`` orders its letters."""
+
+    name: str
+    ascending: bool = True
+    lang: str = ""
+    ascii: bool = False
+    place: str = ""
+
+
+class Location(msgspec.Struct, frozen=True):
+    """A folder in which hits lie, by its path or by its id; with ``descendants``, also in folders below it."""
+
+    path: str = ""
+    folder_id: str = ""
+    descendants: bool = False
+    place: str = ""
+
+
+class FacetDefinition(msgspec.Struct, frozen=True):
+    """How hits are counted by their values: the definition's id, the properties, the grouping and what it reads.
+
+    ``sort`` is None where the definition names none. ``max_values`` is -1 for all. ``nested`` counts within each value.
+    """
+
+    id: str
+    attributes: tuple[str, ...] = ()
+    group_by: str = "string"
+    sort: FacetSort | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    max_values: int = 10
+    nested: "FacetDefinition | None" = None
+    place: str = ""
 
 
 class Query(msgspec.Struct, frozen=True, tag=True):
-    """The objects of these types and their sub-types that meet the condition.
+    """The objects of these types and their sub-types, in one of these locations, that meet the condition.
 
-    Without types, it asks for objects of any type; without a condition, for all of them.
+    Without types, it asks for objects of any type; without a condition, for all of them; without locations, wherever
+    they lie. ``columns`` are the properties that inlined objects show. ``repositories`` counts at the address of all
+    repositories only. ``facet_hits`` is how many hits feed the facets, None for all.
     """
 
     types: tuple[str, ...] = ()
     condition: Expression | None = None
     types_place: str = ""
+    columns: tuple[str, ...] = ()
+    sorts: tuple[SortCriterion, ...] = ()
+    locations: tuple[Location, ...] = ()
+    repositories: tuple[str, ...] = ()
+    facets: tuple[FacetDefinition, ...] = ()
+    facet_hits: int | None = None
+    include_hidden: bool = False
+    all_versions: bool = False

@@ -68,12 +68,17 @@ def read(kind: Kind, name: str, text: str, end: bool = False) -> Value:
             assert_never(kind)
 
 
+def is_day(text: str) -> bool:
+    """Say whether a text is a date without a time."""
+    return _DAY_ALONE.fullmatch(text) is not None
+
+
 def _instant(name: str, text: str, end: bool) -> Instant:
     try:
         moment = properties.instant(text)
     except WrongValue as wrong:
         raise _wrong(name, "a date or time as ISO 8601 writes it", text) from wrong
-    return moment + _DAY - 1 if end and _DAY_ALONE.fullmatch(text) else moment
+    return moment + _DAY - 1 if end and is_day(text) else moment
 
 
 def _wrong(name: str, expected: str, text: str) -> WrongValue:

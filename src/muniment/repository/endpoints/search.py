@@ -116,6 +116,7 @@ def _page(
         repository,
         principals,
         SearchQuestion(query, asked.page, asked.items_per_page, asked.include_total),
+        context.clock(),
         context.options.max_page_offset,
         context.options.max_pending_changes,
     )

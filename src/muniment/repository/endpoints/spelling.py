@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository.aql import as_xml
+from muniment.repository.aql import wire_names
 from muniment.repository.objects.object_types import BUILT_IN_NAMES, SYSTEM_PROPERTIES
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import OWNER, WORLD
@@ -47,7 +47,7 @@ _SCHEME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 
 def read_type(name: str, names: RepositoryNames) -> str:
     """Translate a type's name on the wire. Raises UnknownType for a built-in one without its prefix."""
-    return as_xml.neutral_type(name, names)
+    return wire_names.neutral_type(name, names)
 
 
 def write_type(name: str, names: RepositoryNames) -> str:
@@ -57,7 +57,7 @@ def write_type(name: str, names: RepositoryNames) -> str:
 
 def read_property(name: str, names: RepositoryNames) -> str:
     """Translate a property's name on the wire."""
-    return as_xml.neutral_property(name, names)
+    return wire_names.neutral_property(name, names)
 
 
 def write_property(name: str, names: RepositoryNames) -> str:

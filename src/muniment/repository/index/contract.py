@@ -15,7 +15,7 @@ import msgspec
 
 from muniment.clock import Instant
 from muniment.naming import fold_name
-from muniment.repository.aql.tree import Query
+from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.document import Document
 
@@ -84,9 +84,9 @@ class Facet(msgspec.Struct, frozen=True):
 
 
 class Search(msgspec.Struct, frozen=True):
-    """One question to a snapshot. The query must be bound (``aql.bind``). ``offset`` and ``limit`` count hits."""
+    """One question to a snapshot. ``offset`` and ``limit`` count hits."""
 
-    query: Query
+    query: BoundQuery
     visible: Visible
     offset: int
     limit: int

@@ -66,10 +66,15 @@ def _members(folder: Folder) -> sa.Select[Any]:
         objects.c.folder_id == folder.folder_id if folder.folder_id else objects.c.folder_id.is_(None),
         objects.c.type.in_(sorted(folder.view.catalogue.with_subtypes([folder.type_name]))),
     )
-    if folder.view.principals.administrator:
-        return wanted
-    granted = acls.acls_with(folder.view.repository.id, folder.view.principals, Permission.BROWSE)
-    return wanted.where(sa.or_(objects.c.owner_key == folder.view.principals.key, objects.c.acl_id.in_(granted)))
+    return wanted.where(browsable(folder.view))
+
+
+def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
+    """Make the condition that the caller may browse an object."""
+    if view.principals.administrator:
+        return sa.true()
+    granted = acls.acls_with(view.repository.id, view.principals, Permission.BROWSE)
+    return sa.or_(objects.c.owner_key == view.principals.key, objects.c.acl_id.in_(granted))
 
 
 def _properties(cx: Connection, folder: Folder, type_prefix: str) -> PropertiesOf:

@@ -19,7 +19,7 @@ from muniment.db import repository_tables
 from muniment.repository.aql.tree import Query
 from muniment.repository.refusals import UnknownLink
 
-FORMAT = 1
+FORMAT = 2
 """The format of the queries that this release writes and reads. Raise it with every change of ``aql.tree``."""
 
 links = sa.Table(

@@ -5,33 +5,25 @@ snapshot has missed, and which properties the hits have now. So a page obeys eve
 however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
 """
 
-from typing import assert_never
-
 import msgspec
 import structlog
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.repository.aql import bind
-from muniment.repository.aql.tree import (
-    Carries,
-    Expression,
-    ExpressionSet,
-    Fulltext,
-    Property,
-    PropertyList,
-    PropertyRange,
-    Query,
-)
+from muniment.repository.aql.conditions import BoundQuery, ConditionSet
+from muniment.repository.aql.tree import Query
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import IndexHit, Search, Snapshot, Visible
-from muniment.repository.objects import object_types, objects
+from muniment.repository.objects import objects
 from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import BadQuery
 from muniment.repository.repositories import Repository
+from muniment.repository.search import locations
 
 log = structlog.get_logger("muniment.repository.search.results")
 
@@ -85,20 +77,20 @@ def search(
     repository: Repository,
     principals: Principals,
     question: SearchQuestion,
+    now: Instant,
     max_offset: int,
     max_pending: int = MAX_PENDING,
 ) -> HitPage:
     """Return one page of hits. ``cx`` must be a read that began after the snapshot of the index was taken.
 
-    ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is how many changes that hide or show
-    objects the snapshot may have missed. Raises BadQuery, UnknownType, UnknownProperty, WrongValue, IndexBehind.
+    Relative dates count from ``now``. ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is
+    how many changes that hide or show objects the snapshot may have missed. Raises BadQuery, UnknownType,
+    UnknownProperty, WrongValue, IndexBehind.
     """
     offset = (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
-    catalogue = object_types.catalogue(cx, repository.id)
-    texts = bind.acl_texts(question.query.condition)
-    query = bind.bind(question.query, catalogue, acls.look_up(cx, repository.id, texts, principals))
+    query = bound(cx, RepositoryView.read(cx, repository, principals), question.query, now)
     visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending)
     answer = snapshot.search(
         Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
@@ -122,15 +114,30 @@ def search(
     )
 
 
+def bound(cx: Connection, view: RepositoryView, query: Query, now: Instant) -> BoundQuery:
+    """Check a query against the repository's types, and return what an object must meet, locations included.
+
+    Raises UnknownType, UnknownProperty, WrongValue.
+    """
+    texts = bind.acl_texts(query.condition)
+    acl_ids = acls.look_up(cx, view.repository.id, texts, view.principals)
+    bound_query = bind.bind(query, view.catalogue, acl_ids, now)
+    within = locations.condition(cx, view, query.locations) if query.locations else None
+    conditions = tuple(part for part in (bound_query.condition, within) if part is not None)
+    if len(conditions) < 2:
+        return BoundQuery(bound_query.types, conditions[0] if conditions else None)
+    return BoundQuery(bound_query.types, ConditionSet("AND", conditions))
+
+
 def visible(
     cx: Connection,
     repository: Repository,
     principals: Principals,
-    query: Query,
+    query: BoundQuery,
     position: Position,
     max_pending: int = MAX_PENDING,
 ) -> Visible:
-    """Return what the caller may see of an index as of ``position``. The query must be bound.
+    """Return what the caller may see of an index as of ``position``.
 
     A change that the index has missed hides its object. There are two exceptions, because in both the caller may see
     all values and text that the index holds: only the ACL changed, and they may see the object now; or properties
@@ -138,7 +145,7 @@ def visible(
     Raises IndexBehind.
     """
     missed = changes.hiding(cx, repository.id, position, max_pending)
-    acl_matters = frozenset({"acl"}) if _property_names(query.condition) & _CHANGED_WITH_THE_ACL else frozenset()
+    acl_matters = frozenset({"acl"}) if bind.property_names(query.condition) & _CHANGED_WITH_THE_ACL else frozenset()
     decidable = {
         object_id: kinds
         for object_id, kinds in missed.items()
@@ -168,20 +175,6 @@ def visible(
         browse=frozenset(browsable),
         read=frozenset(readable),
     )
-
-
-def _property_names(expression: Expression | None) -> frozenset[str]:
-    match expression:
-        case Fulltext() | None:
-            return frozenset()
-        case ExpressionSet():
-            return frozenset().union(*map(_property_names, expression.expressions))
-        case Carries():
-            return frozenset({bind.ACL_NAME})
-        case Property() | PropertyList() | PropertyRange():
-            return frozenset({expression.name})
-        case _:
-            assert_never(expression)
 
 
 def _may_browse(row: StoredObject, principals: Principals, visible_objects: Visible) -> bool:

@@ -10,12 +10,15 @@ from typing import NamedTuple
 
 import tantivy
 
+from muniment.repository.aql import patterns
+from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.index.text import normal
 
 LONGEST_WORD = 512
 """The longest word that is indexed, in bytes of UTF-8."""
 
 _ODD = re.compile("[^\x00-\x7f]")
+_WILD_WORD = re.compile(r"(?:[^\W_]|[*?])+")
 
 _FEW = 100
 _REMEMBERED = 20_000
@@ -57,6 +60,18 @@ class Analyser:
     def stemmed(self, text: str) -> list[tuple[int, str]]:
         """Split text into pairs of a place and a stem."""
         return [(each.position, each.text) for each in self.stems.pre_tokenize(normal(text)).tokens]
+
+    def wild(self, text: str) -> list[tuple[int, Pattern]]:
+        """Split text with wildcards into patterns of folded words, with their places. A wildcard alone is no word."""
+        words: list[Pattern] = []
+        for chunk in _WILD_WORD.findall(normal(text)):
+            pieces = tuple(
+                piece if isinstance(piece, Gap) else "".join(word for _, word in self.exact(piece))
+                for piece in patterns.read(chunk).pieces
+            )
+            if any(isinstance(piece, str) and piece for piece in pieces):
+                words.append(Pattern(pieces))
+        return list(enumerate(words))
 
     def flattened(self, text: str) -> str:
         """Fold text character by character, so that every character keeps its place."""

@@ -15,22 +15,19 @@ from typing import assert_never
 import tantivy
 from tantivy import Occur, Query
 
-from muniment.repository.aql.tree import (
-    Both,
+from muniment.repository.aql import patterns
+from muniment.repository.aql.conditions import (
+    Between,
     Carries,
-    Either,
-    Expression,
-    ExpressionSet,
-    Fulltext,
-    Keywords,
-    Phrase,
-    Property,
-    PropertyList,
-    PropertyRange,
-    Term,
-    Value,
-    Without,
+    Condition,
+    ConditionSet,
+    HasValue,
+    Like,
+    OneOf,
+    Unless,
 )
+from muniment.repository.aql.patterns import Gap, Pattern
+from muniment.repository.aql.tree import Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import Statistics, Visible
 from muniment.repository.index.tantivy import fields
@@ -47,7 +44,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
 
-Leaf = Term | Phrase
+Leaf = Term | Wild | Phrase
 """A word or phrase of the keywords, which is looked up in the index."""
 
 
@@ -68,7 +65,7 @@ class Compiler:
         self._analyser = analyser
         self._statistics = statistics
 
-    def search(self, types: Collection[str], condition: Expression | None, visible: Visible) -> Query:
+    def search(self, types: Collection[str], condition: Condition | None, visible: Visible) -> Query:
         """Make the query for the visible objects of these types that meet the condition. Only keywords give a score.
 
         An object that the caller may read may match anywhere. An object that they may only browse must match in the
@@ -110,8 +107,11 @@ class Compiler:
         match leaf:
             case Phrase():
                 return self._words(words, self._analyser.exact(leaf.text))
-            case Term(prefix=True):
-                return self._beginning(words, self._analyser.exact(leaf.text))
+            case Wild():
+                return self._wild(words, self._analyser.wild(leaf.text))
+            case Term(fuzzy=True):
+                exact = self._analyser.exact(leaf.text)
+                return _any_of([self._words(stems, self._analyser.stemmed(leaf.text)), *self._similar(words, exact)])
             case Term():
                 return self._words(stems, self._analyser.stemmed(leaf.text))
             case _:
@@ -146,19 +146,21 @@ class Compiler:
             permitted = Query.boolean_query([(Occur.Must, permitted), hidden])
         return permitted
 
-    def _condition(self, expression: Expression, content: bool) -> Query:
-        match expression:
-            case ExpressionSet():
-                parts = [self._condition(part, content) for part in expression.expressions]
-                return _all_of(parts) if expression.operator == "AND" else _any_of(parts)
+    def _condition(self, condition: Condition, content: bool) -> Query:
+        match condition:
+            case ConditionSet():
+                parts = [self._condition(part, content) for part in condition.conditions]
+                return _all_of(parts) if condition.operator == "AND" else _any_of(parts)
+            case Unless():
+                return _all_of([], [self._condition(condition.condition, content)])
             case Fulltext(keywords):
                 return Query.empty_query() if keywords is None else self._keywords(keywords, content)
             case Carries():
-                return _silent(self._acls(frozenset(expression.acls)))
-            case Property() | PropertyList() | PropertyRange():
-                return _silent(self._property(expression))
+                return _silent(self._acls(frozenset(condition.acls)))
+            case OneOf() | Between() | Like() | HasValue():
+                return _silent(self._comparison(condition))
             case _:
-                assert_never(expression)
+                assert_never(condition)
 
     def _keywords(self, keywords: Keywords, content: bool) -> Query:
         match keywords:
@@ -170,7 +172,7 @@ class Compiler:
                 return _any_of([self._keywords(part, content) for part in keywords.parts])
             case Without():
                 return _all_of([], [self._keywords(keywords.part, content)])
-            case Term() | Phrase():
+            case Term() | Wild() | Phrase():
                 where = (False, True) if content else (False,)
                 return _any_of([self.leaf(keywords, content=in_content) for in_content in where])
             case _:
@@ -184,18 +186,31 @@ class Compiler:
         first_place = words[0][0]
         return Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
 
-    def _beginning(self, field: str, words: list[tuple[int, str]]) -> Query:
-        """Make the query for words that follow each other; the last one matches any word that begins with it."""
-        if not words:
+    def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
+        """Make the query for words that match these patterns and follow each other."""
+        parts = [(Occur.Must, self._one_wild(field, pattern)) for _, pattern in words]
+        if not parts:
             return Query.empty_query()
-        parts = [(Occur.Must, self._word(field, word)) for _, word in words[:-1]]
-        parts.append((Occur.Must, Query.fuzzy_term_query(self._schema, field, words[-1][1], 0, True, True)))
         if len(words) > 1:
             first_place = words[0][0]
-            phrase: list[str | tuple[int, str]] = [(place - first_place, _exactly(word)) for place, word in words[:-1]]
-            phrase.append((words[-1][0] - first_place, _exactly(words[-1][1]) + ".*"))
+            phrase: list[str | tuple[int, str]] = [(place - first_place, _expression(each)) for place, each in words]
             parts.append((Occur.Must, _silent(Query.regex_phrase_query(self._schema, field, phrase))))
         return Query.boolean_query(parts)
+
+    def _one_wild(self, field: str, pattern: Pattern) -> Query:
+        match pattern.pieces:
+            case (str(word),):
+                return self._word(field, word)
+            case (str(beginning), Gap.RUN):
+                return Query.fuzzy_term_query(self._schema, field, beginning, 0, True, True)
+            case _:
+                return Query.regex_query(self._schema, field, _expression(pattern))
+
+    def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
+        """Make the query for words that differ in one letter from a single word."""
+        if len(words) != 1 or not patterns.SIMILAR_FROM <= len(words[0][1]) <= patterns.LONGEST_SIMILAR:
+            return []
+        return [Query.fuzzy_term_query(self._schema, field, words[0][1], 1, True, False)]
 
     def _word(self, field: str, word: str) -> Query:
         query = Query.term_query(self._schema, field, word, "freq")
@@ -205,20 +220,35 @@ class Compiler:
         own_weight = _idf(self._searcher.doc_freq(field, word), self._searcher.num_docs)
         return Query.boost_query(query, visible_weight / own_weight)
 
-    def _property(self, expression: Property | PropertyList | PropertyRange) -> Query:
-        if not _NAME.fullmatch(expression.name):
-            raise BadQuery(f"There is no property {expression.name[:100]!r}.")
-        match expression:
-            case Property():
-                beginning = fields.MARKER + fold(str(expression.value))
-                return Query.fuzzy_term_query(self._schema, _path("s", expression.name), beginning, 0, True, True)
-            case PropertyRange():
-                return self._range(expression.name, expression.low, expression.high)
-            case PropertyList():
-                by_kind = _by_kind(expression.values)
-                return _any_of([self._equal(expression.name, kind, values) for kind, values in by_kind])
+    def _comparison(self, comparison: OneOf | Between | Like | HasValue) -> Query:
+        if not _NAME.fullmatch(comparison.name):
+            raise BadQuery(f"There is no property {comparison.name[:100]!r}.")
+        match comparison:
+            case Like():
+                return self._like(comparison.name, comparison.patterns)
+            case Between():
+                return self._between(comparison)
+            case OneOf():
+                by_kind = _by_kind(comparison.values)
+                return _any_of([self._equal(comparison.name, kind, values) for kind, values in by_kind])
+            case HasValue():
+                return _any_of([Query.exists_query(_path(kind, comparison.name)) for kind in fields.VALUE_KINDS])
             case _:
-                assert_never(expression)
+                assert_never(comparison)
+
+    def _like(self, name: str, alternatives: Sequence[Pattern]) -> Query:
+        match alternatives:
+            case (Pattern(pieces=(str(beginning), Gap.RUN)),):
+                path = _path("s", name)
+                return Query.fuzzy_term_query(self._schema, path, fields.MARKER + beginning, 0, True, True)
+            case _:
+                return self._strings(name, list(map(_expression, alternatives)))
+
+    def _strings(self, name: str, expressions: Sequence[str]) -> Query:
+        """Make the query for the strings of a property that match one of these regular expressions."""
+        path = f"s\x01{name}\x00s{fields.MARKER}"
+        together = _few_expressions(expressions)
+        return _any_of([Query.regex_query(self._schema, fields.PROPERTIES, f"{path}(?:{each})") for each in together])
 
     def _equal(self, name: str, kind: str, values: Sequence[str | int]) -> Query:
         path = _path(kind, name)
@@ -226,21 +256,17 @@ class Compiler:
             return _any_of([Query.term_query(self._schema, path, value, "basic") for value in values])
         return Query.term_set_query(self._schema, path, values)
 
-    def _range(self, name: str, low: Value, high: Value) -> Query:
+    def _between(self, range_: Between) -> Query:
+        low, high = range_.low, range_.high
         if isinstance(low, str) or isinstance(high, str):
-            path = f"s\x01{name}\x00s{fields.MARKER}"
-            within = string_range(fold(str(low)), fold(str(high)))
-            return _any_of(
-                [Query.regex_query(self._schema, fields.PROPERTIES, f"{path}(?:{expression})") for expression in within]
-            )
-        if low > high:
+            first, last = (None if bound is None else fold(str(bound)) for bound in (low, high))
+            return self._strings(range_.name, string_range(first, last, range_.low_open, range_.high_open))
+        kind = "f" if isinstance(low, float) or isinstance(high, float) else "i"
+        least = fields.LEAST if low is None else max(_as_integer(low) + range_.low_open, fields.LEAST)
+        most = fields.MOST if high is None else min(_as_integer(high) - range_.high_open, fields.MOST)
+        if least > most:
             return Query.empty_query()
-        if isinstance(low, float) or isinstance(high, float):
-            return self._between("f", name, fields.sortable(low), fields.sortable(high))
-        return self._between("i", name, fields.whole_number(low), fields.whole_number(high))
-
-    def _between(self, kind: str, name: str, low: int, high: int) -> Query:
-        return self._index.parse_query(f"{_path(kind, name)}:[{low} TO {high}]", [])
+        return self._index.parse_query(f"{_path(kind, range_.name)}:[{least} TO {most}]", [])
 
     def _term(self, field: str, value: str) -> Query:
         return Query.term_query(self._schema, field, value, "basic")
@@ -251,87 +277,121 @@ class Compiler:
         return Query.term_set_query(self._schema, field, sorted(values))
 
 
-def leaves(expression: Expression | Keywords | None) -> Iterator[Leaf]:
+def leaves(condition: Condition | Keywords | None) -> Iterator[Leaf]:
     """List the words and phrases by which a hit may have been found: all but those behind a NOT."""
-    match expression:
-        case ExpressionSet():
-            for part in expression.expressions:
+    match condition:
+        case ConditionSet():
+            for part in condition.conditions:
                 yield from leaves(part)
         case Fulltext():
-            yield from leaves(expression.keywords)
+            yield from leaves(condition.keywords)
         case Both() | Either():
-            for keywords in expression.parts:
+            for keywords in condition.parts:
                 yield from leaves(keywords)
-        case Term() | Phrase():
-            yield expression
-        case Without() | Property() | PropertyList() | PropertyRange() | Carries() | None:
+        case Term() | Wild() | Phrase():
+            yield condition
+        case Without() | Unless() | OneOf() | Between() | Like() | HasValue() | Carries() | None:
             return
         case _:
-            assert_never(expression)
+            assert_never(condition)
 
 
 def _alike(visible: Visible) -> bool:
     return visible.everything or (visible.browse_acls, visible.browse) == (visible.read_acls, visible.read)
 
 
-def _has_keywords(expression: Expression) -> bool:
-    match expression:
-        case ExpressionSet():
-            return any(map(_has_keywords, expression.expressions))
+def _has_keywords(condition: Condition) -> bool:
+    match condition:
+        case ConditionSet():
+            return any(map(_has_keywords, condition.conditions))
+        case Unless():
+            return _has_keywords(condition.condition)
         case Fulltext():
             return True
-        case Property() | PropertyList() | PropertyRange() | Carries():
+        case OneOf() | Between() | Like() | HasValue() | Carries():
             return False
         case _:
-            assert_never(expression)
+            assert_never(condition)
 
 
-def string_range(low: str, high: str) -> list[str]:
-    """Write regular expressions that match exactly the strings from ``low`` to ``high``, both included.
+def string_range(low: str | None, high: str | None, low_open: bool = False, high_open: bool = False) -> list[str]:
+    """Write regular expressions that match exactly the strings between two bounds; None: there is no bound.
 
-    Strings are ordered by their code points. There may be several expressions, because the engine refuses an expression
-    of more than a thousand states.
+    A bound counts unless it is open. Strings are ordered by their code points.
     """
+    if low is None and high is None:
+        return [".*"]
+    if high is None:
+        assert low is not None  # noqa: S101 - one of them is a bound
+        return _from(low, low_open, 0)
+    if low is None:
+        return _up_to(high, high_open, 0)
     common = next((at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
-    if common == len(high) and low != high:
-        return []
+    if common == len(high):
+        return [_exactly(high)] if low == high and not (low_open or high_open) else []
     if common < len(low) and low[common] > high[common]:
         return []
-    expressions: list[str | None] = [_exactly(high)]
-    expressions += [_exactly(high[:at]) for at in range(common + 1, len(high))]
-    expressions += [_beyond(high[:at], 0x20, ord(high[at]) - 1) for at in range(common + 1, len(high))]
+    expressions = _up_to(high, high_open, common + 1)
     if common == len(low):
-        expressions.append(_exactly(low))
-        if common < len(high):
-            expressions.append(_beyond(low, 0x20, ord(high[common]) - 1))
+        expressions += [] if low_open else [_exactly(low)]
+        expressions += _beyond(low, 0x20, ord(high[common]) - 1)
     else:
-        expressions.append(_exactly(low) + ".*")
-        expressions.append(_beyond(low[:common], ord(low[common]) + 1, ord(high[common]) - 1))
-        expressions += [_beyond(low[:at], ord(low[at]) + 1, _LAST_CHARACTER) for at in range(common + 1, len(low))]
+        expressions += _beyond(low[:common], ord(low[common]) + 1, ord(high[common]) - 1)
+        expressions += _from(low, low_open, common + 1)
+    return expressions
+
+
+def _from(low: str, is_open: bool, begin: int) -> list[str]:
+    """Write expressions for the strings from ``low`` on that share its first ``begin`` characters."""
+    above = [each for at in range(begin, len(low)) for each in _beyond(low[:at], ord(low[at]) + 1, _LAST_CHARACTER)]
+    return [_exactly(low) + (".+" if is_open else ".*"), *above]
+
+
+def _up_to(high: str, is_open: bool, begin: int) -> list[str]:
+    """Write expressions for the strings up to ``high`` that share its first ``begin`` characters."""
+    beginnings = [_exactly(high[:at]) for at in range(begin, len(high))]
+    below = [each for at in range(begin, len(high)) for each in _beyond(high[:at], 0x20, ord(high[at]) - 1)]
+    return [*([] if is_open else [_exactly(high)]), *beginnings, *below]
+
+
+def _few_expressions(expressions: Sequence[str]) -> list[str]:
+    """Join alternatives into few expressions: the engine refuses one of more than a thousand states."""
     together = [""]
     for part in expressions:
-        if part is None:
-            continue
         if together[-1] and len(together[-1]) + len(part) > _LONGEST_EXPRESSION:
             together.append("")
         together[-1] += f"|{part}" if together[-1] else part
-    return together
+    return together if expressions else []
+
+
+def _expression(pattern: Pattern) -> str:
+    return "".join(map(_piece, pattern.pieces))
+
+
+def _piece(piece: str | Gap) -> str:
+    match piece:
+        case Gap.RUN:
+            return ".*"
+        case Gap.ONE_OR_NONE:
+            return ".?"
+        case _:
+            return _exactly(piece)
 
 
 def _exactly(text: str) -> str:
+    if not text:
+        return "()"
     return "".join(_character(ord(character)) for character in text)
 
 
-def _beyond(beginning: str, low: int, high: int) -> str | None:
+def _beyond(beginning: str, low: int, high: int) -> list[str]:
     """Write an expression for texts that go on after ``beginning`` with a character of this range.
 
-    Returns None if the range is empty without its surrogates.
+    There is none if the range is empty without its surrogates.
     """
     low = 0xE000 if 0xD800 <= low <= 0xDFFF else low
     high = 0xD7FF if 0xD800 <= high <= 0xDFFF else high
-    if low > high:
-        return None
-    return f"{_exactly(beginning)}[{_character(low)}-{_character(high)}].*"
+    return [f"{_exactly(beginning)}[{_character(low)}-{_character(high)}].*"] if low <= high else []
 
 
 def _character(code: int) -> str:
@@ -349,6 +409,11 @@ def _by_kind(values: Sequence[Value]) -> list[tuple[str, list[str | int]]]:
     ]
     kinds = {"s": strings, "b": truths, "f": doubles, "i": integers}
     return [(kind, of_kind) for kind, of_kind in kinds.items() if of_kind]
+
+
+def _as_integer(value: float) -> int:
+    """Return the integer by which the index orders a number."""
+    return fields.sortable(value) if isinstance(value, float) else value
 
 
 def _path(kind: str, name: str) -> str:

@@ -7,7 +7,9 @@ and compared. The excerpt depends on the text and the query alone, never on othe
 import re
 from collections.abc import Collection, Sequence
 
-from muniment.repository.aql.tree import Phrase, Term
+from muniment.repository.aql import patterns
+from muniment.repository.aql.patterns import Pattern
+from muniment.repository.aql.tree import Phrase, Term, Wild
 from muniment.repository.index.tantivy.analysis import Analyser, Span
 from muniment.repository.index.text import BREAK, normal
 
@@ -26,11 +28,11 @@ _WORD = re.compile(r"[^\W_]{1,600}")
 class Finder:
     """Finds the first match of a query's leaves (words and phrases) in a text."""
 
-    def __init__(self, analyser: Analyser, leaves: Sequence[Term | Phrase]) -> None:
+    def __init__(self, analyser: Analyser, leaves: Sequence[Term | Wild | Phrase]) -> None:
         self._analyser = analyser
         self._patterns = {leaf: pattern for leaf in leaves if (pattern := _Pattern(analyser, leaf)).words}
 
-    def excerpt(self, text: str, leaves: Collection[Term | Phrase] | None = None) -> str | None:
+    def excerpt(self, text: str, leaves: Collection[Term | Wild | Phrase] | None = None) -> str | None:
         """Cut out the part of a text around the first match of any of these leaves; None when nothing matches."""
         patterns = [pattern for leaf, pattern in self._patterns.items() if leaves is None or leaf in leaves]
         place = self._first_place(text, patterns) if patterns else None
@@ -109,26 +111,35 @@ def cut(text: str, at: int) -> str:
 
 
 class _Pattern:
-    """A leaf as words, and the beginning of its first word, which is searched for in the text."""
+    """A leaf as patterns of words, and the beginning of its first word, which is searched for in the text."""
 
-    def __init__(self, analyser: Analyser, leaf: Term | Phrase) -> None:
+    def __init__(self, analyser: Analyser, leaf: Term | Wild | Phrase) -> None:
         self.answers: dict[str, bool] = {}
-        self.prefix = isinstance(leaf, Term) and leaf.prefix
-        self.stemmed = isinstance(leaf, Term) and not leaf.prefix
+        self.stemmed = isinstance(leaf, Term) and not leaf.fuzzy
+        self.reach = 4 * len(leaf.text) + 200
         text = normal(leaf.text)
-        self.words = [(span.place, span.word) for span in analyser.spans(text, self.stemmed)]
+        self.words: list[tuple[int, Sequence[Pattern]]]
+        if isinstance(leaf, Wild):
+            self.words = [(place, (pattern,)) for place, pattern in analyser.wild(leaf.text)]
+            self.beginning = _literal_beginning(self.words[0][1][0]) if self.words else ""
+            return
+        self.words = [(span.place, (Pattern((span.word,)),)) for span in analyser.spans(text, self.stemmed)]
         if not self.words:
             return
-        exact = analyser.spans(text, stemmed=False)
+        exact, stems = analyser.spans(text, stemmed=False), analyser.stemmed(leaf.text)
         self.beginning = exact[0].word
-        if self.stemmed:
-            pairs = zip(self.beginning, self.words[0][1], strict=False)
-            shared = next((at for at, (a, b) in enumerate(pairs) if a != b), len(self.words[0][1]))
+        if isinstance(leaf, Term) and leaf.fuzzy:
+            # A stem is the beginning of its forms, or nearly so.
+            stem = Pattern((stems[0][1], patterns.Gap.RUN))
+            self.words = [(self.words[0][0], (*patterns.similar(exact[0].word), stem)), *self.words[1:]]
+            self.beginning = ""
+        elif self.stemmed:
+            pairs = zip(self.beginning, stems[0][1], strict=False)
+            shared = next((at for at, (a, b) in enumerate(pairs) if a != b), len(stems[0][1]))
             self.beginning = self.beginning[: max(shared, 1)]
             if len(self.beginning) > 3:
                 # Other forms of a word may end differently from its stem (happi, happy; love, loving).
                 self.beginning = self.beginning.rstrip("aeiouy") or self.beginning
-        self.reach = 4 * len(text) + 200
 
     def matches(self, spans: Sequence[Span], at: int) -> bool:
         """Say whether the words match from this span on."""
@@ -136,8 +147,16 @@ class _Pattern:
             return False
         first_place, start = self.words[0][0], spans[at].place
         word_at = {span.place: span.word for span in spans[at : at + self.words[-1][0] - first_place + 1]}
-        *all_but_last, (last_place, end) = self.words
-        if not all(word_at.get(start + place - first_place) == word for place, word in all_but_last):
-            return False
-        word = word_at.get(start + last_place - first_place, "")
-        return word.startswith(end) if self.prefix else word == end
+        for place, alternatives in self.words:
+            word = word_at.get(start + place - first_place)
+            if word is None or not any(_matches(word, pattern) for pattern in alternatives):
+                return False
+        return True
+
+
+def _matches(word: str, pattern: Pattern) -> bool:
+    return pattern.pieces == (word,) or (len(pattern.pieces) > 1 and pattern.matches(word))
+
+
+def _literal_beginning(pattern: Pattern) -> str:
+    return pattern.pieces[0] if isinstance(pattern.pieces[0], str) else ""

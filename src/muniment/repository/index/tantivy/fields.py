@@ -43,7 +43,11 @@ POSITION = "\0position"
 NOTHING = "\0nothing"
 MARKER = "="
 
-_LEAST, _MOST = -(2**63), 2**63 - 1
+VALUE_KINDS = ("s", "i", "f", "b")
+"""The sub-objects of PROPERTIES of which one holds the values of a property that has any."""
+
+LEAST, MOST = -(2**63), 2**63 - 1
+"""The integers that the index can hold."""
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -168,7 +172,7 @@ def read_text(stored: tantivy.Document) -> str:
 def sortable(value: float) -> int:
     """Turn a double into an integer of the same order."""
     bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
-    return bits if bits >= 0 else -(bits & _MOST)
+    return bits if bits >= 0 else -(bits & MOST)
 
 
 def double(encoded: int) -> float:
@@ -179,7 +183,7 @@ def double(encoded: int) -> float:
 
 def whole_number(value: int) -> int:
     """Return the integer, or the nearest one that the index can hold."""
-    return min(max(value, _LEAST), _MOST)
+    return min(max(value, LEAST), MOST)
 
 
 def _by_kind(values: dict[str, tuple[Value, ...]]) -> dict[str, dict[str, list[str | int]]]:

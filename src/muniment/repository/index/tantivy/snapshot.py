@@ -10,7 +10,7 @@ import tantivy
 from tantivy import DocAddress, FieldType, Occur, Order, Query
 
 from muniment.clock import Instant
-from muniment.repository.aql.tree import Phrase, Term
+from muniment.repository.aql.tree import Phrase, Term, Wild
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import Answer, Facet, IndexHit, Search, Visible
@@ -270,11 +270,11 @@ class _Buckets(msgspec.Struct):
 def shown_term(leaf: Leaf) -> str:
     """Return the text of a leaf as the hit's terms show it."""
     match leaf:
-        case Phrase():
+        case Phrase() | Wild():
             return leaf.text
         case Term():
             start = next((at for at, character in enumerate(leaf.text) if character.isalnum()), 0)
-            return leaf.text[start:] + ("*" if leaf.prefix else "")
+            return leaf.text[start:]
         case _:
             assert_never(leaf)
 

@@ -1,0 +1,72 @@
+"""What must an object meet? A query that ``bind`` has checked against a repository's types and read by their kinds.
+
+Engines and the oracle know these conditions only, however a query was written. Names are neutral; strings compare by
+their folded forms (docs/decisions/0010). A comparison matches if any one value of the property does; a property
+without a value matches nothing but the negation of a comparison.
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from muniment.repository.aql.patterns import Pattern
+from muniment.repository.aql.tree import Fulltext, Value
+
+
+class OneOf(msgspec.Struct, frozen=True, tag=True):
+    """A property that has one of these values."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+class Between(msgspec.Struct, frozen=True, tag=True):
+    """A property that has a value between two bounds, which count unless they are ``open``. None: there is no bound."""
+
+    name: str
+    low: Value | None
+    high: Value | None
+    low_open: bool = False
+    high_open: bool = False
+
+
+class Like(msgspec.Struct, frozen=True, tag=True):
+    """A property with a string whose folded form matches one of these patterns, which are folded, too."""
+
+    name: str
+    patterns: tuple[Pattern, ...]
+
+
+class HasValue(msgspec.Struct, frozen=True, tag=True):
+    """A property that has a value."""
+
+    name: str
+
+
+class Carries(msgspec.Struct, frozen=True, tag=True):
+    """The object carries one of the ACLs with these ids."""
+
+    acls: tuple[int, ...]
+
+
+class Unless(msgspec.Struct, frozen=True, tag=True):
+    """An object that does not meet the condition."""
+
+    condition: "Condition"
+
+
+class ConditionSet(msgspec.Struct, frozen=True, tag=True):
+    """Conditions that must all be met (AND), or of which at least one must be met (OR)."""
+
+    operator: Literal["AND", "OR"]
+    conditions: tuple["Condition", ...]
+
+
+Condition: TypeAlias = Fulltext | OneOf | Between | Like | HasValue | Carries | Unless | ConditionSet
+
+
+class BoundQuery(msgspec.Struct, frozen=True):
+    """The objects of these types that meet the condition; without types, objects of any type."""
+
+    types: tuple[str, ...] = ()
+    condition: Condition | None = None

@@ -1,0 +1,85 @@
+"""Which strings match a text with wildcards? ``*`` stands for any run of characters, ``?`` for one or none."""
+
+import enum
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+SIMILAR_FROM = 4
+"""How many letters a word has at least, for ``fuzzy`` to find words that differ in one letter."""
+
+LONGEST_SIMILAR = 40
+"""The longest word, in characters, of which ``fuzzy`` finds words that differ in one letter."""
+
+OPEN_CLAUSES = 32
+"""How many clauses a text counts that begins with a wildcard: an engine reads every word or value to match it."""
+
+
+class Gap(enum.Enum):
+    """A wildcard."""
+
+    RUN = "*"
+    ONE_OR_NONE = "?"
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """A text with wildcards: literal texts and gaps, in order."""
+
+    pieces: tuple[str | Gap, ...]
+
+    @property
+    def begins_open(self) -> bool:
+        """Whether the pattern begins with a wildcard, so that an engine reads every value to match it."""
+        return bool(self.pieces) and isinstance(self.pieces[0], Gap)
+
+    def matches(self, text: str) -> bool:
+        """Say whether the whole text matches."""
+        return re.fullmatch("".join(map(_expression, self.pieces)), text, re.DOTALL) is not None
+
+
+def read(text: str) -> Pattern:
+    """Read a text in which ``*`` and ``?`` are wildcards."""
+    return Pattern(tuple(_pieces(text)))
+
+
+def has_gaps(text: str) -> bool:
+    """Say whether a text holds a wildcard."""
+    return "*" in text or "?" in text
+
+
+def similar(text: str) -> tuple[Pattern, ...]:
+    """List patterns that together match the text and every text that differs from it in one letter.
+
+    The difference is one letter more, one less, another one, or two neighbours in the other order. A text that is
+    shorter than SIMILAR_FROM or longer than LONGEST_SIMILAR matches itself alone.
+    """
+    if not SIMILAR_FROM <= len(text) <= LONGEST_SIMILAR:
+        return (Pattern((text,)),)
+    any_letter = Gap.ONE_OR_NONE
+    changed = [_joined(text[:at], any_letter, text[at + 1 :]) for at in range(len(text))]
+    added = [_joined(text[:at], any_letter, text[at:]) for at in range(len(text) + 1)]
+    swapped = [_joined(text[:at] + text[at + 1] + text[at] + text[at + 2 :]) for at in range(len(text) - 1)]
+    return tuple(dict.fromkeys((*changed, *added, *swapped)))
+
+
+def _joined(*pieces: str | Gap) -> Pattern:
+    return Pattern(tuple(piece for piece in pieces if piece != ""))
+
+
+def _pieces(text: str) -> Iterator[str | Gap]:
+    for part in re.split(r"([*?])", text):
+        if part in ("*", "?"):
+            yield Gap(part)
+        elif part:
+            yield part
+
+
+def _expression(piece: str | Gap) -> str:
+    match piece:
+        case Gap.RUN:
+            return ".*"
+        case Gap.ONE_OR_NONE:
+            return ".?"
+        case _:
+            return re.escape(piece)

@@ -1,0 +1,34 @@
+"""What are the types and properties of a query called in our neutral names?"""
+
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import UnknownType
+
+BUILT_IN_TYPES = frozenset({"sysobject", "folder", "cabinet", "document"})
+"""The built-in types. On the wire, their names have the prefix that the settings name."""
+
+_SYSTEM_PREFIX = "r_"
+
+
+def neutral_type(name: str, names: RepositoryNames) -> str:
+    """Translate the name of a type on the wire. Raises UnknownType for a built-in type without its prefix."""
+    bare = name.removeprefix(names.type_prefix)
+    if bare in BUILT_IN_TYPES and name != bare:
+        return bare
+    if names.type_prefix and name in BUILT_IN_TYPES:
+        raise UnknownType(f"There is no object type {name!r}. Is {names.type_prefix + name!r} meant?")
+    return name
+
+
+def neutral_property(name: str, names: RepositoryNames) -> str:
+    """Translate the name of a property on the wire."""
+    if names.system_property_prefix != _SYSTEM_PREFIX and name.startswith(names.system_property_prefix):
+        return _SYSTEM_PREFIX + name.removeprefix(names.system_property_prefix)
+    return name
+
+
+def neutral_value(name: str, value: str, names: RepositoryNames) -> str:
+    """Translate a value of a query: values of ``r_object_type`` are names of types, and lose their prefix."""
+    bare = value.removeprefix(names.type_prefix)
+    if name == "r_object_type" and bare and any(type_name.startswith(bare) for type_name in BUILT_IN_TYPES):
+        return bare
+    return value
