@@ -120,7 +120,7 @@ class Shelf:
         question = SearchQuestion(Query(condition=condition), number, items, include_total=True)
         snapshot = self.index.snapshot()
         with self.database.read() as cx:
-            return results.search(cx, snapshot, self.repository, caller, question, 100_000)
+            return results.search(cx, snapshot, self.repository, caller, question, self.now, 100_000)
 
     def found(self, caller: Principals, asked: str | Expression) -> list[str]:
         """Name what a caller finds, in the order in which the objects were made; the total must agree."""

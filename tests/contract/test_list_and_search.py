@@ -25,7 +25,7 @@ def everything_found(shelf: Shelf, caller: Principals) -> list[str]:
     question = SearchQuestion(Query(), 1, 1000, include_total=True)
     snapshot = shelf.index.snapshot()
     with shelf.database.read() as cx:
-        page = search(cx, snapshot, shelf.repository, caller, question, 100_000)
+        page = search(cx, snapshot, shelf.repository, caller, question, shelf.now, 100_000)
     assert page.total == len(page.hits)
     return sorted(found.object_id for found in page.hits)
 

@@ -20,7 +20,7 @@ def page(
     question = SearchQuestion(Query((), asked), number, items, include_total=True)
     snapshot = shelf.index.snapshot()
     with shelf.database.read() as cx:
-        found = search(cx, snapshot, shelf.repository, who, question, 100_000)
+        found = search(cx, snapshot, shelf.repository, who, question, shelf.now, 100_000)
     return [each.object_id for each in found.hits]
 
 

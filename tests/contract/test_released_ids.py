@@ -202,7 +202,7 @@ def found(folder: Folder, index: FollowingIndex, condition: Fulltext | None = No
     question = results.SearchQuestion(Query((), condition), number, 5, include_total=True)
     snapshot = index.snapshot()
     with folder.database.read() as cx:
-        page = results.search(cx, snapshot, folder.repository, MARTA, question, 1000)
+        page = results.search(cx, snapshot, folder.repository, MARTA, question, 0, 1000)
     return [each.object_id for each in page.hits]
 
 

@@ -126,7 +126,7 @@ def answered(shelf: Shelf, folder: Path, caller: Principals, search: Expected) -
     question = SearchQuestion(query, 1, 1000, include_total=True)
     snapshot = shelf.index.snapshot()
     with shelf.database.read() as cx:
-        return results.search(cx, snapshot, shelf.repository, caller, question, 100_000)
+        return results.search(cx, snapshot, shelf.repository, caller, question, shelf.now, 100_000)
 
 
 def furnish(shelf: Shelf, world: WorldFile) -> None:

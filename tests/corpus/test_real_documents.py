@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from muniment import app, initialise, settings
+from muniment import app, clock, initialise, settings
 from muniment.db import Database
 from muniment.installation import Installation
 from muniment.repository import repositories
@@ -140,7 +140,7 @@ def answered(data: Path, search: Expected) -> HitPage:
             question = SearchQuestion(query, 1, 2000, include_total=True)
             snapshot = reader.snapshot()
             with database.read() as cx:
-                return results.search(cx, snapshot, repository, administrator, question, 100_000)
+                return results.search(cx, snapshot, repository, administrator, question, clock.now(), 100_000)
         finally:
             reader.close()
     finally:

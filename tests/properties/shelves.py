@@ -9,25 +9,23 @@ from hypothesis import strategies as st
 
 from muniment.clock import Instant
 from muniment.naming import fold_name
-from muniment.repository.aql.evaluate import evaluate
-from muniment.repository.aql.tree import (
-    Both,
+from muniment.repository.aql import patterns
+from muniment.repository.aql.conditions import (
+    Between,
+    BoundQuery,
     Carries,
-    Either,
-    Expression,
-    ExpressionSet,
-    Fulltext,
-    Keywords,
-    Phrase,
-    Property,
-    PropertyList,
-    PropertyRange,
-    Query,
-    Term,
-    Value,
-    Without,
+    Condition,
+    ConditionSet,
+    HasValue,
+    Like,
+    OneOf,
+    Unless,
 )
+from muniment.repository.aql.evaluate import evaluate
+from muniment.repository.aql.patterns import Gap, Pattern
+from muniment.repository.aql.tree import Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
 from muniment.repository.change_log.changes import Position
+from muniment.repository.folding import fold
 from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
 from muniment.repository.index.document import Document, document
 from muniment.repository.index.tantivy.analysis import Analyser
@@ -126,18 +124,32 @@ def rows(draw: st.DrawFn, least: int = 1) -> list[Row]:
     return made
 
 
+def wild_words() -> st.SearchStrategy[str]:
+    """Words of which a piece is a wildcard."""
+    cuts = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(sorted)
+    return st.builds(
+        lambda word, gap, cut: word[: cut[0]] + gap + word[cut[1] :],
+        st.sampled_from(WORDS),
+        st.sampled_from(["*", "?", "**", "?*"]),
+        cuts,
+    )
+
+
 def terms() -> st.SearchStrategy[Keywords]:
-    prefixes = st.builds(lambda word, n: Term(word[:n], True), st.sampled_from(WORDS), st.integers(1, 5))
+    beginnings = st.builds(lambda word, n: Wild(word[:n] + "*"), st.sampled_from(WORDS), st.integers(1, 5))
     return st.one_of(
         st.builds(Term, st.sampled_from([*WORDS, "nothing", "!", PLACES[0]])),
-        prefixes,
+        st.builds(Term, st.sampled_from([*WORDS, "pmup", "valfe", "stress", "pum"]), st.just(value=True)),
+        beginnings,
+        st.builds(Wild, wild_words()),
         st.builds(
-            lambda first, sign, last, n: Term(f"{first}{sign}{last[:n]}", True),
+            lambda first, sign, last, n: Wild(f"{first}{sign}{last[:n]}*"),
             st.sampled_from(WORDS),
             st.sampled_from(["-", "_", ":"]),
             st.sampled_from([*WORDS, PLACES[1]]),
             st.integers(1, 5),
         ),
+        st.builds(lambda first, last: Wild(f"{first}-{last}"), st.sampled_from(WORDS), wild_words()),
         st.builds(Phrase, texts(2)),
     )
 
@@ -154,19 +166,26 @@ def keywords() -> st.SearchStrategy[Keywords]:
     )
 
 
-def comparisons() -> st.SearchStrategy[Expression]:
-    def between(name: str, values: Sequence[Value]) -> st.SearchStrategy[Expression]:
-        bound = st.sampled_from(values)
-        return st.builds(lambda low, high: PropertyRange(name, "BETWEEN", low, high), bound, bound)
+def comparisons() -> st.SearchStrategy[Condition]:
+    def between(name: str, values: Sequence[Value]) -> st.SearchStrategy[Condition]:
+        bound = st.one_of(st.none(), st.sampled_from(values))
+        ranges = st.builds(Between, st.just(name), bound, bound, st.booleans(), st.booleans())
+        return ranges.filter(lambda each: each.low is not None or each.high is not None)
 
-    def among(name: str, values: Sequence[Value]) -> st.SearchStrategy[Expression]:
+    def among(name: str, values: Sequence[Value]) -> st.SearchStrategy[Condition]:
         wanted = st.lists(st.sampled_from(values), min_size=1, max_size=3).map(tuple)
-        return st.builds(lambda several: PropertyList(name, "IN", several), wanted)
+        return st.builds(lambda several: OneOf(name, several), wanted)
 
     return st.one_of(
-        st.builds(lambda value: Property("colour", "BEGINS_WITH", value), st.sampled_from(STRINGS)),
-        st.builds(lambda value: Property("owner_name", "BEGINS_WITH", value), st.sampled_from(["MAR", "jon", "x"])),
+        st.builds(lambda value: Like("colour", (Pattern((fold(value), Gap.RUN)),)), st.sampled_from(STRINGS)),
+        st.builds(lambda value: Like("owner_name", (Pattern((value, Gap.RUN)),)), st.sampled_from(["mar", "jon", "x"])),
+        st.builds(lambda value: Like("colour", (patterns.read(fold(value)),)), wild_values()),
+        st.builds(lambda value: Like("object_name", (patterns.read(f"*{fold(value)}*"),)), wild_words()),
+        st.builds(
+            lambda value: Like("colour", patterns.similar(value)), st.sampled_from(["2024-01-01t00:00:00", "abcd"])
+        ),
         st.builds(lambda some: Carries(tuple(sorted(some))), st.frozensets(st.integers(0, 4), max_size=2)),
+        st.builds(HasValue, st.sampled_from(["colour", "size", "weight", "draft", "place", "nowhere"])),
         *(between(name, values) for name, values in (("colour", STRINGS), ("size", INTEGERS), ("weight", DOUBLES))),
         *(among(name, values) for name, values in (("colour", STRINGS), ("size", INTEGERS), ("weight", DOUBLES))),
         among("draft", [True, False]),
@@ -174,19 +193,31 @@ def comparisons() -> st.SearchStrategy[Expression]:
     )
 
 
-def expressions() -> st.SearchStrategy[Expression]:
+def wild_values() -> st.SearchStrategy[str]:
+    """Values of which a piece is a wildcard."""
+    cuts = st.tuples(st.integers(0, 4), st.integers(0, 4)).map(sorted)
+    return st.builds(
+        lambda value, gap, cut: value[: cut[0]] + gap + value[cut[1] :],
+        st.sampled_from(STRINGS),
+        st.sampled_from(["*", "?", "??"]),
+        cuts,
+    )
+
+
+def conditions() -> st.SearchStrategy[Condition]:
     return st.recursive(
         st.one_of(st.builds(Fulltext, st.one_of(st.none(), keywords())), comparisons()),
-        lambda inner: st.builds(
-            ExpressionSet, st.sampled_from(["AND", "OR"]), st.lists(inner, min_size=1, max_size=3).map(tuple)
+        lambda inner: st.one_of(
+            st.builds(ConditionSet, st.sampled_from(["AND", "OR"]), st.lists(inner, min_size=1, max_size=3).map(tuple)),
+            st.builds(Unless, inner),
         ),
         max_leaves=4,
     )
 
 
-def queries() -> st.SearchStrategy[Query]:
+def queries() -> st.SearchStrategy[BoundQuery]:
     types = st.lists(st.sampled_from(TYPES), max_size=2).map(tuple)
-    return st.builds(Query, types, st.one_of(st.none(), expressions()))
+    return st.builds(BoundQuery, types, st.one_of(st.none(), conditions()))
 
 
 @st.composite
@@ -234,7 +265,7 @@ def may(visible: Visible, row: Row) -> tuple[bool, bool]:
     return row.acl_id in visible.browse_acls, row.acl_id in visible.read_acls
 
 
-def found_by_oracle(query: Query, visible: Visible, all_rows: Iterable[Row]) -> set[str]:
+def found_by_oracle(query: BoundQuery, visible: Visible, all_rows: Iterable[Row]) -> set[str]:
     found = set()
     for row in all_rows:
         browse, read = may(visible, row)
@@ -266,5 +297,5 @@ class IndexFolder:
         self.reader.close()
 
 
-def ask(snapshot: Snapshot, query: Query, visible: Visible, limit: int = 100, offset: int = 0) -> Answer:
+def ask(snapshot: Snapshot, query: BoundQuery, visible: Visible, limit: int = 100, offset: int = 0) -> Answer:
     return snapshot.search(Search(query, visible, offset, limit, total=True))

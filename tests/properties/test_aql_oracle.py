@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from muniment.repository.aql.tree import Expression, ExpressionSet, Fulltext, Phrase, PropertyRange, Query, Value
+from muniment.repository.aql.conditions import Between, BoundQuery, Condition, ConditionSet
+from muniment.repository.aql.tree import Fulltext, Phrase, Value
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import Visible
 from muniment.repository.index.tantivy.compile import leaves
@@ -28,7 +29,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexFolder]:
 @given(shelves.rows(), st.lists(st.tuples(shelves.queries(), shelves.callers()), min_size=20, max_size=20))
 @settings(SLOW, max_examples=examples(25, 600))
 def test_the_index_finds_what_the_oracle_finds(
-    shelf: IndexFolder, rows: list[Row], asked: list[tuple[Query, Visible]]
+    shelf: IndexFolder, rows: list[Row], asked: list[tuple[BoundQuery, Visible]]
 ) -> None:
     snapshot = shelf.holding([row.document() for row in rows])
     for query, visible in asked:
@@ -41,7 +42,7 @@ def test_the_index_finds_what_the_oracle_finds(
 @given(shelves.rows(), shelves.queries(), shelves.callers(), st.integers(1, 4))
 @settings(SLOW, max_examples=examples(20, 500))
 def test_pages_joined_are_the_whole(
-    shelf: IndexFolder, rows: list[Row], query: Query, visible: Visible, size: int
+    shelf: IndexFolder, rows: list[Row], query: BoundQuery, visible: Visible, size: int
 ) -> None:
     """failures B13."""
     snapshot = shelf.holding([row.document() for row in rows])
@@ -69,8 +70,8 @@ def test_a_wider_range_never_loses_a_hit(
     name, values = named
     ends = sorted(data.draw(st.lists(st.sampled_from(values), min_size=4, max_size=4)), key=_key)
     snapshot = shelf.holding([row.document() for row in rows])
-    narrow = Query((), PropertyRange(name, "BETWEEN", ends[1], ends[2]))
-    wide = Query((), PropertyRange(name, "BETWEEN", ends[0], ends[3]))
+    narrow = BoundQuery((), Between(name, ends[1], ends[2]))
+    wide = BoundQuery((), Between(name, ends[0], ends[3]))
     found = [{hit.object_id for hit in ask(snapshot, query, EVERYTHING).hits} for query in (narrow, wide)]
     assert found[0] <= found[1]
 
@@ -79,14 +80,14 @@ def _key(value: Value) -> tuple[str, float]:
     return (fold(value), 0) if isinstance(value, str) else ("", float(value))
 
 
-@given(shelves.rows(), st.lists(shelves.expressions(), min_size=2, max_size=4), shelves.callers())
+@given(shelves.rows(), st.lists(shelves.conditions(), min_size=2, max_size=4), shelves.callers())
 @settings(SLOW, max_examples=examples(20, 500))
 @example([], [Fulltext(None), Fulltext(Phrase("x"))], EVERYTHING)
 def test_dropping_a_part_of_an_and_never_loses_a_hit(
-    shelf: IndexFolder, rows: list[Row], parts: list[Expression], visible: Visible
+    shelf: IndexFolder, rows: list[Row], parts: list[Condition], visible: Visible
 ) -> None:
     snapshot = shelf.holding([row.document() for row in rows])
-    strict = Query((), ExpressionSet("AND", tuple(parts)))
-    loose = msgspec.structs.replace(strict, condition=ExpressionSet("AND", tuple(parts[1:])))
+    strict = BoundQuery((), ConditionSet("AND", tuple(parts)))
+    loose = msgspec.structs.replace(strict, condition=ConditionSet("AND", tuple(parts[1:])))
     found = [{hit.object_id for hit in ask(snapshot, query, visible).hits} for query in (strict, loose)]
     assert found[0] <= found[1]

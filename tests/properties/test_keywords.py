@@ -6,14 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muniment.repository.aql import keywords
-from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Without
+from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Wild, Without
 from muniment.repository.refusals import BadQuery
 
 WORDS = st.sampled_from(["pump", "valve", "x", "o'neil", "École", "12:30"])
 
 
 def trees() -> st.SearchStrategy[Keywords]:
-    leaves = st.one_of(st.builds(Term, WORDS, st.booleans()), st.builds(Phrase, WORDS))
+    leaves = st.one_of(
+        st.builds(Term, WORDS),
+        st.builds(lambda word: Wild(word + "*"), WORDS),
+        st.builds(lambda word: Wild("*" + word + "?"), WORDS),
+        st.builds(Phrase, WORDS),
+    )
     return st.recursive(
         leaves,
         lambda inner: st.one_of(
@@ -26,8 +31,8 @@ def trees() -> st.SearchStrategy[Keywords]:
 
 
 def written(tree: Keywords) -> str:
-    if isinstance(tree, Term):
-        return tree.text + "*" * tree.prefix
+    if isinstance(tree, Term | Wild):
+        return tree.text
     if isinstance(tree, Phrase):
         return f'"{tree.text}"'
     if isinstance(tree, Without):
@@ -36,7 +41,7 @@ def written(tree: Keywords) -> str:
 
 
 def _inner(tree: Keywords) -> str:
-    return written(tree) if isinstance(tree, Term | Phrase | Without) else f"({written(tree)})"
+    return written(tree) if isinstance(tree, Term | Wild | Phrase | Without) else f"({written(tree)})"
 
 
 @given(trees())
@@ -47,10 +52,10 @@ def test_what_is_written_reads_back(tree: Keywords) -> None:
 @given(st.text())
 def test_every_text_reads_or_is_refused(text: str) -> None:
     with suppress(BadQuery):
-        assert keywords.count(keywords.read(text, QueryLimits())) <= max(1, len(text))
+        assert keywords.count(keywords.read(text, QueryLimits())) <= max(1, 33 * len(text))
 
 
-@given(st.text(alphabet='ab()"*-! \nANDORNOTandornot“'))
+@given(st.text(alphabet='ab()"*?-! \nANDORNOTandornot“'))
 def test_signs_and_operators_in_any_order_are_harmless(text: str) -> None:
     found = keywords.read(text, QueryLimits(depth=1000))
     assert (found is None) == (not any(map(str.isalnum, text)))

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muniment.repository.aql.tree import Fulltext, Query
+from muniment.repository.aql.conditions import BoundQuery
+from muniment.repository.aql.tree import Fulltext
 from muniment.repository.index.contract import Answer, Facet, Search, Snapshot, Visible
 from muniment.repository.index.document import Document
 from tests.properties import shelves
@@ -31,8 +32,8 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexFolder]:
     made.close()
 
 
-def asked() -> st.SearchStrategy[Query]:
-    return st.one_of(shelves.queries(), st.builds(Query, st.just(()), st.builds(Fulltext, shelves.keywords())))
+def asked() -> st.SearchStrategy[BoundQuery]:
+    return st.one_of(shelves.queries(), st.builds(BoundQuery, st.just(()), st.builds(Fulltext, shelves.keywords())))
 
 
 @given(
@@ -42,7 +43,7 @@ def asked() -> st.SearchStrategy[Query]:
 )
 @settings(SLOW, max_examples=examples(60, 1000))
 def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
-    shelf: IndexFolder, twin: IndexFolder, rows: list[Row], queries: list[Query], visible: Visible
+    shelf: IndexFolder, twin: IndexFolder, rows: list[Row], queries: list[BoundQuery], visible: Visible
 ) -> None:
     """failures B1, failures B2"""
     snapshot = shelf.holding([row.document() for row in rows])
@@ -65,7 +66,7 @@ def _seen(rows: list[Row], visible: Visible) -> list[Document]:
     return seen
 
 
-def _ask(snapshot: Snapshot, query: Query, visible: Visible) -> Answer:
+def _ask(snapshot: Snapshot, query: BoundQuery, visible: Visible) -> Answer:
     return snapshot.search(Search(query, visible, 0, 100, total=True, facets=FACETS))
 
 

@@ -96,7 +96,7 @@ class Searcher(threading.Thread):
                     question = SearchQuestion(Query(), 1, 10, include_total=False)
                     snapshot = index.snapshot()
                     with database.read() as cx:
-                        results.search(cx, snapshot, one, ADMIN, question, 1000)
+                        results.search(cx, snapshot, one, ADMIN, question, 0, 1000)
                     self.answered += 1
                 except IndexBehind:
                     self.refused += 1

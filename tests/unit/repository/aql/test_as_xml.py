@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from muniment.repository.aql import as_xml
+from muniment.repository.aql import as_xml, wire_names
 from muniment.repository.aql.tree import (
     Both,
     Expression,
@@ -114,8 +114,8 @@ def test_the_settings_names_become_neutral() -> None:
 
 def test_a_system_property_is_known_by_the_settings_prefix() -> None:
     names = RepositoryNames(system_property_prefix="sys_")
-    assert as_xml.neutral_property("sys_modify_date", names) == "r_modify_date"
-    assert as_xml.neutral_property("title", names) == "title"
+    assert wire_names.neutral_property("sys_modify_date", names) == "r_modify_date"
+    assert wire_names.neutral_property("title", names) == "title"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from muniment.repository.aql import keywords
-from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Without
+from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Wild, Without
 from muniment.repository.refusals import BadQuery
 
 A, B, C = Term("a"), Term("b"), Term("c")
@@ -27,10 +27,10 @@ A, B, C = Term("a"), Term("b"), Term("c")
         ('"a b" c', Both((Phrase("a b"), C))),
         ('"and"', Phrase("and")),
         ("“a b”", Phrase("a b")),
-        ("pum*", Term("pum", prefix=True)),
-        ("foo-ba*", Term("foo-ba", prefix=True)),
+        ("pum*", Wild("pum*")),
+        ("foo-ba*", Wild("foo-ba*")),
         ("foo-bar,", Term("foo-bar")),
-        ("हिन्दी, ไทย์*", Both((Term("हिन्दी"), Term("ไทย์", prefix=True)))),
+        ("हिन्दी, ไทย์*", Both((Term("हिन्दी"), Wild("ไทย์*")))),
         ("http://x.org/12:30", Term("http://x.org/12:30")),
     ],
 )

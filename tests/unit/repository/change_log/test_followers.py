@@ -14,7 +14,7 @@ from muniment.db import Database
 from muniment.front import health
 from muniment.front.halves import Halves
 from muniment.installation import Installation
-from muniment.repository.aql.tree import Query
+from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.change_log import changes, followers
 from muniment.repository.change_log.changes import START, LinesGone, Position
 from muniment.repository.change_log.followers import Retention
@@ -286,7 +286,7 @@ def test_a_search_of_a_snapshot_older_than_the_cut_is_refused(shelf: Shelf, tmp_
     with pytest.raises(IndexBehind):
         shelf.report()
     with shelf.database.read() as cx:
-        results.visible(cx, shelf.repository, BORIS, Query(), cut_to(shelf))
+        results.visible(cx, shelf.repository, BORIS, BoundQuery(), cut_to(shelf))
 
 
 @pytest.mark.only("postgresql", "On SQLite a position holds no transaction.")

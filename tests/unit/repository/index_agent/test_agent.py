@@ -16,7 +16,8 @@ from sqlalchemy.engine import Connection
 from muniment.clock import SECOND, Instant
 from muniment.db import Database
 from muniment.repository import repositories
-from muniment.repository.aql.tree import Property, Query
+from muniment.repository.aql.conditions import BoundQuery, Like
+from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import START, Position
 from muniment.repository.content.files import FileStore
@@ -392,7 +393,7 @@ def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:
     assert shelf.found(MARTA, "bolt") == [held.key]
     for q in ("0900000100abcdef", "09000001*", '"09000001000000aa"', held.key, f"{held.key[:10]}*"):
         assert shelf.found(MARTA, q) == [], q
-    wanted = Query((), Property("drawing", "BEGINS_WITH", "0900000100AB"))
+    wanted = BoundQuery((), Like("drawing", (Pattern(("0900000100ab", Gap.RUN)),)))
     answer = shelf.index.snapshot().search(Search(wanted, Visible(everything=True), 0, 10))
     assert [hit.object_id for hit in answer.hits] == [held.key]
     assert shelf.report().sound

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.db import Database
-from muniment.repository.aql.tree import Query
+from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind
 from muniment.repository.permissions.principals import Permission
@@ -47,7 +47,7 @@ def seen(shelf: Shelf, most: int = results.MAX_PENDING) -> int:
     position = shelf.index.snapshot().position
 
     def ask(cx: Connection) -> None:
-        results.visible(cx, shelf.repository, BORIS, Query(), position, most)
+        results.visible(cx, shelf.repository, BORIS, BoundQuery(), position, most)
 
     plans.work(shelf.database, ask)  # what was analysed is read once more
     return plans.work(shelf.database, ask)

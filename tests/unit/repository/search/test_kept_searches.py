@@ -12,16 +12,20 @@ from muniment.db import Database
 from muniment.repository import repositories
 from muniment.repository.aql.tree import (
     Both,
-    Carries,
     Either,
     ExpressionSet,
+    FacetDefinition,
     Fulltext,
+    Location,
     Phrase,
     Property,
     PropertyList,
     PropertyRange,
     Query,
+    RelativeDate,
+    SortCriterion,
     Term,
+    Wild,
     Without,
 )
 from muniment.repository.index.tantivy.generations import FolderEngine
@@ -92,16 +96,21 @@ def test_a_query_that_this_format_was_given_is_read() -> None:
         condition=ExpressionSet(
             "AND",
             (
-                Fulltext(Both((Term("pump", prefix=True), Either((Phrase("a b"), Without(Term("c"))))))),
+                Fulltext(Both((Wild("pump*"), Either((Phrase("a b"), Without(Term("c"))))))),
                 Property("object_name", "BEGINS_WITH", "x"),
-                PropertyList("weight", "IN", (1, 2.5, True)),
+                PropertyList("weight", "NOT_IN", ("1", "2.5", "true")),
                 PropertyRange("created", "BETWEEN", "1", "2", "place"),
-                Carries((7,)),
+                RelativeDate("created", "LESS_THAN", -2, "WEEK"),
             ),
         ),
+        columns=("title",),
+        sorts=(SortCriterion("title", ascending=False),),
+        locations=(Location("/Plant", descendants=True),),
+        facets=(FacetDefinition("by_type", ("r_object_type",), nested=FacetDefinition("by_owner", ("owner_name",))),),
+        facet_hits=500,
     )
-    kept = (Path(__file__).parent / "kept_query_1.json").read_bytes()
-    assert kept_searches.FORMAT == 1
+    kept = (Path(__file__).parent / "kept_query_2.json").read_bytes()
+    assert kept_searches.FORMAT == 2
     assert kept_searches.decode(kept) == query
     assert kept_searches.encode(query) == kept
 

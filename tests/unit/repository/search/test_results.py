@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import repositories
+from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.tree import ExpressionSet, Fulltext, PropertyList, Query, Term, Value
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind, Position
@@ -74,16 +75,16 @@ class Scene:
             for kind in kinds:
                 changes.note(cx, self.repository.id, object_id, kind, self.now)
 
-    def visible(self, caller: Principals, query: Query | None = None) -> Visible:
+    def visible(self, caller: Principals, query: BoundQuery | None = None) -> Visible:
         """Say what the caller may see."""
         with self.database.read() as cx:
-            return results.visible(cx, self.repository, caller, query or Query(), self.position)
+            return results.visible(cx, self.repository, caller, query or BoundQuery(), self.position)
 
     def page(self, given: Given, caller: Principals, items: int = 10, number: int = 1) -> results.HitPage:
         """Ask for a page."""
         question = SearchQuestion(Query(), number, items, include_total=True)
         with self.database.read() as cx:
-            return results.search(cx, given, self.repository, caller, question, 1000)
+            return results.search(cx, given, self.repository, caller, question, self.now, 1000)
 
 
 @pytest.fixture
@@ -170,5 +171,6 @@ def test_a_query_is_checked_against_the_catalogue(scene: Scene) -> None:
             scene.repository,
             OWNER,
             SearchQuestion(query, 1, 10),
+            scene.now,
             max_offset=1000,
         )

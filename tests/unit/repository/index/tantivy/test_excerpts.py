@@ -2,7 +2,7 @@
 
 import pytest
 
-from muniment.repository.aql.tree import Phrase, Term
+from muniment.repository.aql.tree import Phrase, Term, Wild
 from muniment.repository.index.tantivy import excerpts
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.excerpts import Finder
@@ -13,7 +13,7 @@ ENGLISH = Analyser("English")
 FILLER = "lorem ipsum dolor sit amet consectetur " * 40
 
 
-def excerpt(text: str, *leaves: Term | Phrase) -> str | None:
+def excerpt(text: str, *leaves: Term | Wild | Phrase) -> str | None:
     return Finder(ENGLISH, leaves).excerpt(text)
 
 
@@ -26,12 +26,12 @@ def excerpt(text: str, *leaves: Term | Phrase) -> str | None:
         (Term("Strasse"), "Straße"),
         (Term("die"), "dying"),
         (Term("foo-bar"), "foo bars"),
-        (Term("pum", prefix=True), "pumping"),
-        (Term("old-pum", prefix=True), "Old pumping"),
+        (Wild("pum*"), "pumping"),
+        (Wild("old-pum*"), "Old pumping"),
         (Phrase("big red"), "BIG,\n red"),
     ],
 )
-def test_the_first_match_is_shown(leaf: Term | Phrase, shown: str) -> None:
+def test_the_first_match_is_shown(leaf: Term | Wild | Phrase, shown: str) -> None:
     found = excerpt(f"{FILLER}{shown} {FILLER}", leaf)
     assert found is not None
     assert " ".join(shown.split()) in found
@@ -44,8 +44,8 @@ def test_what_does_not_match_is_not_shown() -> None:
     assert excerpt("pumped up", Phrase("pump")) is None
     assert excerpt("red big", Phrase("big red")) is None
     assert excerpt("spumps", Term("pump")) is None
-    assert excerpt("pump of an old pumping station", Term("x-pum", prefix=True)) is None
-    assert excerpt("old and pumping", Term("old-pum", prefix=True)) is None
+    assert excerpt("pump of an old pumping station", Wild("x-pum*")) is None
+    assert excerpt("old and pumping", Wild("old-pum*")) is None
     assert excerpt("anything", Term("!")) is None
     assert excerpt("anything") is None
     assert excerpt("", Term("a")) is None
@@ -90,8 +90,8 @@ def test_a_match_over_the_border_of_two_pieces_is_found() -> None:
         assert found.endswith("big red")
 
 
-@pytest.mark.parametrize("leaf", [Term("報告"), Phrase("報告書"), Term("報", prefix=True)])
-def test_a_sentence_without_blanks_is_shown_as_it_was_written(leaf: Term | Phrase) -> None:
+@pytest.mark.parametrize("leaf", [Term("報告"), Phrase("報告書"), Wild("報*")])
+def test_a_sentence_without_blanks_is_shown_as_it_was_written(leaf: Term | Wild | Phrase) -> None:
     sentence = "水道局は2024年に報告書を公開した。"
     found = excerpt(normal(FILLER + sentence + FILLER), leaf)
     assert found is not None
