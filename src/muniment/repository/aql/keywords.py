@@ -28,6 +28,7 @@ _PIECE = re.compile(r'["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bra
 _GAPS = "*?"
 _LAST_GAPS = re.compile(r"[*?]+$")
 _FIRST_GAPS = re.compile(r"[*?]+")
+_PLAIN = re.compile(r"(?:[^\W_]|[*?])+")
 
 
 class _Piece(NamedTuple):
@@ -154,10 +155,12 @@ class _Reader:
         before = _LAST_GAPS.search(piece.text[:begin])
         after = _FIRST_GAPS.match(piece.text[end:])
         wild = (before[0] if before else "") + word + (after[0] if after else "")
-        if wild == f"{word}?" and not patterns.has_gaps(word):
-            # It may be the end of a question.
+        if not patterns.has_gaps(wild):
+            return Term(piece.text[:end])
+        if "*" not in wild and (wild == f"{word}?" or not _PLAIN.fullmatch(wild)):
+            # It may be the end of a question, or a part of an address.
             return Either((Term(word), Wild(wild)))
-        return Wild(wild) if patterns.has_gaps(wild) else Term(piece.text[:end])
+        return Wild(wild)
 
     def _begins(self, at: int) -> bool:
         """Say whether a term can begin at this piece."""

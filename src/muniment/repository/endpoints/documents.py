@@ -221,6 +221,8 @@ class ErrorDocument(msgspec.Struct):
 
 _HAL: Schema = {"type": "object", "description": "The same in HAL: `_links` by relation, entries in `_embedded`."}
 
+_QUERY: Schema = {"type": "object", "description": "The same query document in JSON (docs/aql.md)."}
+
 
 class Documents:
     """The media types of one set of names."""
@@ -237,10 +239,13 @@ class Documents:
             **dict.fromkeys((spelling.ATOM, *self._xml), self._text("An Atom feed (RFC 4287).")),
             spelling.HAL: _HAL,
         }
-        self.query: Content = dict.fromkeys(
-            (*self._xml, "text/xml"),
-            self._text(f"A query document: `search` in the namespace {names.vocab_namespace} (docs/aql.md)."),
-        )
+        self.query: Content = {
+            **dict.fromkeys(
+                (*self._xml, "text/xml"),
+                self._text(f"A query document: `search` in the namespace {names.vocab_namespace} (docs/aql.md)."),
+            ),
+            **dict.fromkeys((*self._json, spelling.HAL), _QUERY),
+        }
 
     def thing(self, kind: type[Any], root: str) -> Content:
         """Say in which media types a single thing is sent and answered, and as what."""

@@ -4,7 +4,7 @@ Source: given 2.8-2.10, 4.6; docs/interface.md, ours 6.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlencode
 
 import msgspec
@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.clock import SECOND
-from muniment.repository.aql import as_xml, keywords
+from muniment.repository.aql import as_json, as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.change_log.changes import Position
 from muniment.repository.endpoints import collections, parameters, positions, representations, spelling
@@ -23,7 +23,7 @@ from muniment.repository.endpoints.representations import View
 from muniment.repository.index.contract import Index, Snapshot
 from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
-from muniment.repository.options import RepositoryOptions
+from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.repositories import Repository
@@ -49,6 +49,7 @@ class _Asked(msgspec.Struct, frozen=True):
     view: View
     repeated: dict[str, str]
     document: bytes | None = None
+    read_document: Callable[[bytes, RepositoryNames, QueryLimits], Query] = as_xml.read
 
 
 class _WrittenPage(msgspec.Struct, frozen=True):
@@ -68,12 +69,15 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
-    """POST: a query document in XML (given 2.8)."""
+    """POST: a query document in XML (given 2.8) or JSON."""
     caller = await enter(request, context)
     asked = _asked(request, context.options, ())
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
-    return await _answer(request, context, caller, msgspec.structs.replace(asked, document=document))
+    read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
+    return await _answer(
+        request, context, caller, msgspec.structs.replace(asked, document=document, read_document=read)
+    )
 
 
 async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: _Asked) -> Response:
@@ -163,7 +167,7 @@ def _query(
     limits = QueryLimits(context.options.max_query_depth, context.options.max_query_clauses)
     names = context.options.names
     if asked.document is not None:
-        query = as_xml.read(asked.document, names, limits)
+        query = asked.read_document(asked.document, names, limits)
         return query, kept_searches.encode(query)
     link = asked.repeated.get("link")
     if link is not None:

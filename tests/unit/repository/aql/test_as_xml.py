@@ -9,15 +9,17 @@ from muniment.repository.aql.tree import (
     Expression,
     ExpressionSet,
     Fulltext,
+    Phrase,
     Property,
     PropertyList,
     PropertyRange,
     Query,
     QueryLimits,
+    RelativeDate,
     Term,
 )
 from muniment.repository.options import RepositoryNames
-from muniment.repository.refusals import BadQuery, NotOfferedYet, UnknownType
+from muniment.repository.refusals import BadQuery, UnknownType
 
 NAMES = RepositoryNames()
 FIELD = RepositoryNames(vocab_namespace="urn:field", type_prefix="dm_", system_property_prefix="r_")
@@ -119,54 +121,17 @@ def test_a_system_property_is_known_by_the_settings_prefix() -> None:
 
 
 @pytest.mark.parametrize(
-    "inside",
-    [
-        *(
-            f'<property name="title" operator="{op}">a</property>'
-            for op in ("EQUAL", "CONTAINS", "IS_NULL", "UNDEFINED")
-        ),
-        '<property-list name="title" operator="NOT_IN"><values><value>a</value></values></property-list>',
-        '<relative-date name="r_modify_date" operator="GREATER_THAN" time-unit="YEAR">-2</relative-date>',
-        '<fulltext fuzzy="true">a</fulltext>',
-        '<fulltext template="true">a</fulltext>',
-        '<property name="title" operator="BEGINS_WITH" case-sensitive="true">a</property>',
-        '<property name="title" operator="BEGINS_WITH" exact-match="true">a</property>',
-    ],
-)
-def test_what_the_interface_knows_is_not_offered_yet(inside: str) -> None:
-    with pytest.raises(NotOfferedYet, match=r"is not offered yet \(line 1, column \d+\)"):
-        read_set(inside)
-
-
-@pytest.mark.parametrize(
-    "root",
-    [
-        '<search {ns} all-versions="true"/>',
-        '<search {ns} include-hidden-objects="true"/>',
-        '<search {ns} max-results-for-facets="5"/>',
-        *(f"<search {{ns}}><{part}/></search>" for part in ("columns", "sorts", "locations", "collections")),
-        "<search {ns}><facet-definitions/></search>",
-        "<search {ns}><repositories/></search>",
-    ],
-)
-def test_parts_of_later_are_not_offered_yet(root: str) -> None:
-    with pytest.raises(NotOfferedYet, match="is not offered yet"):
-        read(root.format(ns=NAMESPACE))
-
-
-@pytest.mark.parametrize(
     ("inside", "said"),
     [
-        ("", "at least one expression"),
         ("loose <fulltext>a</fulltext>", "holds elements, not the text 'loose'"),
         ("<nonsense/>", "no expression 'nonsense'"),
         ("<fulltext><b/></fulltext>", "holds text, no element 'b'"),
         ('<fulltext colour="red">a</fulltext>', "no attribute 'colour'"),
         ('<fulltext fuzzy="maybe">a</fulltext>', "true or false"),
         ('<property operator="BEGINS_WITH">a</property>', "no attribute 'name'"),
-        ('<property name="title">a</property>', "no attribute 'operator'"),
-        ('<property name="title" operator="LIKE">a</property>', "BEGINS_WITH, not 'LIKE'"),
-        ('<property name="title" operator="IN">a</property>', "BEGINS_WITH, not 'IN'"),
+        ('<property name="title">a</property>', "The operator of a property is missing: it is EQUAL, NOT_EQUAL"),
+        ('<property name="title" operator="LIKE">a</property>', "IS_NULL or IS_NOT_NULL, not 'LIKE'"),
+        ('<property name="title" operator="IN">a</property>', "IS_NULL or IS_NOT_NULL, not 'IN'"),
         ('<property-list name="title" operator="IN"/>', "one element 'values', not 0"),
         ('<property-list name="title" operator="IN"><values/></property-list>', "at least one value"),
         ('<property-list name="title" operator="IN"><values><v/></values></property-list>', "no element 'v'"),
@@ -174,7 +139,9 @@ def test_parts_of_later_are_not_offered_yet(root: str) -> None:
         ('<property-range name="size" operator="BETWEEN"><from/><to>1</to></property-range>', "no 'from' value"),
         ('<property-range name="size"><from>1</from><from>2</from><to>1</to></property-range>', "one 'from'"),
         ('<expression-set operator="XOR"><expressions/></expression-set>', "AND or OR, not 'XOR'"),
-        ("<expression-set/>", "one element 'expressions', not 0"),
+        ('<property name="title" operator="UNDEFINED">a</property>', "IS_NOT_NULL, not 'UNDEFINED'"),
+        ('<relative-date name="made" operator="GREATER_THAN" time-unit="EON">-1</relative-date>', "YEAR, not 'EON'"),
+        ('<relative-date name="made" operator="GREATER_THAN" time-unit="DAY">now</relative-date>', "a whole number"),
         ('<fulltext xmlns="urn:other">a</fulltext>', "namespace 'urn:other'"),
     ],
 )
@@ -234,3 +201,38 @@ def test_what_is_read_says_where_it_stood() -> None:
     assert query.types_place == "line 2, column 3"
     assert isinstance(query.condition, ExpressionSet)
     assert [getattr(part, "place", "") for part in query.condition.expressions] == ["line 4, column 5"]
+
+
+def test_every_expression_and_flag_is_read() -> None:
+    inside = """
+        <property name="title" operator="CONTAINS" exact-match="true" case-sensitive="true">a*b</property>
+        <property name="title" operator="EQUAL" fuzzy="true" template="true">pump</property>
+        <property name="title" operator="IS_NULL"/>
+        <property-list name="title" operator="NOT_IN"><values><value>a</value></values></property-list>
+        <relative-date name="r_modify_date" operator="GREATER_THAN" time-unit="YEAR">-2</relative-date>
+        <fulltext fuzzy="true">pmup "a b"</fulltext>"""
+    assert read_set(inside) == ExpressionSet(
+        "AND",
+        (
+            Property("title", "CONTAINS", "a*b", exact=True),
+            Property("title", "EQUAL", "pump", fuzzy=True),
+            Property("title", "IS_NULL"),
+            PropertyList("title", "NOT_IN", ("a",)),
+            RelativeDate("r_modify_date", "GREATER_THAN", -2, "YEAR"),
+            Fulltext(Both((Term("pmup", fuzzy=True), Phrase("a b")))),
+        ),
+    )
+
+
+def test_empty_parts_and_false_flags_change_nothing() -> None:
+    parts = "".join(f"<{part}/>" for part in ("types", "columns", "sorts", "locations", "collections", "repositories"))
+    body = f"<search {NAMESPACE} all-versions='false'>{parts}<facet-definitions/><expression-set/></search>"
+    assert read(body) == Query()
+    assert read_set("<expression-set><expressions/></expression-set>") is None
+
+
+def test_a_comparison_that_begins_with_a_wildcard_counts_as_many() -> None:
+    contains = '<property name="title" operator="CONTAINS">a</property>'
+    assert read_set(contains * 3, QueryLimits(clauses=100))
+    with pytest.raises(BadQuery, match="more than 98"):
+        read_set(contains * 3, QueryLimits(clauses=98))

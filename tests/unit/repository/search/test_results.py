@@ -9,8 +9,8 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import repositories
-from muniment.repository.aql.conditions import BoundQuery
-from muniment.repository.aql.tree import ExpressionSet, Fulltext, PropertyList, Query, Term, Value
+from muniment.repository.aql.conditions import BoundQuery, Carries, ConditionSet, OneOf, Unless
+from muniment.repository.aql.tree import Fulltext, PropertyList, Query, Term, Value
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind, Position
 from muniment.repository.index.contract import Answer, IndexHit, Search, Visible
@@ -131,11 +131,11 @@ def test_a_decided_object_is_browsed_and_read_as_its_present_acl_says(scene: Sce
 
 def test_a_query_for_what_moves_with_the_acl_does_not_see_objects_whose_acl_moved(scene: Scene) -> None:
     scene.note(scene.public.id, ["acl"])
-    condition = PropertyList("acl_name", "IN", ("private",))
-    nested = ExpressionSet("OR", (Fulltext(Term("x")), ExpressionSet("AND", (condition,))))
-    for query in (Query((), condition), Query((), nested)):
+    condition = Carries((1,))
+    nested = ConditionSet("OR", (Fulltext(Term("x")), ConditionSet("AND", (Unless(condition),))))
+    for query in (BoundQuery((), condition), BoundQuery((), nested)):
         assert scene.visible(OTHER, query).hidden == {scene.public.id}
-    assert not scene.visible(OTHER, Query((), PropertyList("title", "IN", ("x",)))).hidden
+    assert not scene.visible(OTHER, BoundQuery((), OneOf("title", ("x",)))).hidden
 
 
 def test_a_page_asks_for_one_hit_more_to_know_whether_another_follows(scene: Scene) -> None:

@@ -167,9 +167,8 @@ def test_a_joined_word_with_a_star_keeps_its_joining(world: World) -> None:
         kept(3, "Well: knowing."),
         kept(4, title="well-knit"),
         kept(5, "knit", title="well"),
-        kept(6, r"well k.*"),
     )
-    for asked, found in (("well-kn", {1, 3, 4}), ("well-know", {1, 3}), ("the-we", {2}), ("well-k.*", {1, 3, 4, 6})):
+    for asked, found in (("well-kn", {1, 3, 4}), ("well-know", {1, 3}), ("the-we", {2})):
         answer = world.ask(Fulltext(Wild(asked + "*")))
         assert {hit.object_id for hit in answer.hits} == {key(at) for at in found}, asked
         assert answer.total == len(found)
