@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from muniment.clock import Instant
+from muniment.db import PreparedStatement
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind
 from muniment.repository.content.contract import ContentStore, StoredContent
@@ -31,7 +32,7 @@ from muniment.repository.refusals import InUse, NotPermitted, UnknownObject, Ver
 from muniment.repository.repositories import Repository
 
 # The repository is compared afterwards: with it in the query, SQLite reads all objects of the repository.
-_BY_IDS = sa.select(objects).where(objects.c.id.in_(sa.bindparam("ids", expanding=True)))
+_BY_IDS = PreparedStatement(sa.select(objects).where(objects.c.id.in_(sa.bindparam("ids", expanding=True))))
 
 # The database leaves out what the caller may not browse: a hidden object takes as many statements and rows as none.
 _HIGHEST = acl_entries.highest(objects.c.acl_id, objects.c.owner_key)
@@ -302,7 +303,7 @@ def rows(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, 
     by_id: dict[str, StoredObject] = {}
     ordered = sorted(set(ids))
     for begin in range(0, len(ordered), _AT_A_TIME):
-        portion = map(read_row, cx.execute(_BY_IDS, {"ids": ordered[begin : begin + _AT_A_TIME]}).all())
+        portion = map(read_row, _BY_IDS.all(cx, ids=ordered[begin : begin + _AT_A_TIME]))
         by_id.update((stored.id, stored) for stored in portion if stored.repository_id == repository_id)
     return by_id
 
