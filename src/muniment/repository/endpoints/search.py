@@ -118,6 +118,7 @@ def _page(
         SearchQuestion(query, asked.page, asked.items_per_page, asked.include_total),
         context.options.max_page_offset,
         context.options.max_pending_changes,
+        context.memory,
     )
     repeated, others, unkept = asked.repeated, page.has_more or page.page > 1, None
     if kept is not None:
@@ -162,7 +163,7 @@ def _query(
     limits = QueryLimits(context.options.max_query_depth, context.options.max_query_clauses)
     names = context.options.names
     if asked.document is not None:
-        query = as_xml.read(asked.document, names, limits)
+        query = context.memory.read(asked.document, lambda document: as_xml.read(document, names, limits))
         return query, kept_searches.encode(query)
     link = asked.repeated.get("link")
     if link is not None:

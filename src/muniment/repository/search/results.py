@@ -12,6 +12,7 @@ import structlog
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
+from muniment.repository import marks
 from muniment.repository.aql import bind
 from muniment.repository.aql.tree import (
     Carries,
@@ -26,12 +27,13 @@ from muniment.repository.aql.tree import (
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import IndexHit, Search, Snapshot, Visible
-from muniment.repository.objects import object_types, objects
+from muniment.repository.objects import objects
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery
 from muniment.repository.repositories import Repository
+from muniment.repository.search.memory import GrantedAcls, SearchMemory
 
 log = structlog.get_logger("muniment.repository.search.results")
 
@@ -87,19 +89,22 @@ def search(
     question: SearchQuestion,
     max_offset: int,
     max_pending: int = MAX_PENDING,
+    memory: SearchMemory | None = None,
 ) -> HitPage:
     """Return one page of hits. ``cx`` must be a read that began after the snapshot of the index was taken.
 
     ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is how many changes that hide or show
-    objects the snapshot may have missed. Raises BadQuery, UnknownType, UnknownProperty, WrongValue, IndexBehind.
+    objects the snapshot may have missed. ``memory`` is the process's, for those who search again. Raises BadQuery, UnknownType, UnknownProperty, WrongValue, IndexBehind.
     """
     offset = (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
-    catalogue = object_types.catalogue(cx, repository.id)
+    memory, in_snapshot = memory or SearchMemory(), marks.read(cx)
     texts = bind.acl_texts(question.query.condition)
-    query = bind.bind(question.query, catalogue, acls.look_up(cx, repository.id, texts, principals))
-    visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending)
+    acl_ids = acls.look_up(cx, repository.id, texts, principals) if texts else {}
+    query = memory.bind(cx, repository.id, in_snapshot, question.query, acl_ids)
+    granted = None if principals.administrator else memory.granted(cx, repository.id, in_snapshot, principals)
+    visible_objects = visible(cx, repository, principals, granted, query, snapshot.position, max_pending)
     answer = snapshot.search(
         Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
     )
@@ -126,11 +131,14 @@ def visible(
     cx: Connection,
     repository: Repository,
     principals: Principals,
+    granted: GrantedAcls | None,
     query: Query,
     position: Position,
     max_pending: int = MAX_PENDING,
 ) -> Visible:
     """Return what the caller may see of an index as of ``position``. The query must be bound.
+
+    ``granted`` is what the ACLs grant the caller; None for an administrator, who may see everything.
 
     A change that the index has missed hides its object. There are two exceptions, because in both the caller may see
     all values and text that the index holds: only the ACL changed, and they may see the object now; or properties
@@ -138,31 +146,28 @@ def visible(
     Raises IndexBehind.
     """
     missed = changes.hiding(cx, repository.id, position, max_pending)
-    acl_matters = frozenset({"acl"}) if _property_names(query.condition) & _CHANGED_WITH_THE_ACL else frozenset()
+    acl_matters = bool(missed) and bool(_property_names(query.condition) & _CHANGED_WITH_THE_ACL)
     decidable = {
         object_id: kinds
         for object_id, kinds in missed.items()
-        if kinds <= {"acl", "properties"} and not kinds & acl_matters
+        if kinds <= {"acl", "properties"} and not (acl_matters and "acl" in kinds)
     }
     hidden = missed.keys() - decidable.keys()
-    if principals.administrator:
+    if granted is None:
         return Visible(everything=True, owner=principals.key, hidden=frozenset(hidden))
-    permissions = acls.granted(cx, repository.id, principals, Permission.BROWSE)
-    browse_acls = frozenset(permissions)
-    read_acls = frozenset(acl_id for acl_id, permission in permissions.items() if permission >= Permission.READ)
     browsable, readable = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():
         is_owner = principals.is_(row.owner_key)
         if not is_owner and "properties" in decidable[object_id]:
             continue
-        if is_owner or row.acl_id in browse_acls:
+        if is_owner or row.acl_id in granted.browse:
             browsable.add(object_id)
-        if is_owner or row.acl_id in read_acls:
+        if is_owner or row.acl_id in granted.read:
             readable.add(object_id)
     return Visible(
         owner=principals.key,
-        browse_acls=browse_acls,
-        read_acls=read_acls,
+        browse_acls=granted.browse,
+        read_acls=granted.read,
         hidden=frozenset(hidden),
         decided=frozenset(decidable),
         browse=frozenset(browsable),
