@@ -188,10 +188,10 @@ def _feed(
     entry_links: bool,
 ) -> atom.Feed:
     service = f"{here}/search"
+    prefix = f"{service}?{urlencode(repeated)}&" if repeated else f"{service}?"
 
     def link(rel: str, number: int) -> atom.Link:
-        query = {**repeated, "page": str(number), "items-per-page": str(page.items_per_page)}
-        return atom.Link(rel, f"{service}?{urlencode(query)}")
+        return atom.Link(rel, f"{prefix}page={number}&items-per-page={page.items_per_page}")
 
     shown = [link("self", page.page)]
     if page.has_more:

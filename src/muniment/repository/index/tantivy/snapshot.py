@@ -229,6 +229,8 @@ class TantivySnapshot:
 
     def _ordered(self, hits: list[Ranked]) -> list[Ranked]:
         """Order hits by their score (or instant), the greatest first, then by counter."""
+        if all(hit[0] > lower[0] for hit, lower in itertools.pairwise(hits)):
+            return hits
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
         in_order = sorted(zip(hits, numbers, strict=True), key=lambda each: (-each[0][0], each[1] or 0))
         return [hit for hit, _ in in_order]
