@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -342,6 +342,10 @@ class WriteBatch:
             self._on_end(broken or self._broken)
 
 
+_CompiledStatement: TypeAlias = tuple[str, Mapping[str, Any], Sequence[tuple[str, Sequence[str]]]]
+"""SQL, the values of parameters that no caller gives, and for each list the parameters of its members."""
+
+
 class PreparedStatement:
     """A statement of SQLAlchemy that is compiled once and then run on the driver (decision 0011).
 
@@ -352,7 +356,7 @@ class PreparedStatement:
 
     def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert") -> None:
         self._statement = statement
-        self._compiled: dict[tuple[str, int], tuple[str, Mapping[str, Any]]] = {}
+        self._compiled: dict[tuple[str, int], _CompiledStatement] = {}
         selected = () if isinstance(statement, sa.Insert) else statement.selected_columns
         self._boolean_columns = [index for index, column in enumerate(selected) if isinstance(column.type, sa.Boolean)]
         self._lists = {b.key for b in visitors.iterate(statement) if isinstance(b, sa.BindParameter) and b.expanding}
@@ -378,23 +382,26 @@ class PreparedStatement:
 
     def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
         # Each size is a statement of its own, so a list is filled up to a power of two. No value is IN (NULL).
-        size = max((len(values[name]) for name in self._lists), default=0)
+        size = max([len(values[name]) for name in self._lists], default=0)
         size = 1 << (size - 1).bit_length() if 0 < size <= _MOST_COMPILED else size
-        for name in self._lists:
-            members = [*values.pop(name), *(None,) * size]
-            values.update((f"{name}_{at + 1}", members[at]) for at in range(size))
-        sql, constants = self._compiled.get((cx.dialect.name, size)) or self._compile(cx.dialect, size)
-        return _on_driver(cx, sql, {**constants, **values})
+        sql, parameters, members = self._compiled.get((cx.dialect.name, size)) or self._compile(cx.dialect, size)
+        parameters = {**parameters, **values}
+        for name, members_of_list in members:
+            parameters.update(zip(members_of_list, parameters.pop(name), strict=False))
+        return _on_driver(cx, sql, parameters)
 
-    def _compile(self, dialect: sa.Dialect, size: int) -> tuple[str, Mapping[str, Any]]:
+    def _compile(self, dialect: sa.Dialect, size: int) -> _CompiledStatement:
         # The parameters have names, as in psycopg. In SQLite's default style they have positions.
         named_dialect = sqlite.dialect(paramstyle="named") if dialect.name == "sqlite" else dialect
         compiled = self._statement.compile(dialect=named_dialect)
         expanded = compiled.construct_expanded_state({**compiled.params, **dict.fromkeys(self._lists, [None] * size)})
+        members = [(name, [f"{name}_{at + 1}" for at in range(size)]) for name in self._lists]
+        filled = {member: None for _, members_of_list in members for member in members_of_list}
         constants = {name: value for name, value in expanded.parameters.items() if value is not None}
+        statement = expanded.statement, {**constants, **filled}, members
         if size <= _MOST_COMPILED:
-            self._compiled[dialect.name, size] = expanded.statement, constants
-        return expanded.statement, constants
+            self._compiled[dialect.name, size] = statement
+        return statement
 
 
 def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:

@@ -21,6 +21,7 @@ from muniment.repository.endpoints import collections, parameters, positions, re
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import View
 from muniment.repository.index.contract import Index, Snapshot
+from muniment.repository.objects import objects
 from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
@@ -145,7 +146,8 @@ def _inlined(
 ) -> dict[str, object]:
     """Spell the object of each hit, as the read of the database that vouched for the hits has it."""
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
-    bodies_of_hits = collections.object_bodies(cx, view, [hit.stored for hit in page.hits])
+    stored = objects.rows(cx, repository.id, [hit.object_id for hit in page.hits])
+    bodies_of_hits = collections.object_bodies(cx, view, [stored[hit.object_id] for hit in page.hits])
     things = [
         representations.object_thing(here, body, names, asked.media_type, kind_of(body.stored.id), asked.view)
         for body in bodies_of_hits

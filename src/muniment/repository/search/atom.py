@@ -9,9 +9,7 @@ import msgspec
 
 from muniment.clock import Instant, timestamp
 
-_MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
-_MARKUP_OF_ATTRIBUTES = {**_MARKUP, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
-_MARKUP_BEGINS = re.compile('[&<>"\r\n\t]')
+_MARKUP, _MARKUP_OF_ATTRIBUTES = re.compile("[&<>\r]"), re.compile('["\n\t]')
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -145,12 +143,16 @@ def _clean(text: str) -> str:
 
 def _escaped(text: str) -> str:
     text = _clean(text)
-    return text.translate(_MARKUP) if _MARKUP_BEGINS.search(text) else text
+    if not _MARKUP.search(text):
+        return text
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
 
 
 def _attribute(text: str) -> str:
-    text = _clean(text)
-    return text.translate(_MARKUP_OF_ATTRIBUTES) if _MARKUP_BEGINS.search(text) else text
+    text = _escaped(text)
+    if not _MARKUP_OF_ATTRIBUTES.search(text):
+        return text
+    return text.replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
 def _moment(instant: Instant) -> str:

@@ -28,7 +28,7 @@ from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import IndexHit, Search, Snapshot, Visible
 from muniment.repository.objects import objects
-from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.table import ObjectSummary
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery
@@ -57,14 +57,12 @@ class Hit(msgspec.Struct, frozen=True):
     """One hit, with the object's properties as the database has them now."""
 
     object_id: str
-    type: str
     title: str
     owner: str
     summary: str
     updated: Instant
     score: float
     terms: tuple[str, ...]
-    stored: StoredObject
 
 
 class HitPage(msgspec.Struct, frozen=True):
@@ -108,12 +106,13 @@ def search(
     answer = snapshot.search(
         Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
     )
-    rows = objects.rows(cx, repository.id, [hit.object_id for hit in answer.hits])
-    pairs = [(hit, rows.get(hit.object_id)) for hit in answer.hits]
+    summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
     hits = [
-        _to_hit(hit, row) for hit, row in pairs if row is not None and _may_browse(row, principals, visible_objects)
+        _to_hit(hit, summary)
+        for hit in answer.hits
+        if (summary := summaries.get(hit.object_id)) is not None and _may_browse(summary, principals, visible_objects)
     ]
-    total, refused = answer.total, len(pairs) - len(hits)
+    total, refused = answer.total, len(answer.hits) - len(hits)
     if refused:
         log.error("hits without permission", repository=repository.name, hits=refused)
         total = None if total is None else total - refused
@@ -189,20 +188,18 @@ def _property_names(expression: Expression | None) -> frozenset[str]:
             assert_never(expression)
 
 
-def _may_browse(row: StoredObject, principals: Principals, visible_objects: Visible) -> bool:
-    return principals.administrator or row.acl_id in visible_objects.browse_acls or principals.is_(row.owner_key)
+def _may_browse(summary: ObjectSummary, principals: Principals, visible_objects: Visible) -> bool:
+    may_browse = principals.administrator or summary.acl_id in visible_objects.browse_acls
+    return may_browse or principals.is_(summary.owner_key)
 
 
-def _to_hit(hit: IndexHit, row: StoredObject) -> Hit:
-    title = str(row.properties.get("title", [""])[0]) if row.properties.get("title") else ""
+def _to_hit(hit: IndexHit, summary: ObjectSummary) -> Hit:
     return Hit(
-        object_id=row.id,
-        type=row.type,
-        title=row.name,
-        owner=row.owner,
-        summary=hit.excerpt or title or row.name,
-        updated=row.modified,
+        object_id=summary.id,
+        title=summary.name,
+        owner=summary.owner,
+        summary=hit.excerpt or summary.title or summary.name,
+        updated=summary.modified,
         score=hit.score,
         terms=hit.terms,
-        stored=row,
     )

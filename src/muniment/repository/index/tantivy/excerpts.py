@@ -16,7 +16,7 @@ LENGTH = 200
 """The approximate length of an excerpt, in characters."""
 
 _BEFORE = 60
-_FIRST_PIECE = 512
+_FIRST_PIECE = 192
 _PIECE = 65_536
 _TRIES = 2000
 _SPLIT_WHOLE = 200_000
