@@ -1,20 +1,20 @@
 """Open snapshots and write transactions of one database: SQLite by default, PostgreSQL for several nodes."""
 
-import sqlite3
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql import visitors
 
 from muniment.troubles import Trouble, trouble
 
@@ -24,16 +24,14 @@ _IDLE_READERS = 8
 _LIVELY_SECONDS = 2.0
 """For how long after a commit a ``Watch`` waits the shorter time."""
 
-_SHORTEST_WAIT, _LONGEST_WAIT = 0.0005, 0.005
-_SHORT_WAITS = 0.05
+_SHORTEST_WAIT, _LONGEST_WAIT, _SHORT_WAITS = 0.0005, 0.005, 0.05
 """The seconds between two tries to begin a write transaction, and how many seconds the short waits go on."""
-
-_PAGES_AT_A_TIME = 1024
-
-_DIALECTS: Mapping[str, Literal["sqlite", "postgresql"]] = {"sqlite": "sqlite", "postgresql": "postgresql"}
 
 _STEPS_BETWEEN_LOOKS = 20_000
 """After how many of SQLite's steps a read with a time limit looks at the clock: about half a millisecond."""
+
+_MOST_COMPILED = 1024
+"""Up to which length of a list a ``PreparedStatement`` stays compiled."""
 
 _CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -69,7 +67,8 @@ class Database:
 
     def __init__(self, url: str, *, busy_seconds: float = 10.0) -> None:
         parsed = sa.make_url(url)
-        self.dialect: Literal["sqlite", "postgresql"] = _DIALECTS[parsed.get_backend_name()]
+        is_sqlite = parsed.get_backend_name() == "sqlite"
+        self.dialect: Literal["sqlite", "postgresql"] = "sqlite" if is_sqlite else "postgresql"
         self._writer = threading.Lock()
         self._readers: deque[Connection] = deque()
         self._watches: weakref.WeakSet[Watch] = weakref.WeakSet()
@@ -99,12 +98,12 @@ class Database:
         Unwritable when the database takes no writes.
         """
         if self.dialect == "postgresql":
-            with _translated_errors(), self._engine.begin() as connection:
+            with translated_errors(), self._engine.begin() as connection:
                 yield connection
             return
         batch = self.begin_batch()
         try:
-            with _translated_errors():
+            with translated_errors():
                 yield batch.connection
         except BaseException as error:
             batch.roll_back(broken=isinstance(error, Unwritable))
@@ -121,7 +120,7 @@ class Database:
         if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
             raise Busy("The database is busy with other writes.")
         try:
-            with _translated_errors():
+            with translated_errors():
                 if self._write_connection is None:
                     self._write_connection = _take_connection(self._engine, muniment_write=True)
                     _driver(self._write_connection).execute("PRAGMA busy_timeout = 0")
@@ -180,7 +179,7 @@ class Database:
 
     @contextmanager
     def _read_postgresql(self, within: float | None) -> Iterator[Connection]:
-        with _translated_errors(), self._engine.connect() as connection:
+        with translated_errors(), self._engine.connect() as connection:
             connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
                 if within is not None:
@@ -206,7 +205,7 @@ class Watch:
         """Return whether there may be new commits since the last call. The first call returns True. Raises Busy."""
         with self._lock:
             try:
-                with _translated_errors():
+                with translated_errors():
                     previous_state, self._last_state = self._last_state, self._state()
             except BaseException:
                 self.close()
@@ -261,7 +260,7 @@ class _Snapshot:
         try:
             self._connection = self._idle.pop()
         except IndexError:
-            with _translated_errors():
+            with translated_errors():
                 self._connection = _take_connection(self._engine)
         self._driver = _driver(self._connection)
         self._driver.execute("BEGIN")
@@ -280,7 +279,7 @@ class _Snapshot:
         else:
             self._idle.append(self._connection)
         if failed and error is not None:
-            with _translated_errors():
+            with translated_errors():
                 raise error
 
 
@@ -312,7 +311,7 @@ class WriteBatch:
         """
         self._driver.execute("SAVEPOINT decision")
         try:
-            with _translated_errors():
+            with translated_errors():
                 outcome = Outcome(decision(self.connection), None)
         except Exception as error:
             self._broken |= isinstance(error, Unwritable)
@@ -326,7 +325,7 @@ class WriteBatch:
     def commit(self) -> None:
         """Write all decisions to disk. If that fails, nothing is stored and the error is raised: Busy, Unwritable."""
         try:
-            with _translated_errors():
+            with translated_errors():
                 _on_driver(self.connection, "COMMIT")
         except Unwritable:
             self._broken = True
@@ -342,61 +341,66 @@ class WriteBatch:
             self._on_end(broken or self._broken)
 
 
+_CompiledStatement: TypeAlias = tuple[str, Mapping[str, Any], Sequence[tuple[str, Sequence[str]]]]
+"""SQL, the values of parameters that no caller gives, and for each list the parameters of its members."""
+
+
 class PreparedStatement:
     """A statement of SQLAlchemy that is compiled once and then run on the driver (decision 0011).
 
     It is for the few statements that nearly every request runs, because SQLAlchemy's own work for each execution costs
-    several times the look-up. It can read and write integers, texts, bytes and booleans. It raises SQLAlchemy's
-    exceptions.
+    several times the look-up. It can read and write integers, texts, bytes and booleans. A parameter of ``IN``
+    (``expanding``) takes a list. It raises SQLAlchemy's exceptions.
     """
 
-    def __init__(self, statement: sa.Select[Any] | sa.Insert) -> None:
+    def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert") -> None:
         self._statement = statement
-        self._compiled: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        selected = statement.selected_columns if isinstance(statement, sa.Select) else ()
+        self._compiled: dict[tuple[str, int], _CompiledStatement] = {}
+        selected = () if isinstance(statement, sa.Insert) else statement.selected_columns
         self._boolean_columns = [index for index, column in enumerate(selected) if isinstance(column.type, sa.Boolean)]
+        self._lists = {b.key for b in visitors.iterate(statement) if isinstance(b, sa.BindParameter) and b.expanding}
 
     def first(self, cx: Connection, **values: Any) -> Sequence[Any] | None:
         """Run the statement with these parameters, and return the first row, or None if there is no row."""
-        row: Sequence[Any] | None = self._run(cx, values).fetchone()
-        if row is None or not self._boolean_columns:
-            return row
-        cells = list(row)
-        for index in self._boolean_columns:  # SQLite stores booleans as 0 and 1
-            cells[index] = None if row[index] is None else bool(row[index])
-        return cells
+        row = self._run(cx, values).fetchone()
+        return None if row is None else self._read(row)
+
+    def all(self, cx: Connection, **values: Any) -> list[Sequence[Any]]:
+        """Run the statement with these parameters, and return all rows."""
+        return [self._read(row) for row in self._run(cx, values).fetchall()]
 
     def run(self, cx: Connection, **values: Any) -> None:
         """Run the statement with these parameters, without reading a result."""
         self._run(cx, values)
 
-    def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
-        sql, constants = self._compiled.get(cx.dialect.name) or self._compile(cx.dialect)
-        return _on_driver(cx, sql, {**constants, **values})
+    def _read(self, row: Sequence[Any]) -> Sequence[Any]:
+        cells = list(row) if self._boolean_columns else row
+        for index in self._boolean_columns:  # SQLite stores booleans as 0 and 1
+            cells[index] = None if row[index] is None else bool(row[index])
+        return cells
 
-    def _compile(self, dialect: sa.Dialect) -> tuple[str, Mapping[str, Any]]:
+    def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
+        # Each size is a statement of its own, so a list is filled up to a power of two. No value is IN (NULL).
+        size = max([len(values[name]) for name in self._lists], default=0)
+        size = 1 << (size - 1).bit_length() if 0 < size <= _MOST_COMPILED else size
+        sql, parameters, members = self._compiled.get((cx.dialect.name, size)) or self._compile(cx.dialect, size)
+        parameters = {**parameters, **values}
+        for name, members_of_list in members:
+            parameters.update(zip(members_of_list, parameters.pop(name), strict=False))
+        return _on_driver(cx, sql, parameters)
+
+    def _compile(self, dialect: sa.Dialect, size: int) -> _CompiledStatement:
         # The parameters have names, as in psycopg. In SQLite's default style they have positions.
         named_dialect = sqlite.dialect(paramstyle="named") if dialect.name == "sqlite" else dialect
-        compiled = self._statement.compile(dialect=named_dialect, compile_kwargs={"render_postcompile": True})
-        constants = {name: value for name, value in compiled.params.items() if value is not None}
-        self._compiled[dialect.name] = str(compiled), constants
-        return self._compiled[dialect.name]
-
-
-def copy_sqlite(connection: Connection, file: Path) -> None:
-    """Copy an SQLite database into a file while others write (SQLite's online backup).
-
-    The copy holds the snapshot of ``connection``, which must have read something already. Raises Unwritable and
-    SQLAlchemy's exceptions.
-    """
-    source = _driver(connection)
-    with _translated_errors(), closing(sqlite3.connect(file)) as target:
-        try:
-            source.backup(target, pages=_PAGES_AT_A_TIME)
-            # This makes the copy one file. Whoever opens it sets the journal mode again.
-            target.execute("PRAGMA journal_mode=DELETE")
-        except sqlite3.Error as error:
-            raise DBAPIError.instance("backup", None, error, sqlite3.Error, hide_parameters=True) from error
+        compiled = self._statement.compile(dialect=named_dialect)
+        expanded = compiled.construct_expanded_state({**compiled.params, **dict.fromkeys(self._lists, [None] * size)})
+        members = [(name, [f"{name}_{at + 1}" for at in range(size)]) for name in self._lists]
+        filled = {member: None for _, members_of_list in members for member in members_of_list}
+        constants = {name: value for name, value in expanded.parameters.items() if value is not None}
+        statement = expanded.statement, {**constants, **filled}, members
+        if size <= _MOST_COMPILED:
+            self._compiled[dialect.name, size] = statement
+        return statement
 
 
 def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
@@ -410,13 +414,9 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(dbapi_connection: Any, _record: Any) -> None:
-        cursor = dbapi_connection.cursor()
-        cursor.execute("PRAGMA journal_mode=WAL")
         # FULL: a revocation that was answered must survive a power cut.
-        cursor.execute("PRAGMA synchronous=FULL")
-        cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.execute("PRAGMA cache_size=-8000")
-        cursor.close()
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-8000"):
+            dbapi_connection.execute(f"PRAGMA {pragma}")
         file = Path(url.database or ":memory:")
         if file.exists() and file.stat().st_mode & 0o777 != 0o600:
             file.chmod(0o600)
@@ -435,8 +435,7 @@ def _take_connection(engine: Engine, **options: Any) -> Connection:
     SQLAlchemy sees one long transaction on it. The real transactions begin and end on the driver (decision 0011).
     """
     connection = engine.connect()
-    driver = connection.connection.driver_connection
-    connection = connection.execution_options(muniment_driver=driver, **options)
+    connection = connection.execution_options(muniment_driver=connection.connection.driver_connection, **options)
     connection.begin()
     return connection
 
@@ -473,7 +472,7 @@ def _driver(connection: Connection) -> Any:
 
 
 @contextmanager
-def _translated_errors() -> Iterator[None]:
+def translated_errors() -> Iterator[None]:
     """Raise Busy or Unwritable instead of a driver's error, if ``troubles`` knows what the error means."""
     try:
         yield

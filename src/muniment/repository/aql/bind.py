@@ -114,6 +114,19 @@ def acl_texts(expression: Expression | None) -> frozenset[str]:
             assert_never(expression)
 
 
+def has_ages(expression: Expression | None) -> bool:
+    """Say whether an expression depends on the moment of the search."""
+    match expression:
+        case ExpressionSet():
+            return any(map(has_ages, expression.expressions))
+        case RelativeDate():
+            return True
+        case Property() | PropertyList() | PropertyRange() | Fulltext() | None:
+            return False
+        case _:
+            assert_never(expression)
+
+
 def property_names(condition: Condition | None) -> frozenset[str]:
     """List the properties that a condition compares."""
     match condition:

@@ -16,11 +16,14 @@ OPEN_CLAUSES = 32
 """How many clauses a text counts that begins with a wildcard: an engine reads every word or value to match it."""
 
 
-class Gap(enum.Enum):
-    """A wildcard."""
+class Gap(enum.IntEnum):
+    """A wildcard. It is a number, so that no text can be taken for it."""
 
-    RUN = "*"
-    ONE_OR_NONE = "?"
+    RUN = 1
+    ONE_OR_NONE = 2
+
+
+_SIGNS = {"*": Gap.RUN, "?": Gap.ONE_OR_NONE}
 
 
 class Pattern(msgspec.Struct, frozen=True):
@@ -69,10 +72,8 @@ def _joined(*pieces: str | Gap) -> Pattern:
 
 def _pieces(text: str) -> Iterator[str | Gap]:
     for part in re.split(r"([*?])", text):
-        if part in ("*", "?"):
-            yield Gap(part)
-        elif part:
-            yield part
+        if part:
+            yield _SIGNS.get(part, part)
 
 
 def _expression(piece: str | Gap) -> str:

@@ -4,7 +4,7 @@ Source: given 2.8-2.10, 4.6; docs/interface.md, ours 6.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 import msgspec
@@ -21,13 +21,15 @@ from muniment.repository.endpoints import collections, parameters, positions, re
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import View
 from muniment.repository.index.contract import Index, Snapshot
+from muniment.repository.objects import objects
 from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
-from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, results
+from muniment.repository.search.memory import ReadsQuery
 from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
@@ -49,7 +51,7 @@ class _Asked(msgspec.Struct, frozen=True):
     view: View
     repeated: dict[str, str]
     document: bytes | None = None
-    read_document: Callable[[bytes, RepositoryNames, QueryLimits], Query] = as_xml.read
+    read_document: ReadsQuery = as_xml.read
 
 
 class _WrittenPage(msgspec.Struct, frozen=True):
@@ -123,6 +125,7 @@ def _page(
         context.clock(),
         context.options.max_page_offset,
         context.options.max_pending_changes,
+        context.memory,
     )
     repeated, others, unkept = asked.repeated, page.has_more or page.page > 1, None
     if kept is not None:
@@ -149,7 +152,8 @@ def _inlined(
 ) -> dict[str, object]:
     """Spell the object of each hit, as the read of the database that vouched for the hits has it."""
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
-    bodies_of_hits = collections.object_bodies(cx, view, [hit.stored for hit in page.hits])
+    stored = objects.rows(cx, repository.id, [hit.object_id for hit in page.hits])
+    bodies_of_hits = collections.object_bodies(cx, view, [stored[hit.object_id] for hit in page.hits])
     things = [
         representations.object_thing(here, body, names, asked.media_type, kind_of(body.stored.id), asked.view)
         for body in bodies_of_hits
@@ -167,7 +171,7 @@ def _query(
     limits = QueryLimits(context.options.max_query_depth, context.options.max_query_clauses)
     names = context.options.names
     if asked.document is not None:
-        query = asked.read_document(asked.document, names, limits)
+        query = context.memory.read(asked.read_document, asked.document, names, limits)
         return query, kept_searches.encode(query)
     link = asked.repeated.get("link")
     if link is not None:
@@ -192,10 +196,10 @@ def _feed(
     entry_links: bool,
 ) -> atom.Feed:
     service = f"{here}/search"
+    prefix = f"{service}?{urlencode(repeated)}&" if repeated else f"{service}?"
 
     def link(rel: str, number: int) -> atom.Link:
-        query = {**repeated, "page": str(number), "items-per-page": str(page.items_per_page)}
-        return atom.Link(rel, f"{service}?{urlencode(query)}")
+        return atom.Link(rel, f"{prefix}page={number}&items-per-page={page.items_per_page}")
 
     shown = [link("self", page.page)]
     if page.has_more:

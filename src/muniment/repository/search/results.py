@@ -10,20 +10,23 @@ import structlog
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
+from muniment.repository import marks
 from muniment.repository.aql import bind
 from muniment.repository.aql.conditions import BoundQuery, ConditionSet
 from muniment.repository.aql.tree import Query
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import IndexHit, Search, Snapshot, Visible
+from muniment.repository.marks import Marks
 from muniment.repository.objects import objects
-from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.table import ObjectSummary
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery
 from muniment.repository.repositories import Repository
 from muniment.repository.search import locations
+from muniment.repository.search.memory import GrantedAcls, SearchMemory
 
 log = structlog.get_logger("muniment.repository.search.results")
 
@@ -47,14 +50,12 @@ class Hit(msgspec.Struct, frozen=True):
     """One hit, with the object's properties as the database has them now."""
 
     object_id: str
-    type: str
     title: str
     owner: str
     summary: str
     updated: Instant
     score: float
     terms: tuple[str, ...]
-    stored: StoredObject
 
 
 class HitPage(msgspec.Struct, frozen=True):
@@ -80,27 +81,31 @@ def search(
     now: Instant,
     max_offset: int,
     max_pending: int = MAX_PENDING,
+    memory: SearchMemory | None = None,
 ) -> HitPage:
     """Return one page of hits. ``cx`` must be a read that began after the snapshot of the index was taken.
 
     Relative dates count from ``now``. ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is
-    how many changes that hide or show objects the snapshot may have missed. Raises BadQuery, UnknownType,
-    UnknownProperty, WrongValue, IndexBehind.
+    how many changes that hide or show objects the snapshot may have missed. ``memory`` is the process's, for those who
+    search again. Raises BadQuery, UnknownType, UnknownProperty, WrongValue, IndexBehind.
     """
     offset = (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
-    query = bound(cx, RepositoryView.read(cx, repository, principals), question.query, now)
-    visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending)
+    memory, in_snapshot = memory or SearchMemory(), marks.read(cx)
+    query = bound(cx, repository, principals, memory, in_snapshot, question.query, now)
+    granted = None if principals.administrator else memory.granted(cx, repository.id, in_snapshot, principals)
+    visible_objects = visible(cx, repository, principals, granted, query, snapshot.position, max_pending)
     answer = snapshot.search(
         Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
     )
-    rows = objects.rows(cx, repository.id, [hit.object_id for hit in answer.hits])
-    pairs = [(hit, rows.get(hit.object_id)) for hit in answer.hits]
+    summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
     hits = [
-        _to_hit(hit, row) for hit, row in pairs if row is not None and _may_browse(row, principals, visible_objects)
+        _to_hit(hit, summary)
+        for hit in answer.hits
+        if (summary := summaries.get(hit.object_id)) is not None and _may_browse(summary, principals, visible_objects)
     ]
-    total, refused = answer.total, len(pairs) - len(hits)
+    total, refused = answer.total, len(answer.hits) - len(hits)
     if refused:
         log.error("hits without permission", repository=repository.name, hits=refused)
         total = None if total is None else total - refused
@@ -114,15 +119,25 @@ def search(
     )
 
 
-def bound(cx: Connection, view: RepositoryView, query: Query, now: Instant) -> BoundQuery:
+def bound(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    memory: SearchMemory,
+    in_snapshot: Marks,
+    query: Query,
+    now: Instant,
+) -> BoundQuery:
     """Check a query against the repository's types, and return what an object must meet, locations included.
 
-    Raises UnknownType, UnknownProperty, WrongValue.
+    ``in_snapshot`` are the marks of ``cx``. Raises UnknownType, UnknownProperty, WrongValue.
     """
     texts = bind.acl_texts(query.condition)
-    acl_ids = acls.look_up(cx, view.repository.id, texts, view.principals)
-    bound_query = bind.bind(query, view.catalogue, acl_ids, now)
-    within = locations.condition(cx, view, query.locations) if query.locations else None
+    acl_ids = acls.look_up(cx, repository.id, texts, principals) if texts else {}
+    bound_query = memory.bind(cx, repository.id, in_snapshot, query, acl_ids, now)
+    if not query.locations:
+        return bound_query
+    within = locations.condition(cx, RepositoryView.read(cx, repository, principals), query.locations)
     conditions = tuple(part for part in (bound_query.condition, within) if part is not None)
     if len(conditions) < 2:
         return BoundQuery(bound_query.types, conditions[0] if conditions else None)
@@ -133,11 +148,14 @@ def visible(
     cx: Connection,
     repository: Repository,
     principals: Principals,
+    granted: GrantedAcls | None,
     query: BoundQuery,
     position: Position,
     max_pending: int = MAX_PENDING,
 ) -> Visible:
     """Return what the caller may see of an index as of ``position``.
+
+    ``granted`` is what the ACLs grant the caller; None for an administrator, who may see everything.
 
     A change that the index has missed hides its object. There are two exceptions, because in both the caller may see
     all values and text that the index holds: only the ACL changed, and they may see the object now; or properties
@@ -145,31 +163,28 @@ def visible(
     Raises IndexBehind.
     """
     missed = changes.hiding(cx, repository.id, position, max_pending)
-    acl_matters = frozenset({"acl"}) if bind.property_names(query.condition) & _CHANGED_WITH_THE_ACL else frozenset()
+    acl_matters = bool(missed) and bool(bind.property_names(query.condition) & _CHANGED_WITH_THE_ACL)
     decidable = {
         object_id: kinds
         for object_id, kinds in missed.items()
-        if kinds <= {"acl", "properties"} and not kinds & acl_matters
+        if kinds <= {"acl", "properties"} and not (acl_matters and "acl" in kinds)
     }
     hidden = missed.keys() - decidable.keys()
-    if principals.administrator:
+    if granted is None:
         return Visible(everything=True, owner=principals.key, hidden=frozenset(hidden))
-    permissions = acls.granted(cx, repository.id, principals, Permission.BROWSE)
-    browse_acls = frozenset(permissions)
-    read_acls = frozenset(acl_id for acl_id, permission in permissions.items() if permission >= Permission.READ)
     browsable, readable = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():
         is_owner = principals.is_(row.owner_key)
         if not is_owner and "properties" in decidable[object_id]:
             continue
-        if is_owner or row.acl_id in browse_acls:
+        if is_owner or row.acl_id in granted.browse:
             browsable.add(object_id)
-        if is_owner or row.acl_id in read_acls:
+        if is_owner or row.acl_id in granted.read:
             readable.add(object_id)
     return Visible(
         owner=principals.key,
-        browse_acls=browse_acls,
-        read_acls=read_acls,
+        browse_acls=granted.browse,
+        read_acls=granted.read,
         hidden=frozenset(hidden),
         decided=frozenset(decidable),
         browse=frozenset(browsable),
@@ -177,20 +192,18 @@ def visible(
     )
 
 
-def _may_browse(row: StoredObject, principals: Principals, visible_objects: Visible) -> bool:
-    return principals.administrator or row.acl_id in visible_objects.browse_acls or principals.is_(row.owner_key)
+def _may_browse(summary: ObjectSummary, principals: Principals, visible_objects: Visible) -> bool:
+    may_browse = principals.administrator or summary.acl_id in visible_objects.browse_acls
+    return may_browse or principals.is_(summary.owner_key)
 
 
-def _to_hit(hit: IndexHit, row: StoredObject) -> Hit:
-    title = str(row.properties.get("title", [""])[0]) if row.properties.get("title") else ""
+def _to_hit(hit: IndexHit, summary: ObjectSummary) -> Hit:
     return Hit(
-        object_id=row.id,
-        type=row.type,
-        title=row.name,
-        owner=row.owner,
-        summary=hit.excerpt or title or row.name,
-        updated=row.modified,
+        object_id=summary.id,
+        title=summary.name,
+        owner=summary.owner,
+        summary=hit.excerpt or summary.title or summary.name,
+        updated=summary.modified,
         score=hit.score,
         terms=hit.terms,
-        stored=row,
     )
