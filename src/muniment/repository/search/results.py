@@ -12,7 +12,6 @@ import structlog
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.repository import marks
 from muniment.repository.aql import bind
 from muniment.repository.aql.tree import (
     Carries,
@@ -33,7 +32,7 @@ from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery
 from muniment.repository.repositories import Repository
-from muniment.repository.search.memory import GrantedAcls, SearchMemory
+from muniment.repository.search.memory import SearchMemory
 
 log = structlog.get_logger("muniment.repository.search.results")
 
@@ -92,17 +91,17 @@ def search(
     """Return one page of hits. ``cx`` must be a read that began after the snapshot of the index was taken.
 
     ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is how many changes that hide or show
-    objects the snapshot may have missed. ``memory`` is the process's, for those who search again. Raises BadQuery, UnknownType, UnknownProperty, WrongValue, IndexBehind.
+    objects the snapshot may have missed. ``memory`` is the process's, for those who search again. Raises BadQuery,
+    UnknownType, UnknownProperty, WrongValue, IndexBehind.
     """
     offset = (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
-    memory, in_snapshot = memory or SearchMemory(), marks.read(cx)
+    memory = memory or SearchMemory()
     texts = bind.acl_texts(question.query.condition)
     acl_ids = acls.look_up(cx, repository.id, texts, principals) if texts else {}
-    query = memory.bind(cx, repository.id, in_snapshot, question.query, acl_ids)
-    granted = None if principals.administrator else memory.granted(cx, repository.id, in_snapshot, principals)
-    visible_objects = visible(cx, repository, principals, granted, query, snapshot.position, max_pending)
+    query = memory.bind(cx, repository.id, question.query, acl_ids)
+    visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending, memory)
     answer = snapshot.search(
         Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
     )
@@ -130,14 +129,12 @@ def visible(
     cx: Connection,
     repository: Repository,
     principals: Principals,
-    granted: GrantedAcls | None,
     query: Query,
     position: Position,
     max_pending: int = MAX_PENDING,
+    memory: SearchMemory | None = None,
 ) -> Visible:
     """Return what the caller may see of an index as of ``position``. The query must be bound.
-
-    ``granted`` is what the ACLs grant the caller; None for an administrator, who may see everything.
 
     A change that the index has missed hides its object. There are two exceptions, because in both the caller may see
     all values and text that the index holds: only the ACL changed, and they may see the object now; or properties
@@ -152,8 +149,9 @@ def visible(
         if kinds <= {"acl", "properties"} and not (acl_matters and "acl" in kinds)
     }
     hidden = missed.keys() - decidable.keys()
-    if granted is None:
+    if principals.administrator:
         return Visible(everything=True, owner=principals.key, hidden=frozenset(hidden))
+    granted = (memory or SearchMemory()).granted(cx, repository.id, principals)
     browsable, readable = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():
         is_owner = principals.is_(row.owner_key)
