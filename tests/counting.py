@@ -28,7 +28,7 @@ class Cost:
 
 @contextmanager
 def cost(database: Database) -> Iterator[Cost]:
-    """Count what is sent to this database by SQLAlchemy or as a prepared statement, and all rows fetched meanwhile, until the block ends."""
+    """Count what is sent to this database and all rows fetched meanwhile, until the block ends."""
     counted = Cost()
 
     def note(_cx: Any, _cursor: Any, statement: str, *_about: Any) -> None:
@@ -65,7 +65,7 @@ def cost(database: Database) -> Iterator[Cost]:
 
     sa.event.listen(database.engine, "before_cursor_execute", note)
     CursorFetchStrategy.fetchall, CursorFetchStrategy.fetchone = all_rows, one_row  # type: ignore[method-assign, assignment]
-    db._on_driver, PreparedStatement.all, PreparedStatement.first = note_prepared, every_row, first_row  # type: ignore[method-assign]
+    db._on_driver, PreparedStatement.all, PreparedStatement.first = note_prepared, every_row, first_row  # type: ignore[method-assign, assignment]
     try:
         yield counted
     finally:

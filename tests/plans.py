@@ -28,7 +28,7 @@ def steps(
         return on_driver(cx, sql, values)
 
     sa.event.listen(database.engine, "before_cursor_execute", note)
-    db._on_driver = note_prepared
+    db._on_driver = note_prepared  # type: ignore[assignment]
     try:
         with database.begin() if writes else database.read() as cx:
             question(cx)

@@ -29,6 +29,7 @@ from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import NotSignedIn, UnknownAcl
 from muniment.repository.repositories import Repository
 from muniment.repository.search import results
+from muniment.repository.search.memory import SearchMemory
 from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.web.transactions import Transactions
 from tests.clock import Clock
@@ -56,6 +57,7 @@ class Shelf:
         self.folder = folder
         self.writer = TantivyWriter(folder, language)
         self.index = TantivyIndex(folder, language)
+        self.memory = SearchMemory()
         self.signed_out: set[str] = set()
 
     def catch_up(self) -> None:
@@ -120,7 +122,9 @@ class Shelf:
         question = SearchQuestion(Query(condition=condition), number, items, include_total=True)
         snapshot = self.index.snapshot()
         with self.database.read() as cx:
-            return results.search(cx, snapshot, self.repository, caller, question, self.now, 100_000)
+            return results.search(
+                cx, snapshot, self.repository, caller, question, self.now, 100_000, memory=self.memory
+            )
 
     def found(self, caller: Principals, asked: str | Expression) -> list[str]:
         """Name what a caller finds, in the order in which the objects were made; the total must agree."""

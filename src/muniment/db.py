@@ -1,11 +1,12 @@
 """Open snapshots and write transactions of one database: SQLite by default, PostgreSQL for several nodes."""
 
+import sqlite3
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -16,7 +17,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import visitors
 
-from muniment.troubles import Trouble, trouble
+from muniment.troubles import SENTENCES, trouble
 
 Half = Literal["directory", "repository"]
 _IDLE_READERS = 8
@@ -30,8 +31,7 @@ _SHORTEST_WAIT, _LONGEST_WAIT, _SHORT_WAITS = 0.0005, 0.005, 0.05
 _STEPS_BETWEEN_LOOKS = 20_000
 """After how many of SQLite's steps a read with a time limit looks at the clock: about half a millisecond."""
 
-_MOST_COMPILED = 1024
-"""Up to which length of a list a ``PreparedStatement`` stays compiled."""
+_MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
 
 _CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -98,12 +98,12 @@ class Database:
         Unwritable when the database takes no writes.
         """
         if self.dialect == "postgresql":
-            with translated_errors(), self._engine.begin() as connection:
+            with _translated_errors(), self._engine.begin() as connection:
                 yield connection
             return
         batch = self.begin_batch()
         try:
-            with translated_errors():
+            with _translated_errors():
                 yield batch.connection
         except BaseException as error:
             batch.roll_back(broken=isinstance(error, Unwritable))
@@ -120,7 +120,7 @@ class Database:
         if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
             raise Busy("The database is busy with other writes.")
         try:
-            with translated_errors():
+            with _translated_errors():
                 if self._write_connection is None:
                     self._write_connection = _take_connection(self._engine, muniment_write=True)
                     _driver(self._write_connection).execute("PRAGMA busy_timeout = 0")
@@ -179,7 +179,7 @@ class Database:
 
     @contextmanager
     def _read_postgresql(self, within: float | None) -> Iterator[Connection]:
-        with translated_errors(), self._engine.connect() as connection:
+        with _translated_errors(), self._engine.connect() as connection:
             connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
                 if within is not None:
@@ -205,7 +205,7 @@ class Watch:
         """Return whether there may be new commits since the last call. The first call returns True. Raises Busy."""
         with self._lock:
             try:
-                with translated_errors():
+                with _translated_errors():
                     previous_state, self._last_state = self._last_state, self._state()
             except BaseException:
                 self.close()
@@ -260,7 +260,7 @@ class _Snapshot:
         try:
             self._connection = self._idle.pop()
         except IndexError:
-            with translated_errors():
+            with _translated_errors():
                 self._connection = _take_connection(self._engine)
         self._driver = _driver(self._connection)
         self._driver.execute("BEGIN")
@@ -279,7 +279,7 @@ class _Snapshot:
         else:
             self._idle.append(self._connection)
         if failed and error is not None:
-            with translated_errors():
+            with _translated_errors():
                 raise error
 
 
@@ -311,7 +311,7 @@ class WriteBatch:
         """
         self._driver.execute("SAVEPOINT decision")
         try:
-            with translated_errors():
+            with _translated_errors():
                 outcome = Outcome(decision(self.connection), None)
         except Exception as error:
             self._broken |= isinstance(error, Unwritable)
@@ -325,7 +325,7 @@ class WriteBatch:
     def commit(self) -> None:
         """Write all decisions to disk. If that fails, nothing is stored and the error is raised: Busy, Unwritable."""
         try:
-            with translated_errors():
+            with _translated_errors():
                 _on_driver(self.connection, "COMMIT")
         except Unwritable:
             self._broken = True
@@ -357,32 +357,31 @@ class PreparedStatement:
         self._statement = statement
         self._compiled: dict[tuple[str, int], _CompiledStatement] = {}
         selected = () if isinstance(statement, sa.Insert) else statement.selected_columns
-        self._boolean_columns = [index for index, column in enumerate(selected) if isinstance(column.type, sa.Boolean)]
+        self._booleans = {at for at, column in enumerate(selected) if isinstance(column.type, sa.Boolean)}
         self._lists = {b.key for b in visitors.iterate(statement) if isinstance(b, sa.BindParameter) and b.expanding}
 
     def first(self, cx: Connection, **values: Any) -> Sequence[Any] | None:
         """Run the statement with these parameters, and return the first row, or None if there is no row."""
-        row = self._run(cx, values).fetchone()
-        return None if row is None else self._read(row)
+        row: Sequence[Any] | None = self._run(cx, values).fetchone()
+        return self._read(row) if row is not None and self._booleans else row
 
     def all(self, cx: Connection, **values: Any) -> list[Sequence[Any]]:
         """Run the statement with these parameters, and return all rows."""
-        return [self._read(row) for row in self._run(cx, values).fetchall()]
+        rows: list[Sequence[Any]] = self._run(cx, values).fetchall()
+        return [self._read(row) for row in rows] if self._booleans else rows
 
     def run(self, cx: Connection, **values: Any) -> None:
         """Run the statement with these parameters, without reading a result."""
         self._run(cx, values)
 
     def _read(self, row: Sequence[Any]) -> Sequence[Any]:
-        cells = list(row) if self._boolean_columns else row
-        for index in self._boolean_columns:  # SQLite stores booleans as 0 and 1
-            cells[index] = None if row[index] is None else bool(row[index])
-        return cells
+        # SQLite stores booleans as 0 and 1.
+        return [bool(cell) if at in self._booleans and cell is not None else cell for at, cell in enumerate(row)]
 
     def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
         # Each size is a statement of its own, so a list is filled up to a power of two. No value is IN (NULL).
-        size = max([len(values[name]) for name in self._lists], default=0)
-        size = 1 << (size - 1).bit_length() if 0 < size <= _MOST_COMPILED else size
+        longest = max([len(values[name]) for name in self._lists], default=0)
+        size = min(1 << (longest - 1).bit_length(), max(longest, _MOST_FILLED))
         sql, parameters, members = self._compiled.get((cx.dialect.name, size)) or self._compile(cx.dialect, size)
         parameters = {**parameters, **values}
         for name, members_of_list in members:
@@ -398,9 +397,23 @@ class PreparedStatement:
         filled = {member: None for _, members_of_list in members for member in members_of_list}
         constants = {name: value for name, value in expanded.parameters.items() if value is not None}
         statement = expanded.statement, {**constants, **filled}, members
-        if size <= _MOST_COMPILED:
-            self._compiled[dialect.name, size] = statement
-        return statement
+        return self._compiled.setdefault((dialect.name, size), statement)
+
+
+def copy_sqlite(connection: Connection, file: Path) -> None:
+    """Copy an SQLite database into a file while others write (SQLite's online backup).
+
+    The copy holds the snapshot of ``connection``, which must have read something already. Raises Unwritable and
+    SQLAlchemy's exceptions.
+    """
+    source = _driver(connection)
+    with _translated_errors(), closing(sqlite3.connect(file)) as target:
+        try:
+            source.backup(target, pages=1024)
+            # This makes the copy one file. Whoever opens it sets the journal mode again.
+            target.execute("PRAGMA journal_mode=DELETE")
+        except sqlite3.Error as error:
+            raise DBAPIError.instance("backup", None, error, sqlite3.Error, hide_parameters=True) from error
 
 
 def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
@@ -472,7 +485,7 @@ def _driver(connection: Connection) -> Any:
 
 
 @contextmanager
-def translated_errors() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     """Raise Busy or Unwritable instead of a driver's error, if ``troubles`` knows what the error means."""
     try:
         yield
@@ -480,17 +493,7 @@ def translated_errors() -> Iterator[None]:
         kind = trouble(error)
         if kind is None:
             raise
-        refusal, sentence = _ERRORS[kind]
-        raise refusal(sentence) from error
+        refusal = Busy if kind in ("busy", "long", "gone") else Unwritable
+        raise refusal(SENTENCES[kind]) from error
     except sa.exc.TimeoutError as error:
         raise Busy("Every connection to the database is in use.") from error
-
-
-_ERRORS: Mapping[Trouble, tuple[type[Busy], str]] = {
-    "busy": (Busy, "The database is busy with other writes."),
-    "long": (Busy, "This takes the database longer than one request may take."),
-    "gone": (Busy, "The database cannot be reached at the moment."),
-    "full": (Unwritable, "The database cannot be written: its disk is full."),
-    "read-only": (Unwritable, "The database cannot be written: it is read-only."),
-    "broken": (Unwritable, "The database cannot be written: its disk reports an error."),
-}

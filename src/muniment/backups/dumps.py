@@ -7,11 +7,10 @@ one open snapshot. So all other data that is read from that snapshot belongs to 
 import errno
 import os
 import shutil
-import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -19,12 +18,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
+from muniment import db
 from muniment.backups.refusals import BackupRefused
-from muniment.db import Database, Unwritable, translated_errors
+from muniment.db import Database, Unwritable
 from muniment.troubles import trouble
 
 _PIECE = 1 << 20
-_PAGES_AT_A_TIME = 1024
 _PROGRAMS = "PostgreSQL's client programs, of the server's release or a later one (on Debian: postgresql-client)"
 
 
@@ -51,7 +50,7 @@ class DatabaseSnapshot:
         file.touch(mode=0o600, exist_ok=False)
         if self._database.dialect == "sqlite":
             try:
-                _copy_sqlite(self.connection, file)
+                db.copy_sqlite(self.connection, file)
             except Unwritable as error:
                 if isinstance(error.__cause__, DBAPIError) and trouble(error.__cause__) == "full":
                     # The disk of the copy is full, not the disk of the database.
@@ -102,18 +101,6 @@ def restore_dump(database: Database, file: Path, *, replace: bool) -> None:
     arguments += ["--clean", "--if-exists"] if replace else []
     with file.open("rb") as stream:
         _run("pg_restore", arguments, database, source=stream)
-
-
-def _copy_sqlite(connection: Connection, file: Path) -> None:
-    """Copy the snapshot of ``connection`` into a file (SQLite's online backup). It must have read something already."""
-    source = connection.connection.driver_connection
-    with translated_errors(), closing(sqlite3.connect(file)) as target:
-        try:
-            source.backup(target, pages=_PAGES_AT_A_TIME)
-            # This makes the copy one file. Whoever opens it sets the journal mode again.
-            target.execute("PRAGMA journal_mode=DELETE")
-        except sqlite3.Error as error:
-            raise DBAPIError.instance("backup", None, error, sqlite3.Error, hide_parameters=True) from error
 
 
 def _run(

@@ -30,5 +30,5 @@ _BY_NAME = PreparedStatement(sa.select(_marks.c.mark).order_by(_marks.c.name))
 
 
 def read(cx: Connection) -> Marks:
-    """Read the marks. ``cx`` must be a snapshot: what is read in it afterwards may be remembered under them."""
+    """Read the marks. ``cx`` must be a snapshot: what it says of types and ACLs may be remembered under them."""
     return Marks(*(row[0] for row in _BY_NAME.all(cx)))

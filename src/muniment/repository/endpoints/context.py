@@ -65,7 +65,8 @@ class RepositoryContext:
     ``people`` are the users and groups of the directory, None where it runs elsewhere. ``searching`` is held by each
     search while it works off the loop. ``repositories`` are those asked for so far, by name, each with the half's seal;
     whether its guard is still the same is asked when a right is used. ``bearers`` remembers under which keys callers'
-    names are kept, ``memory`` what the next search can use. ``downloads`` and ``uploads`` say how many each caller has under way.
+    names are kept, ``memory`` what the next search can use. ``downloads`` and ``uploads`` say how many each caller has
+    under way.
     """
 
     transactions: Transactions

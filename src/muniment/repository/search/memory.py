@@ -12,10 +12,10 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.memories import Memory
+from muniment.repository import marks
 from muniment.repository.aql import bind
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.tree import Query, QueryLimits
-from muniment.repository.marks import Marks
 from muniment.repository.objects import object_types
 from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.options import RepositoryNames
@@ -37,26 +37,20 @@ class GrantedAcls(msgspec.Struct, frozen=True):
 
 
 class SearchMemory:
-    """Remembers for the searches of one process. ``marks`` must come from the same snapshot as ``cx``."""
+    """Remembers for the searches of one process. ``cx`` must be a snapshot."""
 
     def __init__(self) -> None:
         self._read: Memory[tuple[ReadsQuery, bytes], Query] = Memory(_BYTES)
-        self._bound: Memory[tuple[str, int, bytes, tuple[tuple[str, int], ...]], BoundQuery] = Memory(_BYTES)
-        self._catalogues: Memory[tuple[str, int], Catalogue] = Memory(_CATALOGUES)
-        self._granted: Memory[tuple[str, int, frozenset[str]], GrantedAcls] = Memory(_ACLS)
+        self._bound: Memory[tuple[int, str, bytes, tuple[tuple[str, int], ...]], BoundQuery] = Memory(_BYTES)
+        self._catalogues: Memory[tuple[int, str], Catalogue] = Memory(_CATALOGUES)
+        self._granted: Memory[tuple[int, str, frozenset[str]], GrantedAcls] = Memory(_ACLS)
 
     def read(self, reader: ReadsQuery, document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
         """Return the query of a document in one spelling. Names and limits must be those of the process."""
         return self._read.answer((reader, document), lambda: reader(document, names, limits), 2 * len(document))
 
     def bind(
-        self,
-        cx: Connection,
-        repository_id: int,
-        marks: Marks,
-        query: Query,
-        acl_ids: Mapping[str, int],
-        now: Instant,
+        self, cx: Connection, repository_id: int, query: Query, acl_ids: Mapping[str, int], now: Instant
     ) -> BoundQuery:
         """Bind a query to the repository's types. What depends on ``now`` is not remembered.
 
@@ -64,19 +58,18 @@ class SearchMemory:
         """
         # Numbers and truth values of one size are equal in Python, and differ as JSON.
         written = _encoder.encode(query)
-        question = (marks.types, repository_id, written, tuple(sorted(acl_ids.items())))
+        of_types = repository_id, marks.read(cx).types
+        question = (*of_types, written, tuple(sorted(acl_ids.items())))
         bound = self._bound.recall(question)
         if bound is not None:
             return bound
-        catalogue = self._catalogues.answer(
-            (marks.types, repository_id), lambda: object_types.catalogue(cx, repository_id)
-        )
+        catalogue = self._catalogues.answer(of_types, lambda: object_types.catalogue(cx, repository_id))
         bound = bind.bind(query, catalogue, acl_ids, now)
         return bound if bind.has_ages(query.condition) else self._bound.keep(question, bound, 2 * len(written))
 
-    def granted(self, cx: Connection, repository_id: int, marks: Marks, principals: Principals) -> GrantedAcls:
+    def granted(self, cx: Connection, repository_id: int, principals: Principals) -> GrantedAcls:
         """Return which ACLs let the caller browse and read."""
-        question = (marks.acls, repository_id, principals.accessors())
+        question = (repository_id, marks.read(cx).acls, principals.accessors())
         granted = self._granted.recall(question)
         if granted is not None:
             return granted

@@ -10,14 +10,12 @@ import structlog
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.repository import marks
 from muniment.repository.aql import bind
 from muniment.repository.aql.conditions import BoundQuery, ConditionSet
 from muniment.repository.aql.tree import Query
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import IndexHit, Search, Snapshot, Visible
-from muniment.repository.marks import Marks
 from muniment.repository.objects import objects
 from muniment.repository.objects.table import ObjectSummary
 from muniment.repository.objects.view import RepositoryView
@@ -26,7 +24,7 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery
 from muniment.repository.repositories import Repository
 from muniment.repository.search import locations
-from muniment.repository.search.memory import GrantedAcls, SearchMemory
+from muniment.repository.search.memory import SearchMemory
 
 log = structlog.get_logger("muniment.repository.search.results")
 
@@ -92,10 +90,9 @@ def search(
     offset = (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
-    memory, in_snapshot = memory or SearchMemory(), marks.read(cx)
-    query = bound(cx, repository, principals, memory, in_snapshot, question.query, now)
-    granted = None if principals.administrator else memory.granted(cx, repository.id, in_snapshot, principals)
-    visible_objects = visible(cx, repository, principals, granted, query, snapshot.position, max_pending)
+    memory = memory or SearchMemory()
+    query = bound(cx, repository, principals, memory, question.query, now)
+    visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending, memory)
     answer = snapshot.search(
         Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
     )
@@ -124,17 +121,16 @@ def bound(
     repository: Repository,
     principals: Principals,
     memory: SearchMemory,
-    in_snapshot: Marks,
     query: Query,
     now: Instant,
 ) -> BoundQuery:
     """Check a query against the repository's types, and return what an object must meet, locations included.
 
-    ``in_snapshot`` are the marks of ``cx``. Raises UnknownType, UnknownProperty, WrongValue.
+    Raises UnknownType, UnknownProperty, WrongValue.
     """
     texts = bind.acl_texts(query.condition)
     acl_ids = acls.look_up(cx, repository.id, texts, principals) if texts else {}
-    bound_query = memory.bind(cx, repository.id, in_snapshot, query, acl_ids, now)
+    bound_query = memory.bind(cx, repository.id, query, acl_ids, now)
     if not query.locations:
         return bound_query
     within = locations.condition(cx, RepositoryView.read(cx, repository, principals), query.locations)
@@ -148,14 +144,12 @@ def visible(
     cx: Connection,
     repository: Repository,
     principals: Principals,
-    granted: GrantedAcls | None,
     query: BoundQuery,
     position: Position,
     max_pending: int = MAX_PENDING,
+    memory: SearchMemory | None = None,
 ) -> Visible:
     """Return what the caller may see of an index as of ``position``.
-
-    ``granted`` is what the ACLs grant the caller; None for an administrator, who may see everything.
 
     A change that the index has missed hides its object. There are two exceptions, because in both the caller may see
     all values and text that the index holds: only the ACL changed, and they may see the object now; or properties
@@ -170,8 +164,9 @@ def visible(
         if kinds <= {"acl", "properties"} and not (acl_matters and "acl" in kinds)
     }
     hidden = missed.keys() - decidable.keys()
-    if granted is None:
+    if principals.administrator:
         return Visible(everything=True, owner=principals.key, hidden=frozenset(hidden))
+    granted = (memory or SearchMemory()).granted(cx, repository.id, principals)
     browsable, readable = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():
         is_owner = principals.is_(row.owner_key)

@@ -29,7 +29,7 @@ def upgrade() -> None:
     for name, tables in _WATCHED.items():
         how = f"FOR EACH STATEMENT EXECUTE FUNCTION renew_mark('{name}')"
         if sqlite:
-            how = f"BEGIN UPDATE marks SET mark = lower(hex(randomblob(16))) WHERE name = '{name}'; END"
+            how = f"BEGIN UPDATE marks SET mark = lower(hex(randomblob(16))) WHERE name = '{name}'; END"  # noqa: S608
         for table in tables:
             for write in ("INSERT", "UPDATE", "DELETE") if sqlite else ("INSERT", "UPDATE", "DELETE", "TRUNCATE"):
                 op.execute(f"CREATE TRIGGER mark_{table}_{write.lower()} AFTER {write} ON {table} {how}")
