@@ -44,6 +44,8 @@ LINES, COLUMNS = 24, 118
 """How much of a body the page shows."""
 
 _VARIABLE = re.compile(r"\$([A-Z_]+)")
+_CUT = re.compile(r"\$[A-Z_]*\Z")
+_SETTINGS = ("MUNIMENT", "CURL")
 _ASSIGNED = re.compile(r"(?<![\w$])([A-Z_]+)=")
 _SAME_EVERYWHERE = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"), "2026-01-02T03:04:05"),
@@ -52,9 +54,10 @@ _SAME_EVERYWHERE = (
     (re.compile(r"\b([0-9a-f]{2})[0-9a-f]{14}\b"), lambda found: f"{found[1]}{0:014}"),
     (re.compile(r'(?<=^etag: "[0-9]-)[0-9a-f]{16}', re.MULTILINE), f"{0:016}"),
     (re.compile(r"(?<=^muniment-position: )(?!\$)\S+", re.MULTILINE), "xxxxxxxx"),
-    (re.compile(r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<=cursor=)[\w.%-]+'), "xxxxxxxx"),
+    (re.compile(r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<=cursor=)[\w.%-]+|(?<="csrf" value=")[^"]+'), "xxxxxxxx"),
     (re.compile(r"(?<=\.css\?)\w{12}|(?<=\.svg\?)\w{12}"), f"{0:012}"),
     (re.compile(r'(?<="seconds_behind": )[\d.]+'), "0.0"),
+    (re.compile(r'(?<="r_index_status": ")(?:waiting|done)'), "done"),
     (re.compile(r"(?<![:\d.])\d\.\d{3,}\b"), "1.234"),
 )
 """What differs from one server to the next, and how the page shows it."""
@@ -110,11 +113,19 @@ def addressed(request: Printed) -> tuple[str, str]:
     raise AssertionError(f"there is no address {path}")
 
 
-def naming(page: str) -> dict[int, str]:
-    """Say in shell how the variables get their values that answers name first, by the number of the command."""
-    known = set(_ASSIGNED.findall("\n".join(commands(page))))
-    lines: dict[int, str] = {}
-    for number, (_, answer) in enumerate(printed(page)):
+def by_password(page: str) -> str:
+    """Write the requests of a page that show the token as a page of their own, on which they show the password."""
+    lines = [f"$ {one.command}\n{one.answer}" for one in requests(page) if BY_TOKEN in one.command]
+    return f"```console\n{''.join(lines)}```\n".replace(BY_TOKEN, BY_PASSWORD)
+
+
+def naming(page: str, assigned: set[str], start: int, way: str) -> dict[int, str]:
+    """Say in shell how the variables get their values that answers name first, by the number of the command.
+
+    After the last command all variables are written into the file that is named for the ``way``.
+    """
+    known, lines = set(assigned), dict[int, str]()
+    for number, (_, answer) in enumerate(printed(page), start):
         for line in answer.splitlines():
             for found in _VARIABLE.finditer(line):
                 if found[1] not in known:
@@ -123,30 +134,45 @@ def naming(page: str) -> dict[int, str]:
                     pattern = rf"\Q{before}\E\K[\w.=-]+(?=" + (re.escape(line[found.end() :][:1]) or r"\s") + ")"
                     value = f"$(grep -aoP {shlex.quote(pattern)} {number}.out | head -n 1)"
                     lines[number] = lines.get(number, "") + f"{found[1]}={value}\n"
-    every = " ".join(f'{name}="${name}"' for name in sorted(known) if not name.startswith(("MUNIMENT", "CURL")))
-    lines[len(commands(page)) - 1] = f"env -i {every} env >variables"
+    every = " ".join(f'{name}="${name}"' for name in sorted(known))
+    last = start + len(commands(page)) - 1
+    lines[last] = lines.get(last, "") + f"env -i {every} env >{way}"
     return lines
 
 
-def answers(page: str, folder: Path) -> list[str]:
-    """Run the page's commands; give what the page has to print below each."""
-    port = free_port()
-    execute(page, folder, port, naming(page))
-    variables = dict(line.split("=", 1) for line in (folder / "variables").read_text().splitlines())
-    assert all(variables.values()), f"no answer names them: {[name for name in variables if not variables[name]]}"
-    found = []
-    for number, command in enumerate(commands(page)):
+class Asked:
+    """The page's requests, asked of one server: all of them, then those with the token again with the password.
+
+    The page deletes what it makes, so that the second time begins like the first.
+    """
+
+    def __init__(self, page: str, folder: Path) -> None:
+        again = by_password(page)
+        assigned = {name for name in _ASSIGNED.findall("\n".join(commands(page))) if not name.startswith(_SETTINGS)}
+        count, port = len(commands(page)), free_port()
+        tokens = {name for request in requests(page) for name in _VARIABLE.findall(request.answer) if "TOKEN" in name}
+        after = naming(page, assigned, 0, "token") | naming(again, assigned | tokens, count, "password")
+        execute(page + again, folder, port, after)
+        self._folder, self._port = folder, port
+        self.by_token = [self._print(number, command, "token") for number, command in enumerate(commands(page))]
+        self.by_password = [
+            self._print(number, command, "password") for number, command in enumerate(commands(again), count)
+        ]
+
+    def _print(self, number: int, command: str, way: str) -> Printed:
+        """Give what the page has to print below a command."""
         curl = command.startswith("curl ")
-        text = (folder / f"{number}.out").read_bytes().decode() if curl else output(folder, number)
-        text = text.partition("\n")[0] + "\n" if SERVE.search(command) else text
-        text = text.replace(str(folder / "data"), DATA).replace(str(port), PORT)
+        received = (self._folder / f"{number}.out").read_bytes().decode() if curl else output(self._folder, number)
+        text = received.partition("\n")[0] + "\n" if SERVE.search(command) else received
+        text = text.replace(str(self._folder / "data"), DATA).replace(str(self._port), PORT)
+        variables = dict(line.split("=", 1) for line in (self._folder / way).read_text().splitlines())
+        assert all(variables.values()), f"no answer names these: {[name for name in variables if not variables[name]]}"
         for name, value in sorted(variables.items(), key=lambda variable: -len(variable[1])):
-            text = text.replace(value.replace(str(port), PORT), f"${name}")
+            text = text.replace(value.replace(str(self._port), PORT), f"${name}")
         text = _answer(text) if curl else text
         for varying, same in _SAME_EVERYWHERE:
             text = varying.sub(same, text)
-        found.append(text)
-    return found
+        return Printed(command, text)
 
 
 def _answer(received: str) -> str:
@@ -158,7 +184,7 @@ def _answer(received: str) -> str:
     ]
     media_type = next((line.partition(": ")[2] for line in headers if line.lower().startswith("content-type:")), "")
     lines = _indented(media_type.partition(";")[0], body).rstrip("\n").split("\n") if body else []
-    cut = [line if len(line) <= COLUMNS else f"{line[:COLUMNS]} ..." for line in lines[:LINES]]
+    cut = [line if len(line) <= COLUMNS else _CUT.sub("", line[:COLUMNS]) + " ..." for line in lines[:LINES]]
     cut += ["..."] if len(lines) > LINES else []
     return "".join(f"{line.rstrip()}\n" for line in [*shown, *([""] if cut else []), *cut])
 
@@ -187,20 +213,26 @@ def _json(value: Any, margin: str) -> str:
     return f"{opening}\n{inner}" + f",\n{inner}".join(members) + f"\n{margin}{closing}"
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-@pytest.mark.parametrize("way", [BY_TOKEN, BY_PASSWORD], ids=["token", "password"])
-def test_every_request_gets_the_answer_that_is_printed(way: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    """The page's requests, asked; with MUNIMENT_WRITE_DOCS the page is written anew."""
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
     page = PAGE.read_text("utf-8")
-    found = answers(page.replace(BY_TOKEN, way), tmp_path)
-    shown = [answer for _, answer in printed(page)]
-    if os.environ.get("MUNIMENT_WRITE_DOCS") and way == BY_TOKEN:
-        left = iter(found)
-        written = BLOCK.sub(lambda block: COMMAND.sub(lambda one: f"$ {one[1]}\n{next(left)}", block[0]), page)
+    made = Asked(page, tmp_path_factory.mktemp("requests"))
+    if os.environ.get("MUNIMENT_WRITE_DOCS"):
+        left = iter(made.by_token)
+        written = BLOCK.sub(lambda block: COMMAND.sub(lambda one: f"$ {one[1]}\n{next(left).answer}", block[0]), page)
         PAGE.write_text(written, "utf-8")
-    pairs = list(zip(commands(page), found, strict=True))
-    assert pairs == list(zip(commands(page), shown, strict=True)), (
-        "run MUNIMENT_WRITE_DOCS=1 pytest tests/e2e/test_requests.py"
-    )
+    return made
+
+
+def test_every_request_gets_the_answer_that_is_printed(asked: Asked) -> None:
+    assert asked.by_token == printed(PAGE.read_text("utf-8")), "run MUNIMENT_WRITE_DOCS=1 pytest tests/e2e/test_requests.py"
+
+
+def test_every_request_gets_the_same_answer_by_name_and_password(asked: Asked) -> None:
+    assert asked.by_password == printed(by_password(PAGE.read_text("utf-8")))
 
 
 def test_every_address_has_a_request() -> None:
