@@ -145,5 +145,3 @@ def output(folder: Path, number: int) -> str:
 def shape(printed: str) -> str:
     """Printed lines without what differs from one run to the next: passwords, ids, times, scores."""
     return "\n".join(" ".join(_VARYING.sub("...", line).split()) for line in printed.splitlines())
-
-

@@ -54,7 +54,10 @@ _SAME_EVERYWHERE = (
     (re.compile(r"\b([0-9a-f]{2})[0-9a-f]{14}\b"), lambda found: f"{found[1]}{0:014}"),
     (re.compile(r'(?<=^etag: "[0-9]-)[0-9a-f]{16}', re.MULTILINE), f"{0:016}"),
     (re.compile(r"(?<=^muniment-position: )(?!\$)\S+", re.MULTILINE), "xxxxxxxx"),
-    (re.compile(r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<=cursor=)[\w.%-]+|(?<="csrf" value=")[^"]+'), "xxxxxxxx"),
+    (
+        re.compile(r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<=cursor=)[\w.%-]+|(?<="csrf" value=")[^"]+'),
+        "xxxxxxxx",
+    ),
     (re.compile(r"(?<=\.css\?)\w{12}|(?<=\.svg\?)\w{12}"), f"{0:012}"),
     (re.compile(r'(?<="seconds_behind": )[\d.]+'), "0.0"),
     (re.compile(r'(?<="r_index_status": ")(?:waiting|done)'), "done"),
@@ -228,7 +231,9 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
 
 
 def test_every_request_gets_the_answer_that_is_printed(asked: Asked) -> None:
-    assert asked.by_token == printed(PAGE.read_text("utf-8")), "run MUNIMENT_WRITE_DOCS=1 pytest tests/e2e/test_requests.py"
+    assert asked.by_token == printed(PAGE.read_text("utf-8")), (
+        "run MUNIMENT_WRITE_DOCS=1 pytest tests/e2e/test_requests.py"
+    )
 
 
 def test_every_request_gets_the_same_answer_by_name_and_password(asked: Asked) -> None:
