@@ -19,9 +19,13 @@ def environment(lock: Path, *options: str) -> Path:
     folder = ROOT / "var" / f"{lock.stem}-{mark}"
     if not (folder / "ready").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True, timeout=120)
-        pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
         done = subprocess.run(
-            [*pip, "--require-hashes", *options, "-r", lock], capture_output=True, text=True, timeout=900, check=False
+            [*pip, "--require-hashes", *options, "-r", str(lock)],
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
         )
         if "Failed to establish a new connection" in done.stdout + done.stderr:
             pytest.skip(f"{lock.name} cannot be installed: no package registry is to be reached.")
