@@ -162,10 +162,11 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
 
 
 def test_every_request_gets_the_answer_that_is_printed(asked: Asked) -> None:
-    assert asked.by_token == printed(PAGE.read_text("utf-8")), (
-        "run MUNIMENT_WRITE_DOCS=1 pytest tests/e2e/test_requests.py"
-    )
+    shown = printed(PAGE.read_text("utf-8"))
+    others = [pair for pair in zip(asked.by_token, shown, strict=True) if pair[0] != pair[1]]
+    assert not others, "run MUNIMENT_WRITE_DOCS=1 pytest tests/e2e/test_requests.py"
 
 
 def test_every_request_gets_the_same_answer_by_name_and_password(asked: Asked) -> None:
-    assert asked.by_password == printed(by_password(PAGE.read_text("utf-8")))
+    shown = printed(by_password(PAGE.read_text("utf-8")))
+    assert not [pair for pair in zip(asked.by_password, shown, strict=True) if pair[0] != pair[1]]
