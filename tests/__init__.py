@@ -13,5 +13,7 @@ Builders, from the smallest world to the largest. A test takes the smallest that
 - ``scenes.py``, fixtures ``world`` and ``site``: a data folder with people, a client, a resource and a repository, and
   the whole application over it in this process. ``console/conftest.py`` has a browser's view of a directory alone.
 - ``e2e/processes.py``: ``ServedHouse`` is such a data folder with a real server; ``Server`` serves any data folder.
+- ``e2e/pages.py`` runs the commands that a page of the docs prints. ``environments.py`` installs programs of others
+  that cannot live in our environment.
 - ``unit/cli/test_commands.py``: ``Muniment`` runs commands on a data folder in this process.
 """

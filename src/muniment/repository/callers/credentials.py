@@ -1,6 +1,6 @@
 """What does a request show to prove who calls? Tokens, a name and password, tickets; each may be there or not.
 
-Source: given 4.2; RFC 6750 2 (bearer tokens), RFC 7617 (HTTP Basic). docs/interface.md, ours 9, lists them all.
+Source: given 4.2; RFC 6750 2 (bearer tokens), RFC 7617 (HTTP Basic). docs/interface.md, ours 10, lists them all.
 """
 
 import base64
