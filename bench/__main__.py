@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ class Group(NamedTuple):
     """Rows that share the servers they start. ``asked_for`` means that only ``--only`` runs them: they take long."""
 
     rows: tuple[str, ...]
-    measure: Callable[[Run], list[Line]]
+    measure: Callable[[Run], Iterable[Line]]
     asked_for: bool = False
 
 
@@ -77,16 +77,22 @@ def main() -> int:
                 continue
             print(f"{time.monotonic() - began:6.0f} s  {', '.join(wanted)}", flush=True)
             try:
-                lines += group.measure(run)
+                lines.extend(group.measure(run))
             except Missing as why:
-                lines += [page.skipped(row, row, "", str(why)) for row in wanted]
+                lines += [page.skipped(row, row, "", str(why)) for row in _lacking(wanted, lines)]
             except Exception as error:  # noqa: BLE001 - the other rows are still worth their time
                 traceback.print_exc()
                 broken = True
-                lines += [page.broken(row, error) for row in wanted]
+                lines += [page.broken(row, error) for row in _lacking(wanted, lines)]
     page.keep(lines, ROWS, quick=asked.quick)
     print(f"{(time.monotonic() - began) / 60:.1f} minutes")
     return 1 if broken else 0
+
+
+def _lacking(rows: Iterable[str], lines: Iterable[Line]) -> list[str]:
+    """Name the rows of a group of which no line has come so far."""
+    measured = {line.row for line in lines}
+    return [row for row in rows if row not in measured]
 
 
 if __name__ == "__main__":

@@ -323,7 +323,7 @@ def _spelled(held: Sequence[Held]) -> str:
         return ", ".join(f"{getattr(one, part) / _MB:.1f}" for one in held)
 
     return (
-        f"idle, then after each {'' if len(held) == 2 else 'half of the '}requests: private {each('private')} MB, "
+        f"idle, then after {'the' if len(held) == 2 else 'each half of the'} requests: private {each('private')} MB, "
         f"mapped files of data {each('mapped')} MB, proportional set size of all {each('pss')} MB"
     )
 

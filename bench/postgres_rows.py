@@ -1,6 +1,6 @@
 """The same server on PostgreSQL: tokeninfo beside a bare endpoint there, refreshes and searches beside SQLite."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import psycopg
@@ -25,19 +25,18 @@ _Side = tuple[Site, list[Program]]
 """A served data folder, and its processes with those of its database."""
 
 
-def on_postgresql(run: Run) -> list[Line]:
+def on_postgresql(run: Run) -> Iterator[Line]:
     """The wanted rows, on one PostgreSQL with ``fsync``. Raises Missing."""
-    texts = passages(run.size(10_000, 1_000)) if SEARCH in run.rows else []
+    texts = passages(run.size(10_000, 2_000)) if SEARCH in run.rows else []
     with postgres.running() as running:
         places = [running.database(f"muniment_{half}") for half in ("directory", "repository")]
         directory, repository = (f"postgresql://postgres@{host}:{port}/{name}" for host, port, name in places)
         overrides = (f"directory_database={directory}", f"repository_database={repository}")
         data = ours.prepare(run.folder("postgresql") / "data", *overrides)
-        lines = []
         if TOKENINFO in run.rows:
-            lines += _tokeninfo(run, data, directory, running.program)
+            yield _tokeninfo(run, data, directory, running.program)
         if not {REFRESH, SEARCH} & run.rows:
-            return lines
+            return
         other = ours.prepare(run.folder("sqlite") / "data")
         if texts:
             for one in (data, other):
@@ -45,13 +44,12 @@ def on_postgresql(run: Run) -> list[Line]:
         with ours.serving(data, "web.workers=2") as here, ours.serving(other, "web.workers=2") as there:
             sides = ((here, [here.program, running.program]), (there, [there.program]))
             if REFRESH in run.rows:
-                lines += _refresh(run, sides)
+                yield _refresh(run, sides)
             if SEARCH in run.rows:
-                lines += _search(run, sides, texts)
-        return lines
+                yield from _search(run, sides, texts)
 
 
-def _tokeninfo(run: Run, data: Data, database: str, program: Program) -> list[Line]:
+def _tokeninfo(run: Run, data: Data, database: str, program: Program) -> Line:
     with ours.serving(data, core=0) as site:
         token = site.signed_in()["access_token"]
         asked = site.tokeninfo(token)
@@ -64,26 +62,24 @@ def _tokeninfo(run: Run, data: Data, database: str, program: Program) -> list[Li
         with bare_endpoint(site, log, "stored", environment) as (address, bare):
             there = Request(asked.method, address, asked.body, asked.headers)
             mine, theirs = verified(run, reply, (asked, [site.program, program]), (there, [bare, program]))
-    return [
-        page.compared(
-            TOKENINFO,
-            "tokeninfo on PostgreSQL, one worker on one core",
-            "bare ASGI endpoint on uvicorn, one prepared statement there, same bytes written, TLS",
-            [one.rate for one in mine],
-            [one.rate for one in theirs],
-            target=TOKENINFO_TARGET,
-            our_cpu=page.cpu(one.cpu for one in mine),
-            their_cpu=page.cpu(one.cpu for one in theirs),
-            remark=(
-                "8 connections; the statement finds the token by primary key, on 4 connections to the database; "
-                "PostgreSQL runs on either core, and its CPU counts for both sides; "
-                f"p99 {mine[-1].p99:.1f} and {theirs[-1].p99:.1f} ms."
-            ),
-        )
-    ]
+    return page.compared(
+        TOKENINFO,
+        "tokeninfo on PostgreSQL, one worker on one core",
+        "bare ASGI endpoint on uvicorn, one prepared statement there, same bytes written, TLS",
+        [one.rate for one in mine],
+        [one.rate for one in theirs],
+        target=TOKENINFO_TARGET,
+        our_cpu=page.cpu(one.cpu for one in mine),
+        their_cpu=page.cpu(one.cpu for one in theirs),
+        remark=(
+            "8 connections; the statement finds the token by primary key, on 4 connections to the database; "
+            "PostgreSQL runs on either core, and its CPU counts for both sides; "
+            f"p99 {mine[-1].p99:.1f} and {theirs[-1].p99:.1f} ms."
+        ),
+    )
 
 
-def _refresh(run: Run, sides: tuple[_Side, _Side]) -> list[Line]:
+def _refresh(run: Run, sides: tuple[_Side, _Side]) -> Line:
     found: tuple[list[Figures], list[Figures]] = ([], [])
 
     def ask(side: _Side, chains: Sequence[str], into: list[Figures]) -> None:
@@ -98,10 +94,10 @@ def _refresh(run: Run, sides: tuple[_Side, _Side]) -> list[Line]:
     for side, tokens in zip(sides, chains, strict=True):
         ask(side, tokens, [])
     run.interleaved(*(partial(ask, *one) for one in zip(sides, chains, found, strict=True)))
-    return [_beside_sqlite(REFRESH, "refresh on PostgreSQL, durable", *found, of_rates=True)]
+    return _beside_sqlite(REFRESH, "refresh on PostgreSQL, durable", *found, of_rates=True)
 
 
-def _search(run: Run, sides: tuple[_Side, _Side], texts: Sequence[str]) -> list[Line]:
+def _search(run: Run, sides: tuple[_Side, _Side], texts: Sequence[str]) -> Iterator[Line]:
     asked = queries(texts)
     searches = []
     for site, _ in sides:
@@ -109,7 +105,6 @@ def _search(run: Run, sides: tuple[_Side, _Side], texts: Sequence[str]) -> list[
         searches.append([site.search(token, words) for words in asked])
         for request in searches[-1]:
             checked(site, request)
-    lines = []
     for clients in CLIENTS:
         found: tuple[list[Figures], list[Figures]] = ([], [])
 
@@ -120,8 +115,7 @@ def _search(run: Run, sides: tuple[_Side, _Side], texts: Sequence[str]) -> list[
             ask(side, requests, [])
         run.interleaved(*(partial(ask, *one) for one in zip(sides, searches, found, strict=True)))
         work = f"AQL search on PostgreSQL, {len(texts):,} real documents, {clients} client{'s' if clients > 1 else ''}"
-        lines.append(_beside_sqlite(SEARCH, f"{work}, p50", *found, of_rates=False))
-    return lines
+        yield _beside_sqlite(SEARCH, f"{work}, p50", *found, of_rates=False)
 
 
 def _beside_sqlite(row: str, work: str, mine: Sequence[Figures], theirs: Sequence[Figures], *, of_rates: bool) -> Line:

@@ -1,7 +1,7 @@
 """The searches: every kind of ``search_kinds`` over the same documents, beside the bare engine and OpenSearch."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,7 +42,7 @@ class _Seen:
     their_totals: list[int] = field(default_factory=list)
 
 
-def search(run: Run) -> list[Line]:
+def search(run: Run) -> Iterator[Line]:
     """Each wanted kind with ACL, total and 20 excerpts over real documents, beside the engine and OpenSearch."""
     texts = passages(run.size(50_000, 2_000))
     folder = run.folder("search")
@@ -67,7 +67,7 @@ def search(run: Run) -> list[Line]:
             peer, missing = None, str(why)
         for seen in every:
             _measure(run, folder / "engine", site, peer, seen)
-    return [line for seen in every for line in _lines(seen, f"{len(texts):,} real documents", about, missing)]
+            yield from _lines(seen, f"{len(texts):,} real documents", about, missing)
 
 
 def checked(site: Site, request: Request) -> int:

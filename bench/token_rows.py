@@ -82,18 +82,16 @@ def verified(run: Run, reply: str, mine: Side, theirs: Side) -> tuple[list[Figur
     return found
 
 
-def peers(run: Run) -> list[Line]:
+def peers(run: Run) -> Iterator[Line]:
     """tokeninfo and refresh beside the three servers, all running at one time and loaded in turn."""
-    lines: list[Line] = []
     data = ours.prepare(run.folder("tokens") / "data")
     with ExitStack() as stack:
         site = stack.enter_context(ours.serving(data, "web.workers=2"))
         servers, missing = _servers(run, stack)
         for row, work, measure in (("tokeninfo", VERIFY, _verifying), ("refresh", REFRESH, _refreshing)):
             if row in run.rows:
-                lines += measure(run, site, servers)
-                lines += [page.skipped(row, work, name, why, _target(row, name)) for name, why in missing]
-    return lines
+                yield from measure(run, site, servers)
+                yield from (page.skipped(row, work, name, why, _target(row, name)) for name, why in missing)
 
 
 def _target(row: str, server: str) -> Target:
