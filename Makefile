@@ -44,7 +44,7 @@ quick: .venv/ready-to-test ## Run unit and house tests on SQLite alone, but for 
 campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties
 	@exec $(BIN)/python -m pytest -n 2 -m campaign --hypothesis-profile campaign --timeout 3000 $(ARGS)
 
-bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search"
+bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search", "--only growth" (a million objects)
 	@exec $(BIN)/python -m bench $(ARGS)
 
 coverage: .venv/ready-to-test ## Run the tests and print which lines of ours they never reach
