@@ -9,11 +9,11 @@ from hypothesis import settings
 from muniment.clock import Instant
 from muniment.db import Database, Half
 from tests.clock import NOON, Clock
+from tests.office import Office
 from tests.properties.lengths import CAMPAIGN, SHARE
 from tests.scenes import NAMES, Loop, Site, World
 from tests.servers import NoPostgres, Postgres, Sqlite, running_postgres
 from tests.shelf import Shelf
-from tests.unit.directory.office import Office
 
 # make campaign asks for it; what takes long by the example says in its own place how many it takes.
 settings.register_profile("campaign", max_examples=int(5000 * SHARE), deadline=None)
@@ -134,8 +134,8 @@ def office(directory_db: Database, now: Instant) -> Office:
 
 @pytest.fixture
 def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    """An empty repository with an index, for tests of its decisions."""
-    made = Shelf(repository_db, tmp_path / "index", now)
+    """An empty repository, for tests of its decisions."""
+    made = Shelf(repository_db, tmp_path, now)
     yield made
     made.close()
 

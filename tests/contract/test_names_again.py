@@ -28,7 +28,7 @@ from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches
 from muniment.repository.search.kept_searches import SearchQuota
 from muniment.web.refusals import Malformed
-from tests.unit.directory.office import Office
+from tests.office import Office
 
 MARTA = Principals("marta@staff", keys={"marta@staff": "marta@staff"})
 DOCUMENT = b"<search/>"

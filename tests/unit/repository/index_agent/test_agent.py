@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND, Instant
+from muniment.clock import SECOND
 from muniment.db import Database
 from muniment.repository import repositories
 from muniment.repository.aql.tree import Property, Query
@@ -36,13 +36,6 @@ from muniment.repository.search import kept_searches
 from tests.clock import Clock
 from tests.shelf import BORIS, MARTA, Shelf
 from tests.waiting import until
-
-
-@pytest.fixture
-def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    made = Shelf(repository_db, tmp_path / "shelf", now)
-    yield made
-    made.close()
 
 
 @contextmanager
@@ -181,7 +174,7 @@ def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
     assert report.sound
     assert report.unindexed == 1
     monkeypatch.undo()
-    shelf.change(bad, title="cured")
+    shelf.change(bad, {"title": "cured"})
     shelf.catch_up()
     assert shelf.found(MARTA, "pump") == [bad, good]
     with shelf.database.read() as cx:
@@ -331,14 +324,14 @@ def test_the_checker_counts_each_fault(shelf: Shelf) -> None:
     assert shelf.report().sound
     held = {kept.key: kept for kept in shelf.index.snapshot().documents()}
     position = shelf.writer.position
-    strange = Document("0900000100ffffff", 99, shelf.now, "document", 1, "marta@staff", {"object_name": ("x",)}, "")
+    strange = Document("0900000100ffffff", 99, shelf.now, "document", 1, "marta@demo", {"object_name": ("x",)}, "")
     stale = msgspec.structs.replace(held[made[1]], text="other")
     shelf.writer.apply([stale, strange], [made[0]], position)
     writer = shelf.writer._writer
     assert writer is not None
     writer.add_document(fields.to_tantivy(held[made[2]], shelf.writer._schema))
     shelf.writer.apply((), (), position)
-    shelf.change(made[3], title="waiting")
+    shelf.change(made[3], {"title": "waiting"})
     shelf.delete(made[4])
     report = shelf.report()
     assert (report.missing, report.stale, report.extra, report.doubled) == (1, 1, 1, 1)

@@ -9,7 +9,7 @@ from muniment.repository.objects import object_types, properties
 from muniment.repository.objects.object_types import Catalogue, ObjectType
 from muniment.repository.objects.properties import PropertyDefinition, PropertyKind, Value
 from muniment.repository.refusals import BadTypesFile, NameTaken, UnknownProperty, UnknownType, WrongValue
-from tests.unit.repository.shelf import Shelf
+from tests.shelf import Shelf
 
 INVOICES = b"""
 [types.reminder]

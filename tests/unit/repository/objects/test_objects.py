@@ -30,7 +30,7 @@ from muniment.repository.refusals import (
     WrongValue,
 )
 from tests.plans import steps
-from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
+from tests.shelf import ADMIN, JON, MARTA, Shelf
 
 
 def noted(shelf: Shelf) -> list[tuple[str, str]]:
