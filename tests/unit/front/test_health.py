@@ -1,4 +1,4 @@
-"""What /health/ready tells of the indexes."""
+"""What /health/ready (``muniment.front.health``) tells of the indexes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -7,6 +7,7 @@ import typer
 
 from muniment import initialise
 from muniment.cli import terminal
+from muniment.cli.repository.repositories import RepositoryOption
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, Failure
@@ -19,7 +20,6 @@ type_ = typer.Typer(no_args_is_help=True, help="Object types and their propertie
 
 COMMANDS = {"type": type_}
 
-RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 TypeName = Annotated[str, typer.Argument(metavar="TYPE")]
 PropertyName = Annotated[str, typer.Argument(metavar="PROPERTY")]
 

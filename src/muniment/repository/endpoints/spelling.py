@@ -24,6 +24,9 @@ XSI = "http://www.w3.org/2001/XMLSchema-instance"
 ATOM = "application/atom+xml"
 HAL = "application/hal+json"
 
+PRIVATE: Mapping[str, str] = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+"""The headers of an answer that is for its caller alone, in the media type that they like best (RFC 9111 5.2.2)."""
+
 ITEMS: Mapping[str, str] = {
     "links": "link",
     "permitted": "permission",
