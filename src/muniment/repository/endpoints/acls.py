@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.repository import removal
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, object_body, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
@@ -268,7 +268,7 @@ def _listed(cx: Connection, repository: Repository, principals: Principals, feed
 
     return collections.page(
         cx,
-        Listing(repository.id, principals.key, "acls", selection.text),
+        CursorBinding(repository.id, principals.key, "acls", selection.text),
         feed.page,
         lambda stretch: acl_lists.page(cx, repository.id, principals, stretch, selection),
         entries,

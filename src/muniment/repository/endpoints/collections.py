@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from muniment.clock import Instant
 from muniment.repository import cursors
-from muniment.repository.cursors import Listing, Part, Place, Stretch
+from muniment.repository.cursors import CursorBinding, Part, Place, Stretch
 from muniment.repository.endpoints import parameters, representations, spelling
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.representations import ObjectBody, Thing, View
@@ -170,15 +170,15 @@ def read_number(values: Mapping[str, str]) -> int:
 
 def page(
     cx: Connection,
-    listing: Listing,
+    binding: CursorBinding,
     wanted: Page,
     fetch: Callable[[Stretch], Sequence[T]],
     entries: Callable[[Sequence[T]], Sequence[atom.FeedEntry]],
     count: Callable[[], int],
 ) -> ListPage:
     """Read one page of a list. Raises Malformed for a cursor of another list, filter, sort or caller."""
-    members = fetch(cursors.stretch(cx, listing, wanted.part))
-    following = cursors.next_cursor(cx, listing, wanted.part, [one.place for one in members])
+    members = fetch(cursors.stretch(cx, binding, wanted.part))
+    following = cursors.next_cursor(cx, binding, wanted.part, [one.place for one in members])
     return ListPage(entries(members[: wanted.part.size]), following, count() if wanted.include_total else None)
 
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.repository import repositories
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, parameters, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import (
@@ -219,7 +219,7 @@ def _listed(
     selection = feed.page.selection
     return collections.page(
         cx,
-        Listing(0, _STRANGERS, "repositories", selection.text),
+        CursorBinding(0, _STRANGERS, "repositories", selection.text),
         feed.page,
         lambda stretch: repositories.page(cx, stretch, selection),
         entries,

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.clock import Instant
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, object_body, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
@@ -182,7 +182,7 @@ def _children(
     folder, prefix = Folder(view, folder_id, "sysobject"), feed.names.type_prefix
     return collections.page(
         cx,
-        Listing(repository.id, principals.key, f"child links {folder_id}", selection.text),
+        CursorBinding(repository.id, principals.key, f"child links {folder_id}", selection.text),
         feed.page,
         lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=prefix),
         lambda members: [_entry(feed, here, "child", one.stored, folder_id) for one in members],

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, object_body, parameters, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import (
@@ -209,7 +209,7 @@ def _list(
 
     return collections.page(
         cx,
-        Listing(repository.id, principals.key, f"{folder_id or ''} {type_name}", selection.text),
+        CursorBinding(repository.id, principals.key, f"{folder_id or ''} {type_name}", selection.text),
         feed.page,
         lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=names.type_prefix),
         entries,

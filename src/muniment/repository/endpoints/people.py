@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, Answering, Caller, RepositoryContext, address, enter
@@ -117,7 +117,7 @@ def _listed(
 
     return collections.page(
         cx,
-        Listing(repository.id, principals.key, f"{kind}s {within or ''}", selection.text),
+        CursorBinding(repository.id, principals.key, f"{kind}s {within or ''}", selection.text),
         feed.page,
         lambda stretch: people.listed(resource_id, kind, within, stretch, selection),
         entries,

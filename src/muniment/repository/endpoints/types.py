@@ -6,7 +6,7 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
@@ -45,7 +45,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
 
 def _listed(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
     names, root, selection = feed.names, feed.page.object_type, feed.page.selection
-    listing = Listing(repository.id, principals.key, f"types {root or ''}", selection.text)
+    binding = CursorBinding(repository.id, principals.key, f"types {root or ''}", selection.text)
 
     def entries(members: Sequence[ListedType]) -> list[FeedEntry]:
         catalogue = object_types.catalogue(cx, repository.id) if feed.page.inline else None
@@ -62,7 +62,7 @@ def _listed(cx: Connection, repository: Repository, principals: Principals, feed
 
     return collections.page(
         cx,
-        listing,
+        binding,
         feed.page,
         lambda stretch: object_types.page(cx, repository.id, root, stretch, selection, type_prefix=names.type_prefix),
         entries,
