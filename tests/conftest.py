@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from muniment.clock import Instant
@@ -17,6 +18,16 @@ from tests.shelf import Shelf
 
 # make campaign asks for it; what takes long by the example says in its own place how many it takes.
 settings.register_profile("campaign", max_examples=int(5000 * SHARE), deadline=None)
+
+# Left to itself, structlog writes a traceback with every local variable, which takes a second of a core.
+structlog.configure(
+    processors=[
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.dev.set_exc_info,
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 _LONGER = tuple(Path(__file__).parent / folder for folder in ("properties", "campaign"))
 """What ``make test`` runs for a moment, and the campaign for long."""

@@ -52,7 +52,7 @@ def close(cx: Connection, repository: Repository, *, with_everything: bool) -> l
 
 
 def finish(cx: Connection, repository: Repository) -> None:
-    """Remove the repository and everything in it that is left after its objects are gone."""
+    """Remove a repository whose objects are gone already, with all else that it holds."""
     for table in reversed(repository_tables.sorted_tables):
         if "repository_id" in table.c:
             cx.execute(table.delete().where(table.c.repository_id == repository.id))

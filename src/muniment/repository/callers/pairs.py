@@ -137,7 +137,7 @@ class Pairs:
             self._drop(digest)
 
     async def close(self) -> None:
-        """Forget every pair; within a few seconds, as many of their grants are ended as possible."""
+        """Forget every pair, and end their grants. A grant that has not ended within five seconds is left to expire."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

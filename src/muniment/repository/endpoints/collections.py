@@ -62,8 +62,8 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class ListPage(msgspec.Struct, frozen=True):
-    """One page of a list: its entries, the cursor of the next one (None for the last), and how many there are in all
-    where that was asked for."""
+    """One page of a list: its entries, the cursor of the next page (None on the last one), and how many members the
+    whole list has, if the request wants them counted."""
 
     entries: Sequence[atom.FeedEntry]
     following: str | None
@@ -210,7 +210,7 @@ def plain_entry(own: str, title: str, author: str, summary: str, updated: Instan
 
 
 def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:
-    """Read what the representations of these objects need beside themselves, for all of them at once."""
+    """Read what the representations of these objects show besides their rows, for all of them at once."""
     acl_names = acls.shown_names(cx, {stored.acl_id for stored in several}, view.principals)
     statuses = queue.statuses(cx, [stored.id for stored in several])
     return [

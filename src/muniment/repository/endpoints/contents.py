@@ -92,7 +92,7 @@ async def describe(request: Request, context: RepositoryContext) -> Response:
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
-    """GET contents: a feed of the one content an object has, or of none."""
+    """GET contents: a feed of the one content of an object, or an empty feed."""
     caller = await enter(request, context)
     object_id, repository = representations.identifier(request), caller.repository
     here = address(request, context, repository)

@@ -36,7 +36,7 @@ _Decision: TypeAlias = Callable[[Connection, Principals, Instant], StoredObject]
 
 
 async def list_parents(request: Request, context: RepositoryContext) -> Response:
-    """GET parent-links: a feed of the one folder in which an object lies, or of none."""
+    """GET parent-links: a feed of one link, to the folder in which the object lies, or an empty feed."""
     caller = await enter(request, context)
     object_id, here = representations.identifier(request), address(request, context, caller.repository)
     feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/parent-links", "Parent links")

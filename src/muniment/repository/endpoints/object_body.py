@@ -23,7 +23,7 @@ from muniment.web.xml import Element
 class Metadata(msgspec.Struct, frozen=True):
     """What a body says about an object, in neutral names.
 
-    ``type`` is empty when the body names none. ``href`` is the address of another object that is meant, or empty.
+    ``type`` is empty when the body names none, ``href`` is the address of the object that the body refers to, or empty.
     """
 
     properties: dict[str, Given] = {}

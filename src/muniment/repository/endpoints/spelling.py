@@ -80,7 +80,7 @@ def write_accessor(accessor: str, names: RepositoryNames) -> str:
 
 
 def negotiate(request: Request, offered: Sequence[str]) -> str:
-    """Choose the media type of the answer: the one the caller likes best, of equals the one offered first.
+    """Choose the media type of the answer: the one that the caller likes best. Of several, the first in the list.
 
     A suffix of the path, which ``web.addresses`` has noted, comes before the header. Raises NotAcceptable.
     """

@@ -54,9 +54,9 @@ class Upload(msgspec.Struct, frozen=True):
 
 
 async def raw_content(request: Request, context: RepositoryContext, room: int | None) -> ReceivedBody:
-    """Keep a body as it comes. ``room`` is how many bytes may still be kept, None where that does not count.
+    """Put a whole body into the store, as it arrives. ``room`` is how many bytes it may have, None without a quota.
 
-    Raises UnsupportedMediaType, TooLarge, QuotaExceeded; then, as when it ends early, nothing is kept.
+    Raises UnsupportedMediaType, TooLarge, QuotaExceeded; then, and if the body ends early, the store keeps nothing.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, 0)
@@ -71,10 +71,10 @@ async def raw_content(request: Request, context: RepositoryContext, room: int | 
 
 
 async def multipart(request: Request, context: RepositoryContext, room: int | None) -> Upload:
-    """Receive metadata and content in parts, in this order unless their types say otherwise. ``room`` is as above.
+    """Receive a multipart body: first metadata, then content, unless the types of the parts say otherwise.
 
-    Raises Malformed, TooLarge, UnsupportedMediaType, NotOfferedYet (more than one content), QuotaExceeded; then nothing
-    is kept.
+    ``room`` is as in ``raw_content``. Raises Malformed, TooLarge, UnsupportedMediaType, NotOfferedYet (more than one
+    content), QuotaExceeded; then the store keeps nothing.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, context.options.max_metadata_bytes + _AROUND)

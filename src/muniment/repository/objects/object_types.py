@@ -237,10 +237,11 @@ def page(
     *,
     type_prefix: str = "",
 ) -> list[ListedType]:
-    """List this type and those below it (all, without one): the built-in ones first, then the custom ones by name.
+    """List a stretch of the types from ``root`` down, or of all: the built-in ones first, then the others by name.
 
-    Only those that the selection wants, in its order. ``type_prefix`` spells the names of the built-in types, which
-    the selection compares as they are shown. Raises UnknownType, UnknownProperty, WrongValue, BadSort.
+    Only types that meet the selection's filter are listed. If it sorts them, its order comes first. ``type_prefix``
+    spells the names of the built-in types, which the selection compares as they are shown. Raises UnknownType,
+    UnknownProperty, WrongValue, BadSort.
     """
     _check_known(cx, repository_id, root)
     members, properties, order = _listed(repository_id, root, type_prefix)

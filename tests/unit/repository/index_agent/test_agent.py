@@ -154,6 +154,7 @@ def test_a_writer_that_commits_late_is_not_skipped(shelf: Shelf) -> None:
     assert shelf.report().sound
 
 
+@pytest.mark.slow
 def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
