@@ -71,9 +71,10 @@ def describe(counts: list[RowCount]) -> str:
 
 
 def remove_objects(cx: Connection, repository: Repository, limit: int) -> list[str | None]:
-    """Remove at most ``limit`` objects, and return the key of each one's content, or None. Empty: no object is left.
+    """Remove at most ``limit`` objects, and return the key of each one's content, or None.
 
-    The caller removes the contents after the commit. If it is killed before that, the sweep removes them later.
+    An empty list says that no object is left. The caller removes the contents after the commit. If it is killed before
+    that, the sweep removes them later.
     """
     table, portion = repository_tables.tables["objects"], objects.every(cx, repository.id, 0, limit)
     ids = [stored.id for stored in portion]

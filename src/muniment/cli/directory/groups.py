@@ -101,7 +101,7 @@ def set_group(context: typer.Context, group_id: EntryId, description: NewDescrip
 
 @group.command("rename")
 def rename_group(context: typer.Context, group_id: EntryId, new_name: NewName, force: Force = False) -> None:
-    """Rename a group that no repository knows yet: it shows what ACLs permit to the group under its name."""
+    """Rename a group. This is refused if a repository knows it: its ACLs show under its name what it may do."""
     rename_person(context.obj, _by_id(context.obj, group_id), new_name, force=force)
 
 

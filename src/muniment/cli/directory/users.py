@@ -162,7 +162,7 @@ def set_user(
 
 @user.command("rename")
 def rename_user(context: typer.Context, user_id: EntryId, new_name: NewName, force: Force = False) -> None:
-    """Rename a user whom no repository knows yet: it shows what they own, and may do, under their name."""
+    """Rename a user. This is refused if a repository knows them: it shows under their name what they own and may do."""
     rename_person(context.obj, _by_id(context.obj, user_id), new_name, force=force)
 
 

@@ -22,7 +22,7 @@ from muniment.repository.cursors import Stretch
 from muniment.repository.endpoints.routes import routes
 from muniment.repository.extraction import queue
 from muniment.repository.index.contract import Index
-from muniment.repository.objects import object_types
+from muniment.repository.objects import types_file
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions import acl_lists
 from muniment.repository.permissions.principals import Principals
@@ -665,7 +665,7 @@ def test_what_cannot_be_answered_is_not_done(site: Site) -> None:
 def test_types_are_shown_with_their_properties(site: Site) -> None:
     with site.shelf.database.begin() as cx:
         toml = b"[types.invoice.properties]\namount = 'double'"
-        object_types.load_types_file(cx, site.shelf.repository.id, toml, site.shelf.now)
+        types_file.load(cx, site.shelf.repository.id, toml, site.shelf.now)
     shown = site("GET", "/types/invoice").json()
     assert shown["parent"] == "document"
     assert {"name": "amount", "type": "double", "repeating": False, "writable": True} in shown["properties"]

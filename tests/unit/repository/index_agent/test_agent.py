@@ -27,7 +27,7 @@ from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent, indexing
-from muniment.repository.objects import creation, object_types
+from muniment.repository.objects import creation, object_types, types_file
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
@@ -375,7 +375,7 @@ def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:
         b'[types.part]\nparent = "document"\nproperties = { drawing = "id", also = { kind = "id", repeating = true } }'
     )
     with shelf.database.begin() as cx:
-        object_types.load_types_file(cx, shelf.repository.id, types, shelf.now)
+        types_file.load(cx, shelf.repository.id, types, shelf.now)
     with shelf.database.begin() as cx:
         known = object_types.catalogue(cx, shelf.repository.id)
         given: dict[str, Given] = {"object_name": "bolt", "drawing": "0900000100abcdef", "also": ["09000001000000aa"]}
