@@ -138,6 +138,7 @@ def test_objects_move_between_folders_and_go(muniment: Muniment, letter: Path, t
     muniment("object", "get", object_id, code=3)
 
 
+@pytest.mark.slow
 def test_types_and_properties_go_when_nothing_uses_them(muniment: Muniment, letter: Path) -> None:
     object_id = put(muniment, str(letter), "--type", "letter", "-p", "pages=3")
     muniment("type", "remove", "letter", code=3)
