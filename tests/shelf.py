@@ -165,8 +165,8 @@ class Shelf:
 
     @cached_property
     def index(self) -> TantivyIndex:
-        """The index, for reading."""
-        assert self.writer
+        """The index, for reading; the writer makes it if there is none yet."""
+        assert (self.folder / "index").exists() or self.writer
         return TantivyIndex(self.folder / "index", self.language)
 
     def catch_up(self) -> None:
