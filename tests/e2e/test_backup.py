@@ -36,7 +36,7 @@ from tests.e2e.ledger import OAUTH
 from tests.e2e.processes import ENVIRONMENT, Server, muniment
 from tests.e2e.test_kills import House
 from tests.servers import Postgres, Sqlite, free_port
-from tests.unit.repository.shelf import ADMIN, Shelf
+from tests.shelf import ADMIN, Shelf
 from tests.waiting import until
 
 FEW, MANY = 4, int(os.environ.get("BACKUP_KILLS", "25"))
@@ -204,7 +204,7 @@ def test_nothing_that_the_copied_database_names_is_removed_before_it_is_copied(
 ) -> None:
     """All of it is replaced and swept between the database's snapshot and the first content."""
     installation = Installation(folder / "data", settings.Settings(halves=("repository",)))
-    shelf = Shelf(repository_db, installation.content, now)
+    shelf = Shelf(repository_db, installation.data, now)
     store, swept = shelf.store, list[int]()
     made = [shelf.create({"object_name": f"pump {n}"}, content=store.put([f"words {n}".encode()])).id for n in range(3)]
     adopt = FileStore.adopt

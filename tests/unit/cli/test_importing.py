@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,10 @@ BOSS = Principals("admin@directory.admin", frozenset(), administrator=True)
 class Place(Muniment):
     """A data folder and a folder to import."""
 
-    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        super().__init__(root / "data", capsys)
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str], initialise: Callable[[Path], Path]) -> None:
+        super().__init__(initialise(root / "data"), capsys)
         self.folder = root / "Papers"
         self.folder.mkdir()
-        self("init")
         self.database = Database(f"sqlite:///{self.data}/repository.db")
 
     def write(self, path: str, content: str) -> Path:
@@ -71,8 +71,8 @@ class Place(Muniment):
 
 
 @pytest.fixture
-def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
-    return Place(tmp_path, capsys)
+def place(tmp_path: Path, capsys: pytest.CaptureFixture[str], initialise: Callable[[Path], Path]) -> Place:
+    return Place(tmp_path, capsys, initialise)
 
 
 def test_a_folder_is_mirrored(place: Place) -> None:
@@ -203,6 +203,7 @@ def test_a_file_that_cannot_be_kept_stops_no_other(place: Place) -> None:
     assert len(kept) == 9, "nothing is left of what was refused"
 
 
+@pytest.mark.slow
 def test_a_file_larger_than_a_batch_goes_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_tree, "SMALL", 10)
     place.write("large.txt", "x" * 11)
@@ -350,6 +351,7 @@ def test_another_owner_is_refused_and_says_what_to_do(place: Place) -> None:
     assert {one.owner for one in place.tree().values()} == {"ada@staff"}, "without the option it is as before"
 
 
+@pytest.mark.slow
 def test_mirroring_deletes_the_objects_of_what_is_gone(place: Place) -> None:
     for name in ("a.txt", "b.txt", "c.txt", "deep/er/d.txt"):
         place.write(name, f"words of {name}")

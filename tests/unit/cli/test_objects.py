@@ -56,6 +56,7 @@ def test_an_object_is_put_shown_and_fetched(muniment: Muniment, letter: Path, tm
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.slow
 def test_content_comes_from_standard_input_and_replaces_what_was_there(
     muniment: Muniment, letter: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +102,7 @@ def test_damaged_content_is_not_written_as_if_it_were_whole(muniment: Muniment, 
     assert not list(tmp_path.glob(".copy*"))
 
 
+@pytest.mark.slow
 def test_objects_move_between_folders_and_go(muniment: Muniment, letter: Path, tmp_path: Path) -> None:
     papers = tmp_path / "papers"
     (papers / "deep").mkdir(parents=True)
@@ -136,6 +138,7 @@ def test_objects_move_between_folders_and_go(muniment: Muniment, letter: Path, t
     muniment("object", "get", object_id, code=3)
 
 
+@pytest.mark.slow
 def test_types_and_properties_go_when_nothing_uses_them(muniment: Muniment, letter: Path) -> None:
     object_id = put(muniment, str(letter), "--type", "letter", "-p", "pages=3")
     muniment("type", "remove", "letter", code=3)

@@ -1,12 +1,12 @@
 """Commands about the index of a repository, and about the bytes of its documents."""
 
 from collections.abc import Iterator
-from typing import Annotated
 
 import typer
 
 from muniment import app, clock, initialise
 from muniment.cli import terminal
+from muniment.cli.repository.repositories import RepositoryOption
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.data_folder import DataFolder
 from muniment.db import Database
@@ -26,8 +26,6 @@ content = typer.Typer(no_args_is_help=True, help="The bytes of documents.")
 COMMANDS = {"index": index, "content": content}
 
 _AT_A_TIME = 500
-
-RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 
 
 @index.command("status")

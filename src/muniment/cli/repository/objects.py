@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from muniment import app, initialise
 from muniment.cli import terminal
+from muniment.cli.repository.repositories import RepositoryOption
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
@@ -39,7 +40,6 @@ COMMANDS = {"object": object_}
 
 _AT_A_TIME = 500
 
-RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 ObjectId = Annotated[str, typer.Argument(metavar="OBJECT_ID")]
 
 

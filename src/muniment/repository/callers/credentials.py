@@ -66,7 +66,7 @@ class RequestCredentials:
 
     @property
     def outlives_guards(self) -> bool:
-        """Whether something was shown that is good for whatever resource guards the repository, unlike a token."""
+        """Whether there is a ticket or a pair: unlike a token, it stays good when another resource is the guard."""
         return bool(self.ticket or self.cookie_ticket or self.pair)
 
 

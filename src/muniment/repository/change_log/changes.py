@@ -115,7 +115,7 @@ def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind
 
 
 def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
-    """Return the next lines after a position, oldest first, as long as no later commit can precede them.
+    """Return the next lines after a position, oldest first, up to the place where a commit under way may still add one.
 
     Raises LinesGone.
     """
@@ -163,7 +163,7 @@ def latest(cx: Connection, repository_id: int) -> Position:
 
 
 def settled(cx: Connection, repository_id: int) -> Position:
-    """Return the position of the last line that no later commit can precede; START if there was none."""
+    """Return the position of the last line before which no commit can still add one; START if there is none."""
     return _last(
         cx, repository_id, changes.c.transaction < _OLDEST_OPEN if cx.dialect.name == "postgresql" else sa.true()
     )

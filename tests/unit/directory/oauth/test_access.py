@@ -13,7 +13,7 @@ from muniment.directory import attributes, memberships, resources
 from muniment.directory.entries import editing
 from muniment.directory.oauth import access
 from muniment.directory.oauth.access import Access, AccessMemory, Question, User
-from tests.unit.directory.office import Office
+from tests.office import Office
 
 DECIDES_NOTHING = {"entries": {"tries", "places", "attempted"}}
 """Columns that access does not hang on."""

@@ -33,7 +33,7 @@ from muniment.directory.sign_in import form, pauses
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.directory.sign_in.pauses import Origin
 from tests.counting import cost
-from tests.unit.directory.office import HASH, HOME, PASSWORD, Office, counted
+from tests.office import HASH, HOME, PASSWORD, Office, counted
 
 HOUR = 3600 * SECOND
 

@@ -19,7 +19,7 @@ from muniment.directory.oauth.tokens import PurgeProgress
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import DeadToken, InvalidGrant, UnparseableToken
 from muniment.web.refusals import Overloaded
-from tests.unit.directory.office import Office, counted
+from tests.office import Office, counted
 
 
 def test_a_token_is_parsed_to_its_kind(office: Office, now: Instant) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import START, Position
-from tests.unit.repository.shelf import Shelf
+from tests.shelf import Shelf
 
 
 def test_lines_are_read_in_order_and_in_batches(shelf: Shelf) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,8 +16,8 @@ from muniment.repository.permissions.principals import Principals
 from tests.counting import cost
 from tests.house.test_docs import endpoint, routes
 from tests.plans import steps, work
+from tests.shelf import ADMIN, JON, MARTA, Shelf
 from tests.unit.repository.endpoints.test_objects import Site
-from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
 
 ABSENT = "fffffff0"
 NOWHERE = "0c000000" + ABSENT
@@ -89,8 +88,8 @@ def ask(
 
 
 @pytest.fixture
-def site(shelf: Shelf, tmp_path: Path) -> Iterator[Site]:
-    made = Site(shelf, tmp_path / "content")
+def site(shelf: Shelf) -> Iterator[Site]:
+    made = Site(shelf)
     yield made
     made.half.transactions._threads.shutdown()
 

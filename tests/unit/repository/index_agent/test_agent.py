@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND, Instant
+from muniment.clock import SECOND
 from muniment.db import Database
 from muniment.repository import repositories
 from muniment.repository.aql.tree import Property, Query
@@ -27,7 +27,7 @@ from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent, indexing
-from muniment.repository.objects import creation, object_types
+from muniment.repository.objects import creation, object_types, types_file
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
@@ -36,13 +36,6 @@ from muniment.repository.search import kept_searches
 from tests.clock import Clock
 from tests.shelf import BORIS, MARTA, Shelf
 from tests.waiting import until
-
-
-@pytest.fixture
-def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    made = Shelf(repository_db, tmp_path / "shelf", now)
-    yield made
-    made.close()
 
 
 @contextmanager
@@ -161,6 +154,7 @@ def test_a_writer_that_commits_late_is_not_skipped(shelf: Shelf) -> None:
     assert shelf.report().sound
 
 
+@pytest.mark.slow
 def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +175,7 @@ def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
     assert report.sound
     assert report.unindexed == 1
     monkeypatch.undo()
-    shelf.change(bad, title="cured")
+    shelf.change(bad, {"title": "cured"})
     shelf.catch_up()
     assert shelf.found(MARTA, "pump") == [bad, good]
     with shelf.database.read() as cx:
@@ -331,14 +325,14 @@ def test_the_checker_counts_each_fault(shelf: Shelf) -> None:
     assert shelf.report().sound
     held = {kept.key: kept for kept in shelf.index.snapshot().documents()}
     position = shelf.writer.position
-    strange = Document("0900000100ffffff", 99, shelf.now, "document", 1, "marta@staff", {"object_name": ("x",)}, "")
+    strange = Document("0900000100ffffff", 99, shelf.now, "document", 1, "marta@demo", {"object_name": ("x",)}, "")
     stale = msgspec.structs.replace(held[made[1]], text="other")
     shelf.writer.apply([stale, strange], [made[0]], position)
     writer = shelf.writer._writer
     assert writer is not None
     writer.add_document(fields.to_tantivy(held[made[2]], shelf.writer._schema))
     shelf.writer.apply((), (), position)
-    shelf.change(made[3], title="waiting")
+    shelf.change(made[3], {"title": "waiting"})
     shelf.delete(made[4])
     report = shelf.report()
     assert (report.missing, report.stale, report.extra, report.doubled) == (1, 1, 1, 1)
@@ -381,7 +375,7 @@ def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:
         b'[types.part]\nparent = "document"\nproperties = { drawing = "id", also = { kind = "id", repeating = true } }'
     )
     with shelf.database.begin() as cx:
-        object_types.load_types_file(cx, shelf.repository.id, types, shelf.now)
+        types_file.load(cx, shelf.repository.id, types, shelf.now)
     with shelf.database.begin() as cx:
         known = object_types.catalogue(cx, shelf.repository.id)
         given: dict[str, Given] = {"object_name": "bolt", "drawing": "0900000100abcdef", "also": ["09000001000000aa"]}

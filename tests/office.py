@@ -1,4 +1,4 @@
-"""A small directory for tests of its decisions: one partition, one client, one resource that admits a group."""
+"""A directory alone, for its decisions: one partition, one client, one resource that admits a group."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.passwords import hash_password
 
 SCOPE = "resource:My+API"
-PASSWORD = "right"
+PASSWORD = "correct horse battery staple"
 HOME = "192.0.2.1"
 HASH = hash_password(PASSWORD, memory_kib=8192, passes=1)
 
@@ -37,7 +37,7 @@ class Office:
         self.memory = AccessMemory()
         self.names = self.options.names
         with database.begin() as cx:
-            administration.initialise(cx, now)
+            self.administration = administration.initialise(cx, now)
             self.partition = editing.add_partition(cx, self.names, "People", now)
             self.alice = editing.add_user(cx, self.partition, "alice", now, password_hash=HASH)
             self.bob = editing.add_user(cx, self.partition, "bob", now, password_hash=HASH)
