@@ -74,8 +74,7 @@ async def current_user(request: Request, context: RepositoryContext) -> Response
 async def has_name(request: Request, context: RepositoryContext) -> bool:
     """Say whether the repository lets in a user or group with exactly the id in the address. Raises as ``enter``."""
     caller, people, person_id = await enter(request, context), _people(context), request.path_params["person"]
-    # Only the address of a single user, and nothing below it, can end in the id of a user.
-    kind: Kind = "group" if "/groups/" in request.scope["path"] else "user"
+    kind: Kind = "group" if request.scope["path"].removesuffix(f"/{person_id}").endswith("/groups") else "user"
 
     def find(_cx: Connection, _principals: Principals) -> bool:
         try:
