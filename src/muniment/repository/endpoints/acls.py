@@ -127,8 +127,9 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     repository = caller.repository
     here = address(request, context, repository)
     asked = collections.asked(request, context, f"{here}/acls", "ACLs")
-    body = await caller.read_long(lambda cx, principals: asked.write(_listed(cx, repository, principals, asked, here)))
-    return asked.answer(body)
+    return await collections.answer(
+        caller, asked, lambda cx, principals, part: _listed(cx, repository, principals, part, here)
+    )
 
 
 @events.tells("acl")

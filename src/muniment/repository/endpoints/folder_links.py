@@ -54,10 +54,9 @@ async def list_children(request: Request, context: RepositoryContext) -> Respons
     repository, folder_id = caller.repository, representations.identifier(request)
     here = address(request, context, repository)
     asked = collections.asked(request, context, f"{here}/folders/{folder_id}/child-links", "Child links")
-    body = await caller.read_long(
-        lambda cx, principals: asked.write(_children(cx, repository, principals, folder_id, asked, here))
+    return await collections.answer(
+        caller, asked, lambda cx, principals, part: _children(cx, repository, principals, folder_id, part, here)
     )
-    return asked.answer(body)
 
 
 def linking(end: End) -> Answering:

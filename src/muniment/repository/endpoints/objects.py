@@ -155,10 +155,11 @@ def listing(root: str, name: str, title: str, *, filed: bool) -> Answering:
         folder_id = representations.identifier(request) if filed else None
         own = f"{here}/folders/{folder_id}/{name}" if filed else f"{here}/{name}"
         asked = collections.asked(request, context, own, f"{title} {folder_id}" if filed else title)
-        body = await caller.read_long(
-            lambda cx, principals: asked.write(_listed(cx, repository, principals, folder_id, root, asked, here))
+        return await collections.answer(
+            caller,
+            asked,
+            lambda cx, principals, part: _listed(cx, repository, principals, folder_id, root, part, here),
         )
-        return asked.answer(body)
 
     return list_objects
 

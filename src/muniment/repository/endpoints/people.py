@@ -38,12 +38,11 @@ def lister(kind: Kind, *, of_group: bool = False) -> Answering:
         here = address(request, context, caller.repository)
         own = f"{here}/groups/{quote(within, safe='@')}/{kind}s" if within else f"{here}/{kind}s"
         asked = collections.asked(request, context, own, f"{kind.capitalize()}s")
-        body = await caller.read_long(
-            lambda cx, principals: asked.write(
-                _listed(cx, asked, caller.repository, people, principals, kind, within, here)
-            )
+        return await collections.answer(
+            caller,
+            asked,
+            lambda cx, principals, part: _listed(cx, part, caller.repository, people, principals, kind, within, here),
         )
-        return asked.answer(body)
 
     return list_people
 
