@@ -106,6 +106,14 @@ def test_a_stranger_is_refused_after_one_check(site: Site, checks: list[str | No
     assert checks == [None]
 
 
+@pytest.mark.parametrize("path", ["/acls/x.json", "/users/a@demo.xml", "/types.json", ".json", "/objects/x"])
+def test_one_request_checks_one_password_also_where_a_suffix_may_be_part_of_a_name(
+    site: Site, checks: list[str | None], path: str
+) -> None:
+    assert status(site, basic(site.world.person(), "wrong"), path) == 401
+    assert len(checks) == 1
+
+
 @pytest.mark.parametrize("kind", ["wrong password", "not in the role", "disabled", "locked"])
 def test_who_may_not_sign_in_is_refused_like_a_stranger(site: Site, checks: list[str | None], kind: str) -> None:
     person = site.world.person(member=kind != "not in the role")

@@ -15,7 +15,6 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment.web.refusals import Refusal
 from muniment.web.responses import Endpoint, ErrorCode, Shape, Table
 
 H = TypeVar("H")
@@ -30,7 +29,7 @@ Answering: TypeAlias = Callable[[Request, H], Awaitable[Response]]
 """A function that answers one method of an address."""
 
 Finder: TypeAlias = Callable[[Request, H], Awaitable[bool]]
-"""A function that says whether a thing has exactly the name at the end of the path, suffix included."""
+"""A function that says whether a thing has exactly the name at the end of the path, suffix included. It may refuse."""
 
 SUFFIXES = ("json", "xml")
 """What a path may end in, after a dot, to choose the media type of the answer."""
@@ -205,16 +204,14 @@ class AddressTable(Generic[H]):
     async def _take_suffix(self, request: Request, half: H, part: str) -> None:
         """Note a suffix of the path in the scope (``muniment.suffix``), and take it off the open part that it follows.
 
-        The suffix stays if a thing has the whole name, and if the caller may not be told whether one has.
+        The suffix stays if a thing has the whole name. Raises the refusal of whoever may not be told whether one has:
+        the method would refuse them as well, and a password would be checked twice.
         """
         suffix = request.scope["path"].rpartition(".")[2]
         if suffix not in SUFFIXES:
             return
         if part:
-            try:
-                if part in self.finders and await self.finders[part](request, half):
-                    return
-            except Refusal:
+            if part in self.finders and await self.finders[part](request, half):
                 return
             request.path_params[part] = request.path_params[part].removesuffix(f".{suffix}")
         request.scope["muniment.suffix"] = suffix

@@ -116,7 +116,7 @@ def _table(*, suffixed: bool) -> AddressTable[str]:
         ("/a/list/x.txt", "x.txt None"),
         ("/a/list/whole.json", "whole.json None"),
         ("/a/list/whole.json.json", "whole.json json"),
-        ("/a/list/secret.json", "secret.json None"),
+        ("/a/list/secret.json", '"Not for you."'),
         ("/a/list/x/bytes", "x None"),
         ("/a/list/x/bytes.json", "rest"),
         ("/a/list/x.json/bytes", "x.json None"),
