@@ -216,7 +216,9 @@ def _callers(halves: Halves) -> Callers:
         pairs = Pairs(signs_in, ends, seconds=options.basic_seconds, most=options.basic_pairs)
 
     async def csrf(ticket: str) -> str:
-        return await transactions.read(frame.csrf, ticket)
+        # Whoever reads this token, such as a page of another origin that may read the repository's answers, cannot
+        # send the console's forms with it.
+        return await transactions.read(frame.csrf, f"repository {ticket}")
 
     return Callers.in_process(
         in_process(directory),
