@@ -56,6 +56,10 @@ class Busy(Exception):
     """The database could not be used within the time allowed; the caller may try again."""
 
 
+class TookTooLong(Busy):
+    """The database stopped a question at the end of its time."""
+
+
 class Unwritable(Busy):
     """The database takes no writes: it is read-only, or its disk is full or broken. The transaction changed nothing."""
 
@@ -135,7 +139,7 @@ class Database:
         """Open a read-only snapshot: every statement of the block sees the same state.
 
         ``within`` is a limit in seconds: for the whole block on SQLite, for each statement on PostgreSQL. The database
-        stops a statement that takes longer, which raises Busy.
+        stops a statement that takes longer, which raises TookTooLong.
         """
         if self.dialect == "sqlite":
             return _Snapshot(self._engine, self._readers, within)
@@ -489,7 +493,7 @@ def _translated_errors() -> Iterator[None]:
 
 _ERRORS: Mapping[Trouble, tuple[type[Busy], str]] = {
     "busy": (Busy, "The database is busy with other writes."),
-    "long": (Busy, "This takes the database longer than one request may take."),
+    "long": (TookTooLong, "This takes the database longer than one request may take."),
     "gone": (Busy, "The database cannot be reached at the moment."),
     "full": (Unwritable, "The database cannot be written: its disk is full."),
     "read-only": (Unwritable, "The database cannot be written: it is read-only."),

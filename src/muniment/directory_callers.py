@@ -43,7 +43,9 @@ def callers(directory: Directory, options: RepositoryOptions, attributes: Attrib
         pairs = Pairs(sign_in, grant_end(directory), seconds=options.basic_seconds, most=options.basic_pairs)
 
     async def csrf(ticket: str) -> str:
-        return await transactions.read(frame.csrf, ticket)
+        # Whoever reads this token, such as a page of another origin that may read the repository's answers, cannot
+        # send the console's forms with it.
+        return await transactions.read(frame.csrf, f"repository {ticket}")
 
     ticket_names = TicketNames(frame.ticket_header(names), lambda request: frame.cookie(request, names, "ticket"))
     return Callers.in_process(

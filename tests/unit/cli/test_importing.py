@@ -462,3 +462,40 @@ def test_a_folder_that_cannot_be_read_is_not_gone(place: Place, monkeypatch: pyt
     assert "deep: cannot be read" in place.load("--mirror", code=1), place.err
     monkeypatch.undo()
     assert "Papers/deep/c.txt" in place.tree()
+
+
+def test_what_may_be_listed_and_not_looked_at_is_not_gone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that its owner may read and not search, or a file system that fails: everything else is imported."""
+    for name in ("a.txt", "b.txt", "deep/c.txt", "deep/er/d.txt", "z.txt"):
+        place.write(name, f"words of {name}")
+    place.load()
+    looks = os.lstat
+
+    def refuse(path: str | bytes | Path, *, dir_fd: int | None = None) -> os.stat_result:
+        if path in {"c.txt", "er"}:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return looks(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "lstat", refuse)
+    place.write("z.txt", "other words")
+    printed = place.load("--mirror", "--force", code=1)
+    assert "1 replaced" in printed
+    assert "deep: cannot be read, so nothing was moved or deleted" in printed
+    assert {"Papers/deep/c.txt", "Papers/deep/er/d.txt"} <= place.tree().keys()
+
+
+def test_a_folder_that_goes_while_the_tree_is_walked_stops_nothing_else(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("deep/c.txt", "z.txt"):
+        place.write(name, f"words of {name}")
+    looks = os.lstat
+
+    def vanish(path: str | bytes | Path, *, dir_fd: int | None = None) -> os.stat_result:
+        if path == "deep":
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        return looks(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "lstat", vanish)
+    assert "1 imported" in place.load(code=1)
+    assert set(place.tree()) == {"Papers", "Papers/z.txt"}

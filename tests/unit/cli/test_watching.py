@@ -1,5 +1,6 @@
 """A watched folder is followed: whatever is dropped there, changed, renamed or deleted is soon in the repository."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -123,3 +124,19 @@ def test_a_watch_of_a_folder_that_goes_away_ends_and_deletes_nothing(place: Plac
 def watching_goes_on(passes: Iterator[None]) -> None:
     for _ in passes:
         pass
+
+
+def test_a_folder_that_cannot_be_looked_at_ends_the_watch_with_its_reason(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mount whose server is gone: it is not polled for ever, and it is not taken for too many folders."""
+
+    def broken(path: object, **_: object) -> os.stat_result:
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected", str(path))
+
+    passes = watching.passes(place.folder, lambda: False, lambda: pytest.fail("It is looked at in turn."))
+    next(passes)
+    monkeypatch.setattr(os, "stat", broken)
+    with pytest.raises(watching.FolderGone, match="cannot be looked at: Transport endpoint"):
+        next(passes)
+    monkeypatch.undo()

@@ -127,8 +127,9 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     repository = caller.repository
     here = address(request, context, repository)
     feed = collections.feed_request(request, context, f"{here}/acls", "ACLs")
-    body = await caller.read_long(lambda cx, principals: feed.write(_listed(cx, repository, principals, feed, here)))
-    return feed.answer(body)
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _listed(cx, repository, principals, part, here)
+    )
 
 
 @events.tells("acl")

@@ -5,7 +5,7 @@ entries. Sources: given 2.9 (feeds); docs/interface.md, ours 5; docs/filters.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 from urllib.parse import urlencode
@@ -16,19 +16,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.clock import Instant
+from muniment.db import TookTooLong
 from muniment.repository import cursors
 from muniment.repository.cursors import CursorBinding, Part, Place, Stretch
 from muniment.repository.endpoints import parameters, representations, spelling
-from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.context import Caller, RepositoryContext
 from muniment.repository.endpoints.representations import ObjectBody, Thing, View
 from muniment.repository.extraction import queue
 from muniment.repository.filters import reader
-from muniment.repository.filters.tree import Selection
+from muniment.repository.filters.tree import EVERYTHING, Selection
 from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadFilter, BadSort, UnknownProperty, WrongValue
 from muniment.repository.search import atom
 from muniment.web.refusals import Malformed
@@ -41,6 +43,9 @@ SELECTING: Table = {
     WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
 }
 """How the address of a list refuses a filter, a sort or a view."""
+
+LONG = 100_000
+"""How many members a list may have for a filter or a sort that takes too long to be the server's fault."""
 
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -132,6 +137,40 @@ def feed_request(request: Request, context: RepositoryContext, own: str, title: 
     """Read what a request asks of a list. Raises Malformed, NotAcceptable, BadFilter, BadSort, UnknownType."""
     media_type = feed_type(request, context.options.names)
     return FeedRequest(own, title, read_page(parameters.read(request), context.options), media_type, context)
+
+
+async def answer(
+    caller: Caller, feed: FeedRequest, question: Callable[[Connection, Principals, FeedRequest], ListPage]
+) -> Response:
+    """Ask for a page of a list that may be long, and answer with it.
+
+    Where the filter or the sort takes too long and the caller sees more than ``LONG`` members, asking again would not
+    help: raises BadSort or BadFilter. Raises as ``Caller.read_long``.
+    """
+    try:
+        body = await caller.read_long(lambda cx, principals: feed.write(question(cx, principals, feed)))
+    except TookTooLong as stopped:
+        selection = feed.page.selection
+        if not (selection.sort or selection.filter):
+            raise
+        behind = msgspec.structs.replace(
+            feed.page, part=Part(LONG + 1, 1, None), selection=EVERYTHING, include_total=False, inline=False
+        )
+        found = await caller.read_long(lambda cx, principals: question(cx, principals, replace(feed, page=behind)))
+        if not found.entries:
+            raise
+        raise _too_long(selection, feed) from stopped
+    return feed.answer(body)
+
+
+def _too_long(selection: Selection, feed: FeedRequest) -> BadSort | BadFilter:
+    seconds = feed.context.options.question_seconds
+    names = " and ".join(repr(spelling.write_property(key.name, feed.names)) for key in selection.sort)
+    parts = [*(["the filter"] if selection.filter else []), *([f"the sort by {names}"] if names else [])]
+    return (BadSort if names else BadFilter)(
+        f"This list has more than {LONG} members, and {' and '.join(parts)} takes longer than {seconds} seconds. "
+        "Without that, 'next' leads through the whole list, and every page costs the same."
+    )
 
 
 def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:

@@ -128,7 +128,10 @@ class Caller:
         return await self._used(lambda: self._context.transactions.read(lambda cx: question(cx, self._principals(cx))))
 
     async def read_long(self, question: Callable[[Connection, Principals], T]) -> T:
-        """Ask a question that may take long, off the loop; callers have turns. Raises as ``read``, and Overloaded."""
+        """Ask a question that may take long, off the loop; callers have turns.
+
+        Raises as ``read``, Overloaded, and TookTooLong when the database stops it.
+        """
         turn = self._bearer.turn
         return await self._used(
             lambda: self._context.transactions.read_long(turn, lambda cx: question(cx, self._principals(cx)))

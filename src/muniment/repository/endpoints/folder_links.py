@@ -54,10 +54,9 @@ async def list_children(request: Request, context: RepositoryContext) -> Respons
     repository, folder_id = caller.repository, representations.identifier(request)
     here = address(request, context, repository)
     feed = collections.feed_request(request, context, f"{here}/folders/{folder_id}/child-links", "Child links")
-    body = await caller.read_long(
-        lambda cx, principals: feed.write(_children(cx, repository, principals, folder_id, feed, here))
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _children(cx, repository, principals, folder_id, part, here)
     )
-    return feed.answer(body)
 
 
 def linking(end: End) -> Answering:

@@ -155,10 +155,11 @@ def listing(root: str, name: str, title: str, *, filed: bool) -> Answering:
         folder_id = representations.identifier(request) if filed else None
         own = f"{here}/folders/{folder_id}/{name}" if filed else f"{here}/{name}"
         feed = collections.feed_request(request, context, own, f"{title} {folder_id}" if filed else title)
-        body = await caller.read_long(
-            lambda cx, principals: feed.write(_list(cx, repository, principals, folder_id, root, feed, here))
+        return await collections.answer(
+            caller,
+            feed,
+            lambda cx, principals, part: _list(cx, repository, principals, folder_id, root, part, here),
         )
-        return feed.answer(body)
 
     return list_objects
 

@@ -38,12 +38,11 @@ def lister(kind: Kind, *, of_group: bool = False) -> Answering:
         here = address(request, context, caller.repository)
         own = f"{here}/groups/{quote(within, safe='@')}/{kind}s" if within else f"{here}/{kind}s"
         feed = collections.feed_request(request, context, own, f"{kind.capitalize()}s")
-        body = await caller.read_long(
-            lambda cx, principals: feed.write(
-                _listed(cx, feed, caller.repository, people, principals, kind, within, here)
-            )
+        return await collections.answer(
+            caller,
+            feed,
+            lambda cx, principals, part: _listed(cx, part, caller.repository, people, principals, kind, within, here),
         )
-        return feed.answer(body)
 
     return list_people
 
@@ -74,8 +73,7 @@ async def current_user(request: Request, context: RepositoryContext) -> Response
 async def has_name(request: Request, context: RepositoryContext) -> bool:
     """Say whether the repository lets in a user or group with exactly the id in the address. Raises as ``enter``."""
     caller, people, person_id = await enter(request, context), _people(context), request.path_params["person"]
-    # Only the address of a single user, and nothing below it, can end in the id of a user.
-    kind: Kind = "group" if "/groups/" in request.scope["path"] else "user"
+    kind: Kind = "group" if request.scope["path"].removesuffix(f"/{person_id}").endswith("/groups") else "user"
 
     def find(_cx: Connection, _principals: Principals) -> bool:
         try:

@@ -298,6 +298,23 @@ def test_a_repository_without_an_index_says_what_to_do(site: Site, tmp_path: Pat
     assert "agent" in answer.text
 
 
+def test_a_query_that_cannot_be_read_is_refused_before_the_index_is_needed(site: Site, tmp_path: Path) -> None:
+    """A stranger is refused before that, and whether the query is short or long makes no difference."""
+    site.index = FollowingIndex(tmp_path / "none", TantivyIndex)  # type: ignore[assignment]
+    far = changes.Position(1, 10**6)
+    for body in ("<search", query("<nonsense/>"), query("<nonsense/>" + " " * 5000)):
+        for path in (HERE, f"{HERE}?wait-for={far}"):
+            answer = site.client.post(path, content=body.encode(), headers=XML | PLAIN)
+            assert answer.status_code == 400
+            assert "E_BAD_QUERY" in answer.text
+        stranger = site.client.post(HERE, content=body.encode(), headers=XML | {"Authorization": "Bearer nobody"})
+        assert stranger.status_code == 401
+    for q in ("(" * 30, "(" * 5000):
+        answer = site.client.get(HERE, params={"q": q})
+        assert (answer.status_code, answer.json()["code"]) == (400, "E_BAD_QUERY")
+    assert site.client.post(HERE, content=fulltext("valve").encode(), headers=XML).status_code == 503
+
+
 def test_a_right_that_ends_once_the_index_was_opened_is_not_used(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The database is read after the snapshot of the index was taken: a search that reads it before is red."""
     (made,) = filled(site, 1)
