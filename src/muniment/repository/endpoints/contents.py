@@ -42,6 +42,7 @@ from muniment.repository.refusals import (
     WrongValue,
 )
 from muniment.repository.repositories import Repository
+from muniment.troubles import is_undone
 from muniment.web.refusals import Refusal
 from muniment.web.responses import ErrorCode, Table
 from muniment.web.slots import HoldingResponse
@@ -143,8 +144,9 @@ async def replace(request: Request, context: RepositoryContext) -> Response:
             ),
             lambda replaced: replaced[0].position,
         )
-    except (Refusal, Busy):
-        await context.transactions.off_loop(context.store.remove, content.key)
+    except (Refusal, Busy) as error:
+        if is_undone(error):
+            await context.transactions.off_loop(context.store.remove, content.key)
         raise
     if former is not None:
         await context.transactions.off_loop(context.store.remove, former.key)

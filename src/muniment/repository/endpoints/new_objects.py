@@ -29,6 +29,7 @@ from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import WrongValue
 from muniment.repository.repositories import Repository
+from muniment.troubles import is_undone
 from muniment.web import bodies
 from muniment.web.refusals import Malformed, Refusal, UnsupportedMediaType
 
@@ -66,8 +67,8 @@ def creating(root: str, *, filed: bool) -> Answering:
                 lambda cx, principals: making.decide(cx, principals, context.clock(), quota),
                 lambda new: new.stored.position,
             )
-        except (Refusal, Busy):
-            if making.content is not None:
+        except (Refusal, Busy) as error:
+            if making.content is not None and is_undone(error):
                 await context.transactions.off_loop(context.store.remove, making.content.key)
             raise
         here, as_object = address(request, context, repository), root == "sysobject"
