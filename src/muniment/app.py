@@ -31,7 +31,7 @@ from muniment.repository.callers import credentials
 from muniment.repository.callers.callers import Callers
 from muniment.repository.callers.tokeninfo import ATTRIBUTES, Attributes
 from muniment.repository.content.contract import ContentStore
-from muniment.repository.content.files import FileStore
+from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.endpoints import routes as repository_routes
 from muniment.repository.endpoints import spelling as repository_spelling
 from muniment.repository.endpoints.context import RepositoryContext
@@ -123,7 +123,8 @@ def engine(installation: Installation) -> Engine:
 
 def content(installation: Installation) -> ContentStore:
     """Open the content store."""
-    return FileStore(installation.content)
+    largest = installation.settings.repository.packed_bytes
+    return FileStore(installation.content, packing=Packing(largest, now) if largest else None)
 
 
 def gate(installation: Installation) -> PasswordGate:

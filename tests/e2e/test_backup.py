@@ -32,6 +32,7 @@ from muniment.repository.content.contract import StoredContent
 from muniment.repository.content.files import FileStore
 from muniment.repository.objects import objects
 from tests.conftest import Fresh
+from tests.contents import contents, lose, spoil
 from tests.e2e.ledger import OAUTH
 from tests.e2e.processes import ENVIRONMENT, Server, muniment
 from tests.e2e.test_kills import House
@@ -406,9 +407,9 @@ def _sealed_again(kept: Path) -> None:
 def test_an_altered_content_is_named_and_all_others_are_there(
     copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    altered, missing, *_ = sorted(file for file in (copied / "content").rglob("*") if file.is_file())
-    altered.write_bytes(altered.read_bytes()[::-1])
-    missing.unlink()
+    altered, missing, *_ = sorted(contents(copied / "content"))
+    spoil(copied / "content", altered)
+    lose(copied / "content", missing)
     assert run(tmp_path / "restored", "restore", copied) == Exit.FAILED
     assert capsys.readouterr().out.count("its content is missing or altered") == 2
     assert run(tmp_path / "restored", "content", "check") == Exit.FAILED

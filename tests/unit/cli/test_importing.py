@@ -22,6 +22,7 @@ from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
+from tests.contents import contents
 from tests.unit.cli.test_commands import QUICK, Muniment
 from tests.waiting import until
 
@@ -199,7 +200,7 @@ def test_a_file_that_cannot_be_kept_stops_no_other(place: Place) -> None:
     assert "9 imported" in printed
     assert "An object needs a name" in printed
     assert len(place.tree()) == 10
-    kept = [path for path in (place.data / "content").rglob("*") if path.is_file() and path.name != "removals.lock"]
+    kept = contents(place.data / "content") + list((place.data / "content" / "incoming").iterdir())
     assert len(kept) == 9, "nothing is left of what was refused"
 
 
@@ -363,7 +364,7 @@ def test_mirroring_deletes_the_objects_of_what_is_gone(place: Place) -> None:
     assert "Papers/deep/er/d.txt" in place.tree(), "nothing is deleted without --mirror"
     assert "1 deleted" in place.load("--mirror")
     assert set(place.tree()) == {"Papers", "Papers/a.txt", "Papers/b.txt", "Papers/c.txt"}
-    kept = [path for path in (place.data / "content").rglob("*") if path.is_file() and path.name != "removals.lock"]
+    kept = contents(place.data / "content") + list((place.data / "content" / "incoming").iterdir())
     assert len(kept) == 3
     assert "deleted" not in place.load("--mirror")
 

@@ -33,6 +33,7 @@ from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.refusals import NoContent, UnknownProperty
+from muniment.troubles import is_undone
 
 object_ = typer.Typer(no_args_is_help=True, help="Single objects: documents, folders and cabinets.")
 
@@ -174,8 +175,9 @@ def put_object(
                     stored, outdated = objects.replace_content(
                         cx, repository, principals, former.id, content, content_type, data.now
                     )
-        except BaseException:
-            store.remove(content.key)
+        except BaseException as error:
+            if is_undone(error):
+                store.remove(content.key)
             raise
     if outdated is not None:
         store.remove(outdated.key)

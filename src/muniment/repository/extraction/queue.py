@@ -106,6 +106,12 @@ def enqueue(cx: Connection, repository_id: int, file: File, now: Instant) -> Non
     enqueue_new(cx, repository_id, [file], now)
 
 
+def rename(cx: Connection, object_id: str, content_key: str, new_key: str) -> None:
+    """Name the new key of an object's content, whose bytes are the same, in the transaction that changes its row."""
+    where = sa.and_(texts.c.object_id == object_id, texts.c.content_key == content_key)
+    cx.execute(texts.update().where(where).values(content_key=new_key))
+
+
 def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: Instant) -> None:
     """Queue the contents of new objects, in the transaction that makes them; a known text is stored at once."""
     rows = [

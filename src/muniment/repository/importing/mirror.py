@@ -41,6 +41,7 @@ from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import InUse, WrongValue
 from muniment.repository.repositories import Repository
+from muniment.troubles import is_undone
 from muniment.web.refusals import Refusal
 
 _BATCH_FILES = 100
@@ -416,8 +417,8 @@ class Import:
                         for file, stored in zip(files, created, strict=True)
                     },
                 )
-        except BaseException:
-            for content in contents:
+        except BaseException as error:
+            for content in contents if is_undone(error) else ():
                 self._store.remove(content.key)
             raise
         return [_Result(file.path, "made", stored.id) for file, stored in zip(files, created, strict=True)]
@@ -445,8 +446,9 @@ class Import:
                     self._clock(),
                 )
                 self._keep(cx, {file.path: _record_of(file, object_id, content)})
-        except BaseException:
-            self._store.remove(content.key)
+        except BaseException as error:
+            if is_undone(error):
+                self._store.remove(content.key)
             raise
         if former is not None:
             self._store.remove(former.key)

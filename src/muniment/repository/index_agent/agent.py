@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
 import msgspec
@@ -29,11 +29,11 @@ from muniment.repository.index.document import Document
 from muniment.repository.index_agent import indexing
 from muniment.repository.index_agent.tenure import Tenure
 from muniment.repository.leases import Lease
-from muniment.repository.objects import objects
+from muniment.repository.objects import compaction, objects
 from muniment.repository.refusals import InUse
 from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches
-from muniment.web.refusals import Refusal
+from muniment.web.refusals import NotStored, Refusal
 
 BATCH_CHANGES = 400
 """Most lines of the log that one commit covers."""
@@ -47,6 +47,7 @@ _FAILURES_BEFORE_ONE_BY_ONE = 1
 _FAILURES_BEFORE_PASSING_OVER = 3
 _PASSED_OVER = "The index engine fails on this object; the agent's log has the details."
 _CHORES_SECONDS = 300.0
+_CHORES_BETWEEN_COMPACTIONS = 12
 _NOTE_AGAIN: Instant = 600 * SECOND
 """How often a rebuild notes that it goes on; far less than the shortest time for which lines are kept."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
@@ -118,6 +119,8 @@ def run(
         at_the_end.callback(_close, feeders)
         watch = database.watch()
         at_the_end.callback(watch.close)
+        packs = _Packs(database, store, Tenure(database, Lease("compaction", "content"), place, clock))
+        at_the_end.callback(packs.stop)
         look, chores = 0.0, time.monotonic() + _CHORES_SECONDS
         moved = False
         while not stop.is_set():
@@ -138,12 +141,15 @@ def run(
                         moved |= feeder.advance(database, clock)
                 if time.monotonic() >= chores:
                     _chores(database, engine, store, clock)
+                    packs.begin(clock())
                     for feeder in feeders.values():
                         feeder.cut_log(database, retention, clock())
                     chores = time.monotonic() + _CHORES_SECONDS
+                packs.advance()
             except (Busy, sa.exc.DBAPIError, OSError) as error:
                 log.warning("agent waits for the database or the disk", reason=str(error)[:300])
                 moved, look = False, 0.0
+                packs.stop()
                 stop.wait(_AFTER_AN_ERROR_SECONDS)
             if not moved:
                 watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
@@ -367,6 +373,37 @@ class _Feeder:
 
         rebuild(database, self._repository, self._engine, clock, renew)
         return self._current_writer(database, clock)
+
+
+class _Packs:
+    """Gets room in packs back, a step at a time between the agent's other work. One machine at a time does so."""
+
+    def __init__(self, database: Database, store: ContentStore | None, tenure: Tenure) -> None:
+        self._database, self._store, self._tenure = database, store, tenure
+        self._steps: Iterator[int] | None = None
+        self._chores = 0
+
+    def begin(self, now: Instant) -> None:
+        """Begin with the first packs, unless that was a short time ago."""
+        if self._store is not None and self._chores % _CHORES_BETWEEN_COMPACTIONS == 0:
+            self._steps = compaction.steps(self._database, self._store, now - _ORPHAN_AGE)
+        self._chores += 1
+
+    def advance(self) -> None:
+        """Take one step, if there is one to take."""
+        if self._steps is None:
+            return
+        try:
+            if not self._tenure.holds() or next(self._steps, None) is None:
+                self.stop()
+        except NotStored as refusal:
+            log.warning("packs wait for room on the disk", reason=refusal.sentence)
+            self.stop()
+
+    def stop(self) -> None:
+        """Leave the rest to the next time."""
+        self._steps = None
+        self._tenure.release()
 
 
 def _check(tenure: Tenure) -> None:

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND
 from muniment.db import Database
-from muniment.repository import repositories
+from muniment.repository import leases, repositories
 from muniment.repository.aql.tree import Property, Query
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import START, Position
-from muniment.repository.content.files import FileStore
+from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.extraction import queue
 from muniment.repository.index.contract import Search, Visible
 from muniment.repository.index.document import Document, document
@@ -27,7 +28,7 @@ from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent, indexing
-from muniment.repository.objects import creation, object_types, types_file
+from muniment.repository.objects import creation, object_types, objects, types_file
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
@@ -367,6 +368,36 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
     assert (own / "2").exists()
     with shelf.database.read() as cx:
         assert not kept_searches.kept_until(cx, kept_searches.name(shelf.repository.id, MARTA.id, b"{}"), b"{}")
+
+
+def test_the_agent_compacts_packs_between_its_other_work(
+    shelf: Shelf, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent, "_CHORES_SECONDS", 0.0)
+    monkeypatch.setattr(agent, "_CHORES_BETWEEN_COMPACTIONS", 1)
+    store = FileStore(tmp_path / "content", packing=Packing(1000, clock))
+    named, *_ = store.put_all([b"named", *(b"left by a crash" for _ in range(3))])
+    given: dict[str, Given] = {"object_name": "x", "a_content_type": "text/plain"}
+    with shelf.database.begin() as cx:
+        made = creation.create(cx, shelf.view(MARTA), "document", given, None, named, shelf.now)
+    (pack,) = (tmp_path / "content" / "packs").iterdir()
+    clock.advance(3 * 86_400)
+    store.put([b"in another pack"])
+    stop = threading.Event()
+    engine = FolderEngine(tmp_path / "indexes")
+    thread = threading.Thread(target=agent.run, args=(shelf.database, engine, stop, clock, store))
+    thread.start()
+    try:
+        until(lambda: not pack.exists())
+    finally:
+        stop.set()
+        thread.join(30)
+    with shelf.database.read() as cx:
+        content = objects.rows(cx, shelf.repository.id, [made.id])[made.id].content
+        assert content is not None
+        assert not cx.execute(sa.select(leases.leases)).all(), "its leases are given back"
+    assert content.key != named.key
+    assert b"".join(store.read(content)) == b"named"
 
 
 def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:
