@@ -256,11 +256,16 @@ class Trailing:
 
 
 @pytest.mark.parametrize("pace", [1, 0])
-def test_an_import_waits_for_an_index_that_moves(place: Place, monkeypatch: pytest.MonkeyPatch, pace: int) -> None:
+@pytest.mark.parametrize("longest_wait, most_ahead", [(-1, 1000), (1_000_000_000, 5)], ids=["time", "number"])
+def test_an_import_waits_for_an_index_that_moves(
+    place: Place, monkeypatch: pytest.MonkeyPatch, longest_wait: int, most_ahead: int, pace: int
+) -> None:
     behind = Trailing(pace)
     monkeypatch.setattr(app, "reader", lambda *_: behind)
     monkeypatch.setattr(mirror, "_BATCH_FILES", 10)
     monkeypatch.setattr(mirror, "_AHEAD", 5)
+    monkeypatch.setattr(mirror, "_MOST_AHEAD", most_ahead)
+    monkeypatch.setattr(mirror, "_LONGEST_WAIT", longest_wait)
     monkeypatch.setattr(mirror, "_STANDING_SECONDS", 0.1)
     for number in range(60):
         place.write(f"{number:02}.txt", "words")

@@ -131,6 +131,15 @@ def are_more_than(cx: Connection, repository_id: int, position: Position, count:
     return cx.execute(_ONE_FURTHER[cx.dialect.name], parameters).first() is not None
 
 
+def waiting_since(cx: Connection, repository_id: int, position: Position) -> Instant | None:
+    """Return when the first line was noted that follows the position and that no later commit can precede.
+
+    None if no line follows.
+    """
+    row = cx.execute(_NEXT[cx.dialect.name], _after(repository_id, position) | {"most": 1}).first()
+    return None if row is None else row.noted
+
+
 def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -> dict[str, frozenset[Kind]]:
     """Return the objects with a committed change after the position that a search must not overlook, with the kinds.
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
+from muniment.clock import SECOND, Instant
 from muniment.db import Busy, Database
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
@@ -43,9 +43,13 @@ from muniment.repository.refusals import InUse, WrongValue
 from muniment.repository.repositories import Repository
 from muniment.web.refusals import Refusal
 
-_BATCH_FILES = 100
+_BATCH_FILES = 250
 _BATCH_BYTES = 4 * 1024 * 1024
-_AHEAD = 400
+_AHEAD, _MOST_AHEAD = 400, 4000
+"""How many changes the index may always be behind, and at most. Between the two, the oldest one may not wait longer
+than ``_LONGEST_WAIT``: whoever else changes an object now waits about as long until searches find it."""
+
+_LONGEST_WAIT: Instant = 6 * SECOND // 10
 _STANDING_SECONDS = 5.0
 _DOCUMENT, _PRIVATE = "document", "private"
 _UNKNOWN = "application/octet-stream"
@@ -144,7 +148,7 @@ class Import:
         self._moved: dict[str, FormerFile] = {}
         self._type_name = self._type_for(type_name)
         # So that searches soon find what others write meanwhile.
-        self._pace = IndexPace(database, repository, index, _is_far, _STANDING_SECONDS)
+        self._pace = IndexPace(database, repository, index, self._is_far, _STANDING_SECONDS)
         self._ids: dict[str, str] = {}
         self._tree = FileTree(
             folder,
@@ -452,6 +456,13 @@ class Import:
             self._store.remove(former.key)
         return _Result(file.path, "replaced", object_id)
 
+    def _is_far(self, cx: Connection, repository_id: int, position: Position) -> bool:
+        if not changes.are_more_than(cx, repository_id, position, _AHEAD):
+            return False
+        noted = changes.waiting_since(cx, repository_id, position)
+        waits_long = noted is not None and self._clock() - noted > _LONGEST_WAIT
+        return waits_long or changes.are_more_than(cx, repository_id, position, _MOST_AHEAD)
+
     def _keep(self, cx: Connection, records: Mapping[str, ImportRecord]) -> None:
         record.keep(cx, self._repository.id, self._source, records)
 
@@ -462,10 +473,6 @@ def earlier_cabinet(cx: Connection, repository: Repository, folder: Path) -> Sto
     if imported is None:
         return None
     return objects.rows(cx, repository.id, {imported.object_id}).get(imported.object_id)
-
-
-def _is_far(cx: Connection, repository_id: int, position: Position) -> bool:
-    return changes.are_more_than(cx, repository_id, position, _AHEAD)
 
 
 def _record_of(file: SourceFile, object_id: str, content: StoredContent | None) -> ImportRecord:
