@@ -345,9 +345,9 @@ class WriteBatch:
 class PreparedStatement:
     """A statement of SQLAlchemy that is compiled once and then run on the driver (decision 0011).
 
-    It is for the few statements that nearly every request runs, because SQLAlchemy's own work for each execution costs
-    several times the look-up. It can read and write integers, texts, bytes and booleans. It raises SQLAlchemy's
-    exceptions.
+    It is for the few statements that nearly every request runs, and for those that keep the rows of an import:
+    SQLAlchemy's own work for each row of parameters costs several times the look-up. It can read and write integers,
+    texts, bytes and booleans. It raises SQLAlchemy's exceptions.
     """
 
     def __init__(self, statement: sa.Select[Any] | sa.Insert) -> None:
@@ -369,6 +369,12 @@ class PreparedStatement:
     def run(self, cx: Connection, **values: Any) -> None:
         """Run the statement with these parameters, without reading a result."""
         self._run(cx, values)
+
+    def run_for_each(self, cx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run the statement once with each of these rows of parameters. The rows hold every parameter."""
+        if rows:
+            sql, _ = self._compiled.get(cx.dialect.name) or self._compile(cx.dialect)
+            _on_driver(cx, sql, rows)
 
     def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
         sql, constants = self._compiled.get(cx.dialect.name) or self._compile(cx.dialect)
@@ -460,8 +466,12 @@ def _begin_writing(connection: Connection, until: float) -> None:
             return
 
 
-def _on_driver(connection: Connection, sql: str, values: Mapping[str, Any] | None = None) -> Any:
+def _on_driver(
+    connection: Connection, sql: str, values: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+) -> Any:
     try:
+        if isinstance(values, Sequence):
+            return _driver(connection).cursor().executemany(sql, values)
         return _driver(connection).execute(sql, values or {})
     except connection.dialect.loaded_dbapi.Error as error:
         base = connection.dialect.loaded_dbapi.Error

@@ -33,8 +33,10 @@ def is_plain(text: str) -> bool:
 
 def folded_forms(texts: Mapping[str, Sequence[object]]) -> dict[str, list[str]]:
     """Return the folded values of the properties of which at least one value is a text that is not plain."""
-    return {
-        name: [fold(str(value)) for value in values]
-        for name, values in texts.items()
-        if any(isinstance(value, str) and not is_plain(value) for value in values)
-    }
+    forms: dict[str, list[str]] = {}
+    for name, values in texts.items():
+        for value in values:
+            if isinstance(value, str) and not is_plain(value):
+                forms[name] = [fold(str(each)) for each in values]
+                break
+    return forms

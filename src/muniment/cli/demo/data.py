@@ -263,6 +263,7 @@ def _import(
         app.reader(data.installation, repository),
         data.settings.repository,
         clock.now,
+        data.installation.imports,
         folder,
         principals=_owner(data),
         cabinet="machine" if machine else "",

@@ -90,6 +90,7 @@ def import_command(
                 app.reader(data.installation, repository),
                 data.settings.repository,
                 clock.now,
+                data.installation.imports,
                 folder,
                 principals=principals,
                 cabinet=cabinet,

@@ -42,7 +42,7 @@ log = structlog.get_logger("muniment.agent")
 
 _FEWEST_CHANGES, _MOST_CHANGES = 200, 2000
 _COMMIT_SECONDS = 0.4
-"""How long a commit may take while more lines wait: somebody else's object may be among those that wait for the next."""
+"""How long a commit may take while more lines wait: somebody else's change may be among them."""
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS = 0.02, 0.05
 _LOOK_SECONDS = 1.0

@@ -443,7 +443,7 @@ def test_an_index_of_a_format_that_nobody_reads_is_rebuilt_too(shelf: Shelf, tmp
 
 
 @pytest.mark.parametrize(
-    "limit, covered, seconds, next_limit",
+    ("limit", "covered", "seconds", "next_limit"),
     [(400, 400, 0.2, 800), (1500, 1500, 0.2, 2000), (400, 30, 0.2, 400), (2000, 1600, 0.8, 800), (400, 300, 3.0, 200)],
     ids=["double", "most", "few lines wait", "too long", "fewest"],
 )
