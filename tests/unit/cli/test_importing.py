@@ -475,9 +475,9 @@ import sys
 from pathlib import Path
 from muniment.clock import now
 from muniment.db import Database
-from muniment.repository.importing import turn
+from muniment.repository.importing import tenure
 data, folder = map(Path, sys.argv[1:])
-with turn.alone(Database(f"sqlite:///{data}/repository.db"), data / "imports", 1, str(folder.resolve()), now):
+with tenure.hold(Database(f"sqlite:///{data}/repository.db"), data / "imports", 1, str(folder.resolve()), now):
     print("begun", flush=True)
     sys.stdin.read()
 """

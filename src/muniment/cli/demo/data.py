@@ -34,7 +34,8 @@ from muniment.directory.sign_in.passwords import hash_new
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import repositories
 from muniment.repository.extraction import queue
-from muniment.repository.importing.mirror import Import, ImportReport
+from muniment.repository.importing.mirror import Import
+from muniment.repository.importing.report import ImportReport
 from muniment.repository.objects import object_types
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals

@@ -15,7 +15,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
@@ -25,11 +24,12 @@ from muniment.repository.change_log.changes import Position
 from muniment.repository.content.contract import ContentStore, StoredContent
 from muniment.repository.extraction import plain
 from muniment.repository.extraction.queue import ExtractedText
-from muniment.repository.importing import record, turn
+from muniment.repository.importing import record, tenure
 from muniment.repository.importing.differences import Differences, FormerFile, compare
 from muniment.repository.importing.file_tree import FileTree, SourceFile, printable
 from muniment.repository.importing.media_types import media_type_of
 from muniment.repository.importing.record import ImportRecord
+from muniment.repository.importing.report import ImportReport
 from muniment.repository.index.contract import Index
 from muniment.repository.index_pace import IndexPace
 from muniment.repository.objects import creation, moving, objects, writable
@@ -58,32 +58,6 @@ _DOCUMENT, _PRIVATE = "document", "private"
 
 AclFor = Callable[[str], str | None]
 """Names the ACL of the document at a relative path; None = its folder's."""
-
-
-class ImportReport(msgspec.Struct):
-    """What an import did. ``object_ids`` names the objects of all files, imported now or earlier."""
-
-    created: int = 0
-    replaced: int = 0
-    unchanged: int = 0
-    moved: int = 0
-    deleted: int = 0
-    """How many objects of files were deleted because their files are gone; folders are not counted."""
-    withheld: int = 0
-    """How many objects were not deleted because they are more than half of what was imported."""
-    reassigned: int = 0
-    """How many objects carry another ACL now because the import names another."""
-    links: int = 0
-    hidden: int = 0
-    unsettled: int = 0
-    """How many files were left out because they are still being written."""
-    failed: list[tuple[str, str]] = []
-    object_ids: list[str] = []
-
-    @property
-    def files(self) -> int:
-        """How many of the files are in the repository now."""
-        return self.created + self.replaced + self.moved + self.unchanged
 
 
 class _Result(NamedTuple):
@@ -170,7 +144,7 @@ class Import:
         """
         with (
             closing(self._pace),
-            turn.alone(self._database, self._locks, self._repository.id, self._source, self._clock) as self._turn,
+            tenure.hold(self._database, self._locks, self._repository.id, self._source, self._clock) as self._tenure,
         ):
             self._read()
             self._apply_options()
@@ -200,19 +174,19 @@ class Import:
                     under_way.add(pool.submit(self._import, batch))
                     while len(under_way) > threads:
                         finished, under_way = wait(under_way, _LONGEST_REST, FIRST_COMPLETED)
-                        self._turn.renew()
+                        self._tenure.renew()
                         self._count(finished, progress)
                 while under_way:
                     finished, under_way = wait(under_way, _LONGEST_REST)
-                    self._turn.renew()
+                    self._tenure.renew()
                     self._count(finished, progress)
             finally:
                 finished, _ = wait(under_way)
                 self._count(finished, progress)
 
     def _keep_pace(self) -> None:
-        self._turn.renew()
-        self._pace.keep(self._turn.renew)
+        self._tenure.renew()
+        self._pace.keep(self._tenure.renew)
 
     def _type_for(self, type_name: str) -> str:
         types = {self._alive[each.object_id].type for each in self._known.values() if each.size >= 0}

@@ -1,4 +1,4 @@
-"""Whose turn is it to import this folder? One process has it at one time, so that no file becomes two objects."""
+"""May this process import this folder? One process may at one time, so that no file becomes two objects."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ _SECONDS = 60
 _RENEW_AFTER: Instant = _SECONDS * SECOND // 6
 
 
-class Turn:
+class ImportTenure:
     """The right of this process to import one folder. It asks before each step whether it still has it."""
 
     def __init__(self, database: Database, lease: Lease, holder: str, clock: Callable[[], Instant]) -> None:
@@ -50,13 +50,13 @@ class Turn:
 
 
 @contextmanager
-def alone(
+def hold(
     database: Database, folder: Path, repository_id: int, source: str, clock: Callable[[], Instant]
-) -> Iterator[Turn]:
-    """Have the turn to import the folder ``source`` for the block. Raises InUse, with who has it.
+) -> Iterator[ImportTenure]:
+    """Hold the right to import the folder ``source`` for the block. Raises InUse, with who holds it.
 
-    A lock file in ``folder`` makes sure that one process of this machine has it: it ends with its process, so nobody
-    waits for an import that was killed. A lease in the database makes sure of that over all machines.
+    A lock file in ``folder`` makes sure that one process of this machine holds it. A lock ends with its process, so
+    nobody waits for an import that was killed. A lease in the database makes sure of that over all machines.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lease = Lease("import", record.key(f"{repository_id} {source}"))
@@ -72,7 +72,7 @@ def alone(
             ) from error
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode("ascii"), 0)
-        turn = Turn(database, lease, f"{socket.gethostname()}:{folder.absolute()}", clock)
-        turn.take()
-        at_the_end.callback(turn.release)
-        yield turn
+        tenure = ImportTenure(database, lease, f"{socket.gethostname()}:{folder.absolute()}", clock)
+        tenure.take()
+        at_the_end.callback(tenure.release)
+        yield tenure
