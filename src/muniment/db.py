@@ -349,9 +349,8 @@ class WriteBatch:
 class PreparedStatement:
     """A statement of SQLAlchemy that is compiled once and then run on the driver (decision 0011).
 
-    It is for the few statements that nearly every request runs, because SQLAlchemy's own work for each execution costs
-    several times the look-up. It can read and write integers, texts, bytes and booleans. It raises SQLAlchemy's
-    exceptions.
+    It is for the statements of nearly every request, or of each row of an import: SQLAlchemy's own work costs several
+    times the look-up. Values are integers, texts, bytes and booleans. It raises SQLAlchemy's exceptions.
     """
 
     def __init__(self, statement: sa.Select[Any] | sa.Insert) -> None:
@@ -374,6 +373,10 @@ class PreparedStatement:
         """Run the statement with these parameters, without reading a result."""
         self._run(cx, values)
 
+    def run_for_each(self, cx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run the statement once with each of these rows of parameters. The rows hold every parameter."""
+        _on_driver(cx, (self._compiled.get(cx.dialect.name) or self._compile(cx.dialect))[0], rows)
+
     def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
         sql, constants = self._compiled.get(cx.dialect.name) or self._compile(cx.dialect)
         return _on_driver(cx, sql, {**constants, **values})
@@ -383,8 +386,7 @@ class PreparedStatement:
         named_dialect = sqlite.dialect(paramstyle="named") if dialect.name == "sqlite" else dialect
         compiled = self._statement.compile(dialect=named_dialect, compile_kwargs={"render_postcompile": True})
         constants = {name: value for name, value in compiled.params.items() if value is not None}
-        self._compiled[dialect.name] = str(compiled), constants
-        return self._compiled[dialect.name]
+        return self._compiled.setdefault(dialect.name, (str(compiled), constants))
 
 
 def copy_sqlite(connection: Connection, file: Path) -> None:
@@ -464,9 +466,10 @@ def _begin_writing(connection: Connection, until: float) -> None:
             return
 
 
-def _on_driver(connection: Connection, sql: str, values: Mapping[str, Any] | None = None) -> Any:
+def _on_driver(connection: Connection, sql: str, values: Any = None) -> Any:
     try:
-        return _driver(connection).execute(sql, values or {})
+        cursor = _driver(connection).cursor()
+        return (cursor.executemany if isinstance(values, Sequence) else cursor.execute)(sql, values or {})
     except connection.dialect.loaded_dbapi.Error as error:
         base = connection.dialect.loaded_dbapi.Error
         raise sa.exc.DBAPIError.instance(sql, None, error, base, hide_parameters=True) from error

@@ -20,7 +20,8 @@ from muniment.repository.change_log import changes
 from muniment.repository.content import packs
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.content.files import FileStore, Packing
-from muniment.repository.importing.mirror import Import, ImportReport
+from muniment.repository.importing.mirror import Import
+from muniment.repository.importing.report import ImportReport
 from muniment.repository.index_agent import agent
 from muniment.repository.objects import compaction, objects
 from muniment.repository.objects.table import StoredObject
@@ -218,6 +219,7 @@ def imported(house: House, folder: Path) -> ImportReport | Exception:
             app.engine(house.world.installation).index(house.repository.id).reader(),
             house.world.installation.settings.repository,
             house.world.clock,
+            house.world.folder / "imports",
             folder,
             principals=ADMINISTRATOR,
             cabinet=folder.name,

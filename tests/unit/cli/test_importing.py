@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from muniment import app
+from muniment.clock import now
 from muniment.db import Database
-from muniment.repository import repositories
+from muniment.exit_codes import Exit
+from muniment.repository import leases, repositories
 from muniment.repository.change_log import changes
 from muniment.repository.content.files import FileStore
 from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
 from muniment.repository.importing import file_tree, mirror, record
+from muniment.repository.leases import Lease
 from muniment.repository.objects import lists, objects
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.table import StoredObject
@@ -258,11 +261,16 @@ class Trailing:
 
 
 @pytest.mark.parametrize("pace", [1, 0])
-def test_an_import_waits_for_an_index_that_moves(place: Place, monkeypatch: pytest.MonkeyPatch, pace: int) -> None:
+@pytest.mark.parametrize(("longest_wait", "most_ahead"), [(-1, 1000), (1_000_000_000, 5)], ids=["time", "number"])
+def test_an_import_waits_for_an_index_that_moves(
+    place: Place, monkeypatch: pytest.MonkeyPatch, longest_wait: int, most_ahead: int, pace: int
+) -> None:
     behind = Trailing(pace)
     monkeypatch.setattr(app, "reader", lambda *_: behind)
     monkeypatch.setattr(mirror, "_BATCH_FILES", 10)
     monkeypatch.setattr(mirror, "_AHEAD", 5)
+    monkeypatch.setattr(mirror, "_MOST_AHEAD", most_ahead)
+    monkeypatch.setattr(mirror, "_LONGEST_WAIT", longest_wait)
     monkeypatch.setattr(mirror, "_STANDING_SECONDS", 0.1)
     for number in range(60):
         place.write(f"{number:02}.txt", "words")
@@ -500,3 +508,50 @@ def test_a_folder_that_goes_while_the_tree_is_walked_stops_nothing_else(
     monkeypatch.setattr(os, "lstat", vanish)
     assert "1 imported" in place.load(code=1)
     assert set(place.tree()) == {"Papers", "Papers/z.txt"}
+
+
+_ALONE = """
+import sys
+from pathlib import Path
+from muniment.clock import now
+from muniment.db import Database
+from muniment.repository.importing import tenure
+data, folder = map(Path, sys.argv[1:])
+with tenure.hold(Database(f"sqlite:///{data}/repository.db"), data / "imports", 1, str(folder.resolve()), now):
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_processes_import_a_folder_one_after_the_other(place: Place) -> None:
+    place.write("a.txt", "one")
+    command = [sys.executable, "-c", _ALONE, str(place.data), str(place.folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "begun\n"
+        place.load(code=Exit.REFUSED)
+        assert f"by process {other.pid} of this machine" in place.err
+        assert place.tree() == {}
+        other.kill()
+    assert "1 imported" in place.load(), "a killed import is in nobody's way"
+
+
+def test_two_imports_that_begin_together_make_each_object_once(place: Place) -> None:
+    for number in range(300):
+        place.write(f"{number}.txt", "words")
+    command = [sys.executable, "-m", "muniment", "--data", str(place.data), "import", str(place.folder), "--no-wait"]
+    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+    assert {one.wait(120) for one in both} <= {Exit.OK, Exit.REFUSED}
+    assert len(place.tree()) == 301, "the cabinet and each file once"
+
+
+def test_a_folder_that_another_machine_imports_is_left_to_it(place: Place) -> None:
+    place.write("a.txt", "one")
+    lease = Lease("import", record.key(f"1 {place.folder.resolve()}"))
+    with place.database.begin() as cx:
+        assert leases.take(cx, lease, "elsewhere:/data", now(), 60)
+    place.load(code=Exit.REFUSED)
+    assert "at elsewhere:/data" in place.err
+    with place.database.begin() as cx:
+        leases.release(cx, lease, "elsewhere:/data")
+    assert "1 imported" in place.load()

@@ -34,7 +34,8 @@ from muniment.directory.sign_in.passwords import hash_new
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import repositories
 from muniment.repository.extraction import queue
-from muniment.repository.importing.mirror import Import, ImportReport
+from muniment.repository.importing.mirror import Import
+from muniment.repository.importing.report import ImportReport
 from muniment.repository.objects import types_file
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
@@ -263,6 +264,7 @@ def _import(
         app.reader(data.installation, repository),
         data.settings.repository,
         clock.now,
+        data.installation.imports,
         folder,
         principals=_owner(data),
         cabinet="machine" if machine else "",

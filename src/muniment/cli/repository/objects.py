@@ -24,7 +24,7 @@ from muniment.repository import repositories
 from muniment.repository.content.contract import PIECE, ContentStore, StoredContent
 from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
-from muniment.repository.importing.mirror import media_type_of
+from muniment.repository.importing.media_types import media_type_of
 from muniment.repository.objects import creation, lists, moving, objects, subtrees
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.object_types import Catalogue

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
-from muniment.db import repository_tables
+from muniment.db import PreparedStatement, repository_tables
 from muniment.repository.change_log import changes
 from muniment.repository.extraction import turns
 from muniment.repository.extraction.turns import Turn
@@ -134,8 +134,7 @@ def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: 
         | (_outcome(file.text) if file.text else {})
         for file in files
     ]
-    if rows:
-        cx.execute(texts.insert(), rows)
+    _INSERT.run_for_each(cx, rows)
     turns.join(cx, {file.owner_key for file in files if file.text is None})
 
 
@@ -303,9 +302,12 @@ def _outcome(extracted: ExtractedText) -> dict[str, object]:
 
 
 def _storable(text: str) -> str:
+    if text.isascii():
+        return text.replace("\0", "")
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
+_INSERT = PreparedStatement(texts.insert())
 _FIRST = (
     sa.select(
         texts.c.object_id,

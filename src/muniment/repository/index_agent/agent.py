@@ -36,9 +36,13 @@ from muniment.repository.search import kept_searches
 from muniment.web.refusals import NotStored, Refusal
 
 BATCH_CHANGES = 400
-"""Most lines of the log that one commit covers."""
+"""How many lines of the log a commit covers at most, until the agent knows how long its commits take."""
 
 log = structlog.get_logger("muniment.agent")
+
+_FEWEST_CHANGES, _MOST_CHANGES = 200, 2000
+_COMMIT_SECONDS = 0.4
+"""How long a commit may take while more lines wait: somebody else's change may be among them."""
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS = 0.02, 0.05
 _LOOK_SECONDS = 1.0
@@ -86,16 +90,33 @@ def catch_up(
 
     Raises LinesGone when some of the changes are no longer in the log.
     """
+    return _catch_up(database, repository, writer, now, limit)[0]
+
+
+def next_limit(limit: int, covered: int, seconds: float) -> int:
+    """Return how many lines the next commit may cover, after one that covered so many of ``limit`` in this time.
+
+    A large commit takes less work for each line, but whoever changed an object waits for the whole commit.
+    """
+    if seconds > _COMMIT_SECONDS:
+        return max(_FEWEST_CHANGES, min(limit, int(covered * _COMMIT_SECONDS / seconds)))
+    return min(_MOST_CHANGES, 2 * limit) if covered == limit else limit
+
+
+def _catch_up(
+    database: Database, repository: Repository, writer: IndexWriter, now: Instant, limit: int
+) -> tuple[Position, int]:
+    """Index the next batch, and return the writer's position with the number of lines that the batch covered."""
     before = writer.position
     with database.read() as cx:
         lines = changes.after(cx, repository.id, before, limit)
         if not lines:
-            return before
+            return before, 0
         batch = indexing.of_objects(cx, repository, list(dict.fromkeys(line.object_id for line in lines)))
     covered = list(itertools.takewhile(lambda line: line.object_id in batch.done, lines))
     indexing.commit(database, repository, writer, batch, covered[-1].position, now)
     log.debug("indexed", repository=repository.name, changes=len(covered), position=str(covered[-1].position))
-    return covered[-1].position
+    return covered[-1].position, len(covered)
 
 
 def run(
@@ -261,6 +282,7 @@ class _Feeder:
         self._writer: IndexWriter | None = None
         self._not_before = 0.0
         self._failures = 0
+        self._limit = BATCH_CHANGES
 
     def advance(self, database: Database, clock: Callable[[], Instant]) -> bool:
         """Index one batch, and say whether there was one. An error is logged, and tried again with a new writer.
@@ -276,9 +298,12 @@ class _Feeder:
             self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
             return False
         try:
-            before = writer.position
-            limit = BATCH_CHANGES if self._failures < _FAILURES_BEFORE_ONE_BY_ONE else 1
-            moved = catch_up(database, self._repository, writer, clock(), limit) != before
+            before, began = writer.position, time.monotonic()
+            limit = self._limit if self._failures < _FAILURES_BEFORE_ONE_BY_ONE else 1
+            position, covered = _catch_up(database, self._repository, writer, clock(), limit)
+            moved = position != before
+            if limit == self._limit:
+                self._limit = next_limit(limit, covered, time.monotonic() - began)
         except (Busy, sa.exc.DBAPIError):
             raise
         except LinesGone:

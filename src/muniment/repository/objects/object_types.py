@@ -147,6 +147,7 @@ class Catalogue:
         self._properties = {
             definition.name: definition for kind in self._types.values() for definition in kind.properties
         }
+        self._lineages = {name: frozenset(kind.name for kind in self.lineage(name)) for name in self._types}
         self._all = {name: self._with_inherited(name) for name in self._types}
         added = (kind for kind in self._types.values() if kind not in BUILT_IN)
         self.ids = frozenset(each.name for kind in added for each in kind.properties if each.kind == "id")
@@ -174,7 +175,7 @@ class Catalogue:
 
     def is_a(self, name: str, ancestor: str) -> bool:
         """Say whether a type is ``ancestor`` or below it. Raises UnknownType."""
-        return any(kind.name == ancestor for kind in self.lineage(name))
+        return ancestor in self._lineages[self.get(name).name]
 
     def with_subtypes(self, names: Iterable[str]) -> frozenset[str]:
         """Return these types with all their sub-types (given 2.8). Raises UnknownType."""

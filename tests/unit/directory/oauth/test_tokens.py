@@ -275,7 +275,7 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
     explain = "EXPLAIN QUERY PLAN " if office.db.dialect == "sqlite" else "EXPLAIN "
     with office.db.begin() as cx:
         for statement, parameters in asked:
-            plan = "\n".join(str(row[-1]) for row in on_driver(cx, explain + statement, parameters))  # type: ignore[arg-type]
+            plan = "\n".join(str(row[-1]) for row in on_driver(cx, explain + statement, parameters))
             assert not re.search(r"SCAN (grants|access_tokens)(?! USING)|Seq Scan on (grants|access_tokens)", plan), (
                 statement,
                 plan,

@@ -30,6 +30,21 @@ def test_it_is_told_whether_more_lines_than_so_many_follow(shelf: Shelf) -> None
                 assert changes.are_more_than(cx, shelf.repository.id, position, count) == (5 - passed > count)
 
 
+def test_it_is_told_since_when_the_next_line_waits(shelf: Shelf) -> None:
+    with shelf.database.begin() as cx:
+        positions = [
+            changes.note(cx, shelf.repository.id, f"{n:016x}", "created", shelf.now + delay)
+            for n, delay in enumerate((0, 7, 7))
+        ]
+    with shelf.database.read() as cx:
+        assert [changes.waiting_since(cx, shelf.repository.id, position) for position in (START, *positions)] == [
+            shelf.now,
+            shelf.now + 7,
+            shelf.now + 7,
+            None,
+        ]
+
+
 def test_a_repository_has_its_own_log(shelf: Shelf) -> None:
     with shelf.database.begin() as cx:
         other = repositories.add(cx, "other", "r", "", shelf.now)

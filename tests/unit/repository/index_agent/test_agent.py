@@ -331,7 +331,7 @@ def test_the_checker_counts_each_fault(shelf: Shelf) -> None:
     shelf.writer.apply([stale, strange], [made[0]], position)
     writer = shelf.writer._writer
     assert writer is not None
-    writer.add_document(fields.to_tantivy(held[made[2]], shelf.writer._schema))
+    writer.add_document(fields.to_tantivy(held[made[2]]))
     shelf.writer.apply((), (), position)
     shelf.change(made[3], {"title": "waiting"})
     shelf.delete(made[4])
@@ -465,3 +465,12 @@ def test_an_index_of_a_format_that_nobody_reads_is_rebuilt_too(shelf: Shelf, tmp
     with running(shelf.database, folder):
         until(lambda: reached(again, shelf))
     assert keys(again) == [made]
+
+
+@pytest.mark.parametrize(
+    ("limit", "covered", "seconds", "next_limit"),
+    [(400, 400, 0.2, 800), (1500, 1500, 0.2, 2000), (400, 30, 0.2, 400), (2000, 1600, 0.8, 800), (400, 300, 3.0, 200)],
+    ids=["double", "most", "few lines wait", "too long", "fewest"],
+)
+def test_a_commit_is_as_large_as_the_time_allows(limit: int, covered: int, seconds: float, next_limit: int) -> None:
+    assert agent.next_limit(limit, covered, seconds) == next_limit
