@@ -138,8 +138,7 @@ class Database:
     def read(self, *, within: float | None = None) -> AbstractContextManager[Connection]:
         """Open a read-only snapshot: every statement of the block sees the same state.
 
-        ``within`` is a limit in seconds: for the whole block on SQLite, for each statement on PostgreSQL. The database
-        stops a statement that takes longer, which raises TookTooLong.
+        ``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds: beyond, it raises TookTooLong.
         """
         if self.dialect == "sqlite":
             return _Snapshot(self._engine, self._readers, within)
