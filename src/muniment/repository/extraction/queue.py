@@ -134,7 +134,8 @@ def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: 
         | (_outcome(file.text) if file.text else {})
         for file in files
     ]
-    _INSERT.run_for_each(cx, rows)
+    if rows:
+        _INSERT.run_for_each(cx, rows)
     turns.join(cx, {file.owner_key for file in files if file.text is None})
 
 

@@ -77,7 +77,8 @@ def keep(cx: Connection, repository_id: int, source: str, records: Mapping[str, 
         }
         for path, imported in records.items()
     ]
-    _KEEP[cx.dialect.name].run_for_each(cx, rows)
+    if rows:
+        _KEEP[cx.dialect.name].run_for_each(cx, rows)
 
 
 def forget(cx: Connection, repository_id: int, source: str, path_key: str) -> None:
