@@ -63,6 +63,7 @@ from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 from muniment.schema import check_schema
 from muniment.settings import Settings
+from muniment.web.access_log import AccessLog
 from muniment.web.addresses import Addresses
 from muniment.web.cors import Cors
 from muniment.web.responses import ErrorCode, find_code
@@ -75,21 +76,27 @@ log = structlog.get_logger("muniment.app")
 _DAY_SECONDS = 86_400
 
 
-def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now) -> ASGIApp:
+def build(
+    settings: Settings, data: Path, *, clock: Callable[[], Instant] = now, access_log: AccessLog | None = None
+) -> ASGIApp:
     """Build the application over a data folder whose databases are migrated.
 
-    The application's lifespan opens this process's databases, password gate and index readers, and closes them at the
+    Without an ``access_log``, each request's line is written at once. The application's lifespan opens this process's databases, password gate and index readers, and closes them at the
     end. The lifespan raises SchemaMismatch when a database is not at this release's schema.
     """
     halves = Halves(Installation(data, settings), clock, reader)
 
     recorder = Recorder(halves.installation.events, halves.installation.counts)
+    access_log = access_log or AccessLog()
+    witness: Witness | None = None
 
     @asynccontextmanager
-    async def lifespan(application: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_application: Starlette) -> AsyncIterator[None]:
+        nonlocal witness
         async with AsyncExitStack() as stack:
+            stack.callback(access_log.flush)
             _run_in_background(record_counts(recorder, clock), stack)
-            application.state.addresses = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
+            witness = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
             yield
 
     starlette = Starlette(lifespan=lifespan)
@@ -98,7 +105,8 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
         if scope["type"] == "lifespan":
             await starlette(scope, receive, send)
         else:
-            await starlette.state.addresses(scope, receive, send)
+            assert witness is not None  # noqa: S101 - no request comes before the lifespan has begun
+            await witness(scope, receive, send)
 
     async def requires_tls() -> bool:
         # Without the directory, nobody can tell whether TLS is required. Then it is.
@@ -112,6 +120,7 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
         shape=_shape(settings),
         credential_headers=[frame.ticket_header(settings.directory.names)],
         credential_parameters=credentials.parameters(settings.repository) if "repository" in settings.halves else (),
+        access_log=access_log,
     )
     repository = settings.repository
     if "repository" not in settings.halves or not repository.cors_origins:

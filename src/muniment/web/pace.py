@@ -4,8 +4,8 @@ The server measures how long it waits for the caller. The time in which it works
 """
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Awaitable, Coroutine, Generator
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope
@@ -55,15 +55,23 @@ class ArrivingBody:
         """Return the next ASGI message of the body. Raises TimedOut."""
         if self._is_whole:
             return await self._receive()
-        clock = asyncio.get_running_loop().time
-        pause, start = self._options.body_pause_seconds, clock()
-        if pause < self._pace.seconds_left:
-            message = await _within(pause, self._receive(), f"Nothing of the body arrived for {pause} seconds.")
+        first = _begin(self._receive())
+        if isinstance(first, _Waiting):
+            clock = asyncio.get_running_loop().time
+            start = clock()
+            message = await self._wait_for(first)
+            self._pace.count(clock() - start, len(message.get("body", b"")))
         else:
-            message = await _within(self._pace.seconds_left, self._receive(), self._late_sentence)
-        self._pace.count(clock() - start, len(message.get("body", b"")))
+            message = first
+            self._pace.count(0, len(message.get("body", b"")))
         self._is_whole = not message.get("more_body", False)
         return message
+
+    async def _wait_for(self, message: "_Waiting") -> Message:
+        pause = self._options.body_pause_seconds
+        if pause < self._pace.seconds_left:
+            return await _within(pause, message, f"Nothing of the body arrived for {pause} seconds.")
+        return await _within(self._pace.seconds_left, message, self._late_sentence)
 
     def require_rate(self) -> None:
         """Replace the deadline by the lowest rate of the settings."""
@@ -83,6 +91,39 @@ def expect_content(request: Request) -> None:
     body: ArrivingBody | None = request.scope.get(_BODY)
     if body is not None:
         body.require_rate()
+
+
+class _Waiting(Awaitable[Message]):
+    """A call of ``receive`` that has begun and waits for something (``for_what``)."""
+
+    def __init__(self, call: Coroutine[Any, Any, Message], for_what: Any) -> None:
+        self._call = call
+        self._for_what = for_what
+
+    def __await__(self) -> Generator[Any, Any, Message]:
+        """Go on with the call (PEP 492)."""
+        for_what = self._for_what
+        try:
+            while True:
+                try:
+                    answer = yield for_what
+                except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the call
+                    for_what = self._call.throw(error)
+                else:
+                    for_what = self._call.send(answer)
+        except StopIteration as stop:
+            message: Message = stop.value
+            return message
+
+
+def _begin(call: Awaitable[Message]) -> Message | _Waiting:
+    """Begin a call of ``receive``. Return its message if it is there already, as nearly always; then nobody waits."""
+    assert isinstance(call, Coroutine)  # noqa: S101 - ASGI's receive is a coroutine function
+    try:
+        return _Waiting(call, call.send(None))
+    except StopIteration as stop:
+        message: Message = stop.value
+        return message
 
 
 async def _within(seconds: float, step: Awaitable[T], sentence: str) -> T:
