@@ -24,6 +24,7 @@ from muniment.directory.endpoints import oauth
 from muniment.directory.endpoints import routes as directory_routes
 from muniment.directory.endpoints import spelling as directory_spelling
 from muniment.directory.endpoints.oauth import TOKENINFO
+from muniment.directory.marks import BOTH, Marks
 from muniment.directory.oauth import revocation, tokeninfo
 from muniment.directory.oauth.token_requests import TokenRequest
 from muniment.directory.options import DirectoryNames
@@ -81,8 +82,9 @@ def build(
 ) -> ASGIApp:
     """Build the application over a data folder whose databases are migrated.
 
-    Without an ``access_log``, each request's line is written at once. The application's lifespan opens this process's databases, password gate and index readers, and closes them at the
-    end. The lifespan raises SchemaMismatch when a database is not at this release's schema.
+    Without an ``access_log``, each request's line is written at once. The application's lifespan opens this process's
+    databases, password gate and index readers, and closes them at the end. The lifespan raises SchemaMismatch when a
+    database is not at this release's schema.
     """
     halves = Halves(Installation(data, settings), clock, reader)
 
@@ -262,11 +264,16 @@ def in_process(directory: Directory) -> Ask:
 
     def ask(token: str, resource_id: str) -> bytes:
         try:
+            now_marks = Marks(*directory.transactions.glance_at_once(BOTH))
+            remembered = tokeninfo.recall(directory.answers, now_marks, token, resource_id, directory.clock())
+            if remembered is not None:
+                return remembered
             with directory.transactions.database.read() as cx:
-                info = tokeninfo.verify(cx, directory.options, directory.memory, token, resource_id, directory.clock())
+                return tokeninfo.answer(
+                    cx, directory.options, directory.memory, directory.answers, token, resource_id, directory.clock()
+                )
         except tuple(TOKENINFO) as refusal:
             raise refused(find_code(refusal, TOKENINFO).status) from refusal
-        return msgspec.json.encode(info)
 
     return ask
 

@@ -14,7 +14,6 @@ import structlog
 from muniment.settings import Settings
 from muniment.web.access_log import LATE_SECONDS, AccessLine, AccessLog
 
-
 _PIPE_BUF = 4096
 """How many bytes a process can write into a pipe without another's bytes between them (POSIX)."""
 

@@ -57,9 +57,7 @@ class AccessLog:
     It belongs to one event loop. ``flush`` writes what waits; whoever ends the loop calls it.
     """
 
-    def __init__(
-        self, write: Callable[[Sequence[AccessLine]], None] = to_structlog, *, seconds: float = 0
-    ) -> None:
+    def __init__(self, write: Callable[[Sequence[AccessLine]], None] = to_structlog, *, seconds: float = 0) -> None:
         self._write = write
         self._seconds = seconds
         self._lines: list[AccessLine] = []

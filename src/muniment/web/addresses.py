@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from muniment.web.hot import Hot, HotEndpoint
 from muniment.web.refusals import Refusal
 from muniment.web.responses import Endpoint, ErrorCode, Shape, Table
 
@@ -80,7 +81,7 @@ class Operation(Generic[H]):
 
     An empty ``summary`` means the first sentence of the function's docstring. ``credentials`` is None where the method
     expects the same kind as the address. ``refused`` are parameters of the query that the interface knows and the
-    method does not take, each with the reason as the end of a sentence.
+    method does not take, each with the reason as the end of a sentence. ``hot`` answers requests of the usual form.
     """
 
     endpoint: Answering[H]
@@ -90,6 +91,7 @@ class Operation(Generic[H]):
     answers: tuple[AnswerDescription, ...] = field(default=(), kw_only=True)
     credentials: CredentialKind | None = field(default=None, kw_only=True)
     refused: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    hot: Hot[H] | None = field(default=None, kw_only=True)
 
     @property
     def sentence(self) -> str:
@@ -177,7 +179,7 @@ class AddressTable(Generic[H]):
         """Return the kind of credentials that a method of an address of this table expects."""
         return operation.credentials or address.credentials or self.credentials
 
-    def _endpoint(self, address: Address[H], half: H) -> Endpoint[H]:
+    def _endpoint(self, address: Address[H], half: H) -> ASGIApp:
         methods = {method: operation.endpoint for method, operation in address.operations.items()}
 
         takes_suffix, part = self.takes_suffix(address), _OPEN_END.search(address.path)
@@ -188,14 +190,19 @@ class AddressTable(Generic[H]):
             if self.check is not None:
                 self.check(request, address.operations[method], half)
 
-        return Endpoint(
+        is_prepared = self.suffixed or self.check is not None
+        endpoint = Endpoint(
             half,
             methods,
             address.refusals,
             self.shape_of(address).write,
-            prepare=prepare if self.suffixed or self.check else None,
+            prepare=prepare if is_prepared else None,
             options=self.options,
         )
+        post = address.operations.get("POST")
+        if post is None or post.hot is None or is_prepared:
+            return endpoint
+        return HotEndpoint(post.hot, endpoint, half)
 
     async def _take_suffix(self, request: Request, half: H, part: str) -> None:
         """Note a suffix of the path in the scope (``muniment.suffix``), and take it off the open part that it follows.

@@ -1,9 +1,12 @@
 """Which OAuth client sends a request, and must it authenticate with a secret (RFC 6749 2.3, 3.2.1)?"""
 
+from typing import TypeAlias
+
 import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import credentials
+from muniment.directory.marks import MarkedMemory
 from muniment.directory.refusals import InvalidClient
 from muniment.directory.sign_in.line import Asker
 from muniment.directory.sign_in.pauses import neighbourhood
@@ -22,6 +25,10 @@ class Client(msgspec.Struct, frozen=True):
     secret_hash: str | None
 
 
+PublicClientMemory: TypeAlias = MarkedMemory[str, Client]
+"""The public clients that one process remembers by client id, each under its generation."""
+
+
 def find(cx: Connection, client_id: str, secret: str | None) -> Client:
     """Find the client of a token request. Its secret is not checked here. Raises InvalidClient."""
     client = credentials.find_of_client(cx, client_id)
@@ -29,6 +36,17 @@ def find(cx: Connection, client_id: str, secret: str | None) -> Client:
     if client is None or not client.user.live or (client.password_hash is None) != (not secret):
         raise InvalidClient(_REFUSED)
     return Client(client.user.id, client.password_hash)
+
+
+def keep(memory: PublicClientMemory, client_id: str, client: Client, generation: str) -> None:
+    """Remember a client that ``find`` has found in this generation, if it is public: a memory holds no secret."""
+    if client.secret_hash is None:
+        memory.keep(client_id, generation, client, 100 + len(client_id))
+
+
+def recall(memory: PublicClientMemory, client_id: str, secret: str | None, generation: str) -> Client | None:
+    """Return the public client that was found in this generation; None if ``find`` has to decide."""
+    return None if secret else memory.recall(client_id, generation)
 
 
 def asker(client_id: str, address: str) -> Asker:

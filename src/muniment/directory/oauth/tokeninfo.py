@@ -1,12 +1,21 @@
-"""Verify an access token or a ticket, and say whose it is (given 2.6, 4.3, 7)."""
+"""Verify an access token or a ticket, and say whose it is (given 2.6, 4.3, 7).
+
+An answer about an access token is remembered as it goes out, under both marks (decision 0037). A refusal is never
+remembered.
+"""
+
+import hashlib
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant, timestamp
-from muniment.directory import resources
+from muniment.directory import marks, resources
+from muniment.directory.marks import MarkedMemory, Marks
 from muniment.directory.oauth import access, tokens
 from muniment.directory.oauth.access import AccessMemory, Question, User
+from muniment.directory.oauth.tokens import TokenState
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, WrongResource
 from muniment.directory.sign_in import tickets
@@ -23,6 +32,51 @@ class TokenInfo(msgspec.Struct, frozen=True):
     data_map: dict[str, str]
 
 
+class TokenQuestion(NamedTuple):
+    """The question whose token this is, at a resource. The token itself is not remembered, only its SHA-256 digest."""
+
+    digest: bytes
+    resource_id: str
+
+
+class TokenAnswer(NamedTuple):
+    """The answer as JSON, and when the token expires."""
+
+    document: bytes
+    expires: Instant
+
+
+AnswerMemory: TypeAlias = MarkedMemory[TokenQuestion, TokenAnswer]
+"""The answers that one process remembers, each under both marks."""
+
+
+def recall(answers: AnswerMemory, now_marks: Marks, token: str, resource_id: str, now: Instant) -> bytes | None:
+    """Return the answer of an earlier ``answer``, if it still holds under the marks that the database has now.
+
+    Returns None where the answer has to be worked out.
+    """
+    remembered = answers.recall(_question(token, resource_id), now_marks)
+    return remembered.document if remembered is not None and now < remembered.expires else None
+
+
+def answer(
+    cx: Connection,
+    options: DirectoryOptions,
+    memory: AccessMemory,
+    answers: AnswerMemory,
+    token: str,
+    resource_id: str,
+    now: Instant,
+) -> bytes:
+    """Return whose access token this is, as JSON, and remember that. Raises what ``verify`` raises."""
+    info, state = _verify_with_state(cx, options, memory, token, resource_id, now)
+    document = msgspec.json.encode(info)
+    question = _question(token, resource_id)
+    size = len(document) + len(question.digest) + len(resource_id)
+    answers.keep(question, state.marks, TokenAnswer(document, min(state.expires, state.grant.expires)), size)
+    return document
+
+
 def verify(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
 ) -> TokenInfo:
@@ -31,12 +85,7 @@ def verify(
     Raises UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded. The first reason in this order
     counts.
     """
-    try:
-        return _verify(cx, options, memory, token, resource_id, now)
-    except Refusal:
-        # If the resource is unknown too, that is the refusal.
-        resources.by_id(cx, resource_id)
-        raise
+    return _verify_with_state(cx, options, memory, token, resource_id, now)[0]
 
 
 class TicketInfo(msgspec.Struct, frozen=True):
@@ -56,22 +105,38 @@ def verify_ticket(
     held = tickets.read(cx, ticket, now)
     if resource.activated is None:
         raise AccessEnded("This resource has not been activated yet.")
-    question = Question(access.read_generation(cx), None, held.user_id, resource.id)
-    return TicketInfo(access.decide(cx, memory, options.names, question).user)
+    question = Question(None, held.user_id, resource.id)
+    return TicketInfo(access.decide(cx, memory, options.names, question, marks.read_generation(cx)).user)
+
+
+def _question(token: str, resource_id: str) -> TokenQuestion:
+    return TokenQuestion(hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest(), resource_id)
+
+
+def _verify_with_state(
+    cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
+) -> tuple[TokenInfo, TokenState]:
+    try:
+        return _verify(cx, options, memory, token, resource_id, now)
+    except Refusal:
+        # If the resource is unknown too, that is the refusal.
+        resources.by_id(cx, resource_id)
+        raise
 
 
 def _verify(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
-) -> TokenInfo:
+) -> tuple[TokenInfo, TokenState]:
     state = tokens.state_of(cx, token)
     if not resources.is_same_id(resource_id, state.grant.resource_id):
         raise WrongResource("The token was issued for another resource.")
     state.require_alive(now)
-    answer = access.decide(cx, memory, options.names, state.grant.question(state.generation))
-    return TokenInfo(
-        user=answer.user,
+    decided = access.decide(cx, memory, options.names, state.grant.question, state.marks.generation)
+    info = TokenInfo(
+        user=decided.user,
         expiry_time=timestamp(state.expires),
         token_id=state.token_id,
-        scopes=[answer.scope],
-        data_map={options.names.has_password: "true" if answer.has_password else "false"},
+        scopes=[decided.scope],
+        data_map={options.names.has_password: "true" if decided.has_password else "false"},
     )
+    return info, state

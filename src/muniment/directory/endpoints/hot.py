@@ -1,0 +1,46 @@
+"""The directory's hot answers: whose token is this, and token requests (given 4.1, 4.3, decision 0037)."""
+
+from starlette.requests import Request
+from starlette.types import Scope
+
+from muniment import events
+from muniment.directory.console import sign_in
+from muniment.directory.context import Directory
+from muniment.directory.endpoints import oauth, spelling
+from muniment.directory.oauth import tokeninfo as token_verification
+from muniment.web import bodies
+from muniment.web.hot import Hot
+from muniment.web.refusals import Malformed
+
+_HEADERS = (
+    (b"content-type", b"application/json"),
+    *((name.lower().encode(), value.encode()) for name, value in spelling.NEVER_STORED.items()),
+)
+
+
+@events.tells()
+async def _remembered_tokeninfo(_scope: Scope, body: bytes, directory: Directory) -> bytes | None:
+    try:
+        token, resource_id = oauth.read_verification(body)
+    except Malformed:
+        return None
+    marks = await directory.marks()
+    return token_verification.recall(directory.answers, marks, token, resource_id, directory.clock())
+
+
+@events.tells("sign-in", "pause")
+async def _token(scope: Scope, body: bytes, directory: Directory) -> bytes | None:
+    try:
+        form = bodies.form_fields(body, "The form")
+    except Malformed:
+        return None
+    if sign_in.is_form(form, directory):
+        return None
+    return await oauth.token(Request(scope), directory, form)
+
+
+TOKENINFO = Hot(_remembered_tokeninfo, b"application/json", _HEADERS)
+"""Answers what is remembered. The endpoint works out whatever is not."""
+
+LOGIN = Hot(_token, b"application/x-www-form-urlencoded", _HEADERS)
+"""Answers token requests. The endpoint takes the form of the sign-in page."""
