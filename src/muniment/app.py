@@ -1,7 +1,7 @@
 """Build one ASGI application of both halves, or of one half."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -99,16 +99,16 @@ def build(
             stack.callback(access_log.flush)
             _run_in_background(record_counts(recorder, clock), stack)
             witness = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
-            yield
+            try:
+                yield
+            finally:
+                witness = None
 
     starlette = Starlette(lifespan=lifespan)
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await starlette(scope, receive, send)
-        else:
-            assert witness is not None  # noqa: S101 - no request comes before the lifespan has begun
-            await witness(scope, receive, send)
+    def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        # No request comes before the lifespan has begun.
+        return (starlette if witness is None else witness)(scope, receive, send)
 
     async def requires_tls() -> bool:
         # Without the directory, nobody can tell whether TLS is required. Then it is.
@@ -265,12 +265,20 @@ def in_process(directory: Directory) -> Ask:
     def ask(token: str, resource_id: str) -> bytes:
         try:
             now_marks = Marks(*directory.transactions.glance_at_once(BOTH))
-            remembered = tokeninfo.recall(directory.answers, now_marks, token, resource_id, directory.clock())
+            question = f"{resource_id} {token}".encode("utf-8", "surrogatepass")
+            remembered = tokeninfo.recall(directory.answers, now_marks, question, directory.clock())
             if remembered is not None:
                 return remembered
             with directory.transactions.database.read() as cx:
                 return tokeninfo.answer(
-                    cx, directory.options, directory.memory, directory.answers, token, resource_id, directory.clock()
+                    cx,
+                    directory.options,
+                    directory.memory,
+                    directory.answers,
+                    question,
+                    token,
+                    resource_id,
+                    directory.clock(),
                 )
         except tuple(TOKENINFO) as refusal:
             raise refused(find_code(refusal, TOKENINFO).status) from refusal

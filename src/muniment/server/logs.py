@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -83,13 +84,19 @@ def _write_together(lines: Sequence[AccessLine]) -> None:
     together: list[str] = []
     size = 0
     for line in lines:
-        text = _as_json(line)
+        fields = line.fields()
+        fields |= {"event": "request", "logger": "muniment.web", "level": "info", "timestamp": _timestamp(line.ended)}
+        text = _as_json(fields)
         if together and size + len(text) >= _PIPE_BUF:
             stream.msg("\n".join(together))
             together, size = [], 0
         together.append(text)
         size += len(text) + 1
     stream.msg("\n".join(together))
+
+
+def _timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
 class _Lines(structlog.WriteLogger):
@@ -118,15 +125,14 @@ def _as_line(logger: _Lines, level: str, line: MutableMapping[str, Any]) -> str:
         "logger": logger.name,
         "level": level,
     }
-    fields["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    fields["timestamp"] = _timestamp(time.time())
     if "exc_info" in fields:
         fields = structlog.processors.format_exc_info(logger, level, fields)
     return _as_json(fields)
 
 
-def _as_json(line: Mapping[str, Any] | msgspec.Struct, **_options: object) -> str:
+def _as_json(line: Mapping[str, Any], **_options: object) -> str:
     try:
         return msgspec.json.encode(line, enc_hook=str).decode()
     except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 cannot encode
-        fields = msgspec.to_builtins(line) if isinstance(line, msgspec.Struct) else line
-        return json.dumps(fields, default=str)
+        return json.dumps(line, default=str)

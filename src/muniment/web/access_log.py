@@ -8,9 +8,8 @@ wait go with it.
 import asyncio
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from datetime import datetime
+from typing import NamedTuple
 
-import msgspec
 import structlog
 
 LATE_SECONDS = 0.05
@@ -22,33 +21,40 @@ MOST_LINES = 64
 log = structlog.get_logger("muniment.web")
 
 
-class AccessLine(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """The line of one request. ``timestamp`` is the end of the request; ``ms`` is how long it took."""
+class AccessLine(NamedTuple):
+    """What the log says of one request. ``ended`` is a moment of ``time.time``, ``seconds`` is how long it took."""
 
     request_id: str
-    caller_request_id: str | msgspec.UnsetType = msgspec.UNSET
+    caller_request_id: str | None
     method: str
     path: str
     status: int | None
-    bytes: int
-    ms: float
+    size: int
+    seconds: float
     scheme: str
     client: str | None
-    event: str
-    logger: str
-    level: str
-    timestamp: datetime
+    ended: float
+
+    def fields(self) -> dict[str, str | int | float | None]:
+        """Return the fields of the log line, without those that every line has."""
+        caller = {} if self.caller_request_id is None else {"caller_request_id": self.caller_request_id}
+        return {
+            "request_id": self.request_id,
+            **caller,
+            "method": self.method,
+            "path": self.path,
+            "status": self.status,
+            "bytes": self.size,
+            "ms": round(self.seconds * 1000, 1),
+            "scheme": self.scheme,
+            "client": self.client,
+        }
 
 
 def to_structlog(lines: Sequence[AccessLine]) -> None:
     """Write lines like those of any other logger, one by one."""
     for line in lines:
-        fields = msgspec.structs.asdict(line)
-        for name in ("event", "logger", "level", "timestamp"):
-            del fields[name]
-        if line.caller_request_id is msgspec.UNSET:
-            del fields["caller_request_id"]
-        log.info("request", **fields)
+        log.info("request", **line.fields())
 
 
 class AccessLog:
@@ -66,14 +72,12 @@ class AccessLog:
     def note(self, line: AccessLine) -> None:
         """Write a line now or soon."""
         self._lines.append(line)
-        if self._timer is not None:
-            if not _went_well(line) or len(self._lines) >= MOST_LINES:
-                self.flush()
-        elif self._seconds and _went_well(line):
+        went_well = line.status is not None and line.status < 400
+        if not went_well or not self._seconds or len(self._lines) >= MOST_LINES:
+            self.flush()
+        elif self._timer is None:
             # The timer must not keep the context of the request that happened to start it.
             self._timer = asyncio.get_running_loop().call_later(self._seconds, self.flush, context=Context())
-        else:
-            self.flush()
 
     def flush(self) -> None:
         """Write the lines that wait."""
@@ -83,7 +87,3 @@ class AccessLog:
         lines, self._lines = self._lines, []
         if lines:
             self._write(lines)
-
-
-def _went_well(line: AccessLine) -> bool:
-    return line.status is not None and line.status < 400

@@ -238,10 +238,10 @@ class Addresses:
                 self._fixed.setdefault(route.path, route.app)
         self._open = [route for route in routes if route.param_convertors]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Pass one request to its endpoint (ASGI)."""
         endpoint = self._fixed.get(scope["path"]) or self._match_open(scope)
-        await endpoint(scope, receive, send)
+        return endpoint(scope, receive, send)
 
     def _match_open(self, scope: Scope) -> ASGIApp:
         for route in self._open:

@@ -44,40 +44,48 @@ class ArrivingBody:
     do the same at four times the cost, and nearly every request with a body is read by this class.
     """
 
+    __slots__ = ("_is_content", "_is_whole", "_options", "_pace", "_receive")
+
     def __init__(self, receive: Receive, options: WebOptions) -> None:
         self._receive = receive
         self._options = options
-        self._pace = Pace(options.body_seconds)
-        self._late_sentence = f"The body did not arrive within {options.body_seconds} seconds."
+        self._pace: Pace | None = None
+        self._is_content = False
         self._is_whole = False
 
     async def __call__(self) -> Message:
         """Return the next ASGI message of the body. Raises TimedOut."""
         if self._is_whole:
             return await self._receive()
-        first = _begin(self._receive())
-        if isinstance(first, _Waiting):
-            clock = asyncio.get_running_loop().time
-            start = clock()
-            message = await self._wait_for(first)
-            self._pace.count(clock() - start, len(message.get("body", b"")))
-        else:
-            message = first
+        message = _begin(self._receive())
+        if isinstance(message, _Waiting):
+            message = await self._wait_for(message)
+        elif self._pace is not None:
             self._pace.count(0, len(message.get("body", b"")))
         self._is_whole = not message.get("more_body", False)
         return message
 
-    async def _wait_for(self, message: "_Waiting") -> Message:
-        pause = self._options.body_pause_seconds
-        if pause < self._pace.seconds_left:
-            return await _within(pause, message, f"Nothing of the body arrived for {pause} seconds.")
-        return await _within(self._pace.seconds_left, message, self._late_sentence)
-
     def require_rate(self) -> None:
         """Replace the deadline by the lowest rate of the settings."""
-        rate, seconds = self._options.lowest_upload_rate, self._options.slow_seconds
-        self._pace = Pace(seconds, rate)
-        self._late_sentence = f"The body came slower than {rate} bytes a second for {seconds} seconds."
+        self._pace, self._is_content = None, True
+
+    async def _wait_for(self, waiting: "_Waiting") -> Message:
+        options, clock = self._options, asyncio.get_running_loop().time
+        if self._is_content:
+            rate, seconds = options.lowest_upload_rate, options.slow_seconds
+            pace = self._pace = self._pace or Pace(seconds, rate)
+            sentence = f"The body came slower than {rate} bytes a second for {seconds} seconds."
+        else:
+            pace = self._pace = self._pace or Pace(options.body_seconds)
+            sentence = f"The body did not arrive within {options.body_seconds} seconds."
+        seconds_left = pace.seconds_left
+        if options.body_pause_seconds < seconds_left:
+            seconds_left = options.body_pause_seconds
+            sentence = f"Nothing of the body arrived for {seconds_left} seconds."
+        start = clock()
+        message = await _within(seconds_left, waiting, sentence)
+        pace.count(clock() - start, len(message.get("body", b"")))
+        return message
 
 
 def arriving_body(scope: Scope, receive: Receive, options: WebOptions) -> ArrivingBody:

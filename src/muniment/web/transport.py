@@ -2,17 +2,15 @@
 
 import hashlib
 import ipaddress
-import os
+import random
 import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes, urlsplit
 
-import msgspec
 import structlog
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -117,26 +115,23 @@ class Transport:
         answer = _Answer(scope, send, request_id, way.headers)
         caller_request_id = _caller_request_id(headers)
         structlog.contextvars.bind_contextvars(request_id=request_id)
-        if caller_request_id is not msgspec.UNSET:
+        if caller_request_id is not None:
             structlog.contextvars.bind_contextvars(caller_request_id=caller_request_id)
         try:
             await self._pass_on(scope, headers, body, answer)
         finally:
             self._access_log.note(
                 AccessLine(
-                    request_id=request_id,
-                    caller_request_id=caller_request_id,
-                    method=scope["method"],
-                    path=logged_path(path),
-                    status=answer.status,
-                    bytes=answer.size,
-                    ms=round((time.perf_counter() - start) * 1000, 1),
-                    scheme=scheme,
-                    client=scope["client"][0] if scope.get("client") else None,
-                    event="request",
-                    logger="muniment.web",
-                    level="info",
-                    timestamp=datetime.now(UTC),
+                    request_id,
+                    caller_request_id,
+                    scope["method"],
+                    logged_path(path),
+                    answer.status,
+                    answer.size,
+                    time.perf_counter() - start,
+                    scheme,
+                    scope["client"][0] if scope.get("client") else None,
+                    time.time(),
                 )
             )
 
@@ -295,15 +290,15 @@ class _Answer:
 
 
 def _new_request_id() -> str:
-    """Make a random UUID (RFC 9562 5.4). The module ``uuid`` takes three times as long."""
-    digits = os.urandom(16).hex()
+    """Make a random UUID (RFC 9562 5.4). It need not be secret, and the module ``uuid`` takes five times as long."""
+    digits = f"{random.getrandbits(128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
-def _caller_request_id(headers: Mapping[bytes, bytes]) -> str | msgspec.UnsetType:
-    """Return the caller's own request id for the log, or UNSET if there is none or the value cannot be one."""
+def _caller_request_id(headers: Mapping[bytes, bytes]) -> str | None:
+    """Return the caller's own request id for the log, or None if there is none or the value cannot be one."""
     value = headers.get(b"x-request-id")
-    return value.decode() if value is not None and _REQUEST_ID.fullmatch(value) else msgspec.UNSET
+    return value.decode() if value is not None and _REQUEST_ID.fullmatch(value) else None
 
 
 def _refuse_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:

@@ -20,12 +20,7 @@ _HEADERS = (
 
 @events.tells()
 async def _remembered_tokeninfo(_scope: Scope, body: bytes, directory: Directory) -> bytes | None:
-    try:
-        token, resource_id = oauth.read_verification(body)
-    except Malformed:
-        return None
-    marks = await directory.marks()
-    return token_verification.recall(directory.answers, marks, token, resource_id, directory.clock())
+    return token_verification.recall(directory.answers, await directory.marks(), body, directory.clock())
 
 
 @events.tells("sign-in", "pause")

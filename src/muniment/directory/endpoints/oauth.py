@@ -162,26 +162,22 @@ def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, 
 @events.tells()
 async def tokeninfo(request: Request, directory: Directory) -> Response:
     """POST /v1/authentication/oauth/tokeninfo: say whose token this is (given 4.3)."""
-    verified_token, resource_id = read_verification(await bodies.raw_json(request))
+    body = await bodies.raw_json(request)
+    question = bodies.decode_json(body, _VERIFICATION)
+    resource_id = question.resource_id if question.resource_id is not None else question.resource_id_too
+    if resource_id is None:
+        raise Malformed("The JSON cannot be read: Object missing required field `resource_id`.")
     document = await directory.transactions.read(
         token_verification.answer,
         directory.options,
         directory.memory,
         directory.answers,
-        verified_token,
+        body,
+        question.token,
         resource_id,
         directory.clock(),
     )
     return Response(document, headers=spelling.NEVER_STORED, media_type="application/json")
-
-
-def read_verification(body: bytes) -> tuple[str, str]:
-    """Read the body of a tokeninfo request: the token and the resource's identifier. Raises Malformed."""
-    question = bodies.decode_json(body, _VERIFICATION)
-    resource_id = question.resource_id if question.resource_id is not None else question.resource_id_too
-    if resource_id is None:
-        raise Malformed("The JSON cannot be read: Object missing required field `resource_id`.")
-    return question.token, resource_id
 
 
 @events.tells("revocation")

@@ -21,6 +21,9 @@ from muniment.directory.refusals import AccessEnded, WrongResource
 from muniment.directory.sign_in import tickets
 from muniment.web.refusals import Refusal
 
+_ENTRY = 400
+"""About how many bytes an entry of the memory takes beside its document."""
+
 
 class TokenInfo(msgspec.Struct, frozen=True):
     """The answer of tokeninfo (given 2.6)."""
@@ -32,13 +35,6 @@ class TokenInfo(msgspec.Struct, frozen=True):
     data_map: dict[str, str]
 
 
-class TokenQuestion(NamedTuple):
-    """The question whose token this is, at a resource. The token itself is not remembered, only its SHA-256 digest."""
-
-    digest: bytes
-    resource_id: str
-
-
 class TokenAnswer(NamedTuple):
     """The answer as JSON, and when the token expires."""
 
@@ -46,16 +42,19 @@ class TokenAnswer(NamedTuple):
     expires: Instant
 
 
-AnswerMemory: TypeAlias = MarkedMemory[TokenQuestion, TokenAnswer]
-"""The answers that one process remembers, each under both marks."""
+AnswerMemory: TypeAlias = MarkedMemory[bytes, TokenAnswer]
+"""The answers that one process remembers, each under both marks, by the SHA-256 digest of the bytes that asked.
+
+The same bytes ask the same question, and the token that they hold is not kept.
+"""
 
 
-def recall(answers: AnswerMemory, now_marks: Marks, token: str, resource_id: str, now: Instant) -> bytes | None:
-    """Return the answer of an earlier ``answer``, if it still holds under the marks that the database has now.
+def recall(answers: AnswerMemory, present: Marks, question: bytes, now: Instant) -> bytes | None:
+    """Return what ``answer`` returned to the same bytes, if it still holds under the marks of the present.
 
     Returns None where the answer has to be worked out.
     """
-    remembered = answers.recall(_question(token, resource_id), now_marks)
+    remembered = answers.recall(_digest(question), present)
     return remembered.document if remembered is not None and now < remembered.expires else None
 
 
@@ -64,16 +63,19 @@ def answer(
     options: DirectoryOptions,
     memory: AccessMemory,
     answers: AnswerMemory,
+    question: bytes,
     token: str,
     resource_id: str,
     now: Instant,
 ) -> bytes:
-    """Return whose access token this is, as JSON, and remember that. Raises what ``verify`` raises."""
+    """Return whose access token this is, as JSON, and remember that. Raises what ``verify`` raises.
+
+    ``question`` are bytes that always ask about this token and this resource.
+    """
     info, state = _verify_with_state(cx, options, memory, token, resource_id, now)
     document = msgspec.json.encode(info)
-    question = _question(token, resource_id)
-    size = len(document) + len(question.digest) + len(resource_id)
-    answers.keep(question, state.marks, TokenAnswer(document, min(state.expires, state.grant.expires)), size)
+    expires = min(state.expires, state.grant.expires)
+    answers.keep(_digest(question), state.marks, TokenAnswer(document, expires), len(document) + _ENTRY)
     return document
 
 
@@ -109,8 +111,8 @@ def verify_ticket(
     return TicketInfo(access.decide(cx, memory, options.names, question, marks.read_generation(cx)).user)
 
 
-def _question(token: str, resource_id: str) -> TokenQuestion:
-    return TokenQuestion(hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest(), resource_id)
+def _digest(question: bytes) -> bytes:
+    return hashlib.sha256(question).digest()
 
 
 def _verify_with_state(
