@@ -67,6 +67,7 @@ from muniment.settings import Settings
 from muniment.web.access_log import AccessLog
 from muniment.web.addresses import Addresses
 from muniment.web.cors import Cors
+from muniment.web.hot import HotFront
 from muniment.web.responses import ErrorCode, find_code
 from muniment.web.transactions import Transactions
 from muniment.web.transport import Transport
@@ -99,10 +100,12 @@ def build(
             stack.callback(access_log.flush)
             _run_in_background(record_counts(recorder, clock), stack)
             witness = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
+            if halves.directory is not None:
+                front.addresses = directory_routes.table(settings.directory.names).remembered(halves.directory)
             try:
                 yield
             finally:
-                witness = None
+                witness, front.addresses = None, {}
 
     starlette = Starlette(lifespan=lifespan)
 
@@ -124,11 +127,12 @@ def build(
         credential_parameters=credentials.parameters(settings.repository) if "repository" in settings.halves else (),
         access_log=access_log,
     )
+    front = HotFront(transport)
     repository = settings.repository
     if "repository" not in settings.halves or not repository.cors_origins:
-        return transport
+        return front
     return Cors(
-        transport,
+        front,
         f"/{repository.names.prefix}",
         repository.cors_origins,
         credentials=repository.cors_credentials,

@@ -128,7 +128,7 @@ class Database:
             with translated_errors():
                 if self._write_connection is None:
                     self._write_connection = _take_connection(self._engine, muniment_write=True)
-                    _driver(self._write_connection).execute("PRAGMA busy_timeout = 0")
+                    driver_of(self._write_connection).execute("PRAGMA busy_timeout = 0")
                 _begin_writing(self._write_connection, until)
         except BaseException as error:
             self._end_writing(broken=isinstance(error, Unwritable))
@@ -216,7 +216,7 @@ class _Snapshot:
         except IndexError:
             with translated_errors():
                 self._connection = _take_connection(self._engine)
-        self._driver = _driver(self._connection)
+        self._driver = driver_of(self._connection)
         self._driver.execute("BEGIN")
         if self._within is not None:
             until = time.monotonic() + self._within
@@ -253,7 +253,7 @@ class WriteBatch:
 
     def __init__(self, connection: Connection, on_end: Callable[[bool], None]) -> None:
         self.connection = connection
-        self._driver = _driver(connection)
+        self._driver = driver_of(connection)
         self._on_end = on_end
         self._broken = False
 
@@ -346,7 +346,7 @@ def copy_sqlite(connection: Connection, file: Path) -> None:
     The copy holds the snapshot of ``connection``, which must have read something already. Raises Unwritable and
     SQLAlchemy's exceptions.
     """
-    source = _driver(connection)
+    source = driver_of(connection)
     with translated_errors(), closing(sqlite3.connect(file)) as target:
         try:
             source.backup(target, pages=_PAGES_AT_A_TIME)
@@ -420,13 +420,14 @@ def _begin_writing(connection: Connection, until: float) -> None:
 def on_driver(connection: Connection, sql: str, values: Mapping[str, Any] | None = None) -> Any:
     """Run a statement on the driver, and return the driver's cursor. Raises SQLAlchemy's exceptions."""
     try:
-        return _driver(connection).execute(sql, values or {})
+        return driver_of(connection).execute(sql, values or {})
     except connection.dialect.loaded_dbapi.Error as error:
         base = connection.dialect.loaded_dbapi.Error
         raise sa.exc.DBAPIError.instance(sql, None, error, base, hide_parameters=True) from error
 
 
-def _driver(connection: Connection) -> Any:
+def driver_of(connection: Connection) -> Any:
+    """Return the driver's own connection."""
     return connection.get_execution_options().get("muniment_driver") or connection.connection.driver_connection
 
 

@@ -2,13 +2,13 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
-from muniment.db import Database, PreparedStatement, on_driver, translated_errors
+from muniment.db import Database, PreparedStatement, driver_of, translated_errors
 from muniment.troubles import trouble
 
 _LIVELY_SECONDS = 2.0
@@ -29,6 +29,8 @@ class Glance:
         dialect = database.engine.dialect
         self._sql = statement if isinstance(statement, str) else statement.text(dialect)
         self._connection: Connection | None = None
+        self._execute: Callable[[str], Any] | None = None
+        self._driver_error = dialect.loaded_dbapi.Error
         self._lock = threading.RLock()
         self.opened = 0
         """How many connections there have been. Rows of two connections may not be comparable."""
@@ -51,15 +53,20 @@ class Glance:
     def close(self) -> None:
         """Close the connection. The next call of ``row`` takes another."""
         with self._lock:
-            connection, self._connection = self._connection, None
+            connection, self._connection, self._execute = self._connection, None, None
             if connection is not None:
                 connection.close()
 
     def _read(self) -> Sequence[Any]:
-        if self._connection is None:
+        execute = self._execute
+        if execute is None:
             self._connection = self._database.take_connection(self)
+            execute = self._execute = driver_of(self._connection).execute
             self.opened += 1
-        row: Sequence[Any] = on_driver(self._connection, self._sql).fetchone()
+        try:
+            row: Sequence[Any] = execute(self._sql).fetchone()
+        except self._driver_error as error:
+            raise DBAPIError.instance(self._sql, None, error, self._driver_error, hide_parameters=True) from error
         return row
 
 

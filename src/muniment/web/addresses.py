@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment.web.hot import Hot, HotEndpoint
+from muniment.web.hot import Hot, HotEndpoint, Remembered
 from muniment.web.refusals import Refusal
 from muniment.web.responses import Endpoint, ErrorCode, Shape, Table
 
@@ -81,7 +81,8 @@ class Operation(Generic[H]):
 
     An empty ``summary`` means the first sentence of the function's docstring. ``credentials`` is None where the method
     expects the same kind as the address. ``refused`` are parameters of the query that the interface knows and the
-    method does not take, each with the reason as the end of a sentence. ``hot`` answers requests of the usual form.
+    method does not take, each with the reason as the end of a sentence. ``hot`` and ``remembered`` are the short ways
+    of a POST, for tables without ``check`` and suffixes.
     """
 
     endpoint: Answering[H]
@@ -92,6 +93,7 @@ class Operation(Generic[H]):
     credentials: CredentialKind | None = field(default=None, kw_only=True)
     refused: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     hot: Hot[H] | None = field(default=None, kw_only=True)
+    remembered: Remembered[H] | None = field(default=None, kw_only=True)
 
     @property
     def sentence(self) -> str:
@@ -166,6 +168,11 @@ class AddressTable(Generic[H]):
             if self.takes_suffix(address) and not _OPEN_END.search(address.path)
             for suffix in SUFFIXES
         ]
+
+    def remembered(self, half: H) -> dict[str, tuple[Remembered[Any], Any]]:
+        """Return what may be remembered at which path, with the context that it needs."""
+        posts = {self.prefix + address.path: address.operations.get("POST") for address in self.addresses}
+        return {path: (post.remembered, half) for path, post in posts.items() if post and post.remembered}
 
     def takes_suffix(self, address: Address[H]) -> bool:
         """Say whether a suffix after the path of an address of this table chooses the media type."""

@@ -57,8 +57,8 @@ class ArrivingBody:
         """Return the next ASGI message of the body. Raises TimedOut."""
         if self._is_whole:
             return await self._receive()
-        message = _begin(self._receive())
-        if isinstance(message, _Waiting):
+        message = begin(self._receive())
+        if isinstance(message, Waiting):
             message = await self._wait_for(message)
         elif self._pace is not None:
             self._pace.count(0, len(message.get("body", b"")))
@@ -69,7 +69,7 @@ class ArrivingBody:
         """Replace the deadline by the lowest rate of the settings."""
         self._pace, self._is_content = None, True
 
-    async def _wait_for(self, waiting: "_Waiting") -> Message:
+    async def _wait_for(self, waiting: "Waiting") -> Message:
         options, clock = self._options, asyncio.get_running_loop().time
         if self._is_content:
             rate, seconds = options.lowest_upload_rate, options.slow_seconds
@@ -101,7 +101,7 @@ def expect_content(request: Request) -> None:
         body.require_rate()
 
 
-class _Waiting(Awaitable[Message]):
+class Waiting(Awaitable[Message]):
     """A call of ``receive`` that has begun and waits for something (``for_what``)."""
 
     def __init__(self, call: Coroutine[Any, Any, Message], for_what: Any) -> None:
@@ -124,11 +124,11 @@ class _Waiting(Awaitable[Message]):
             return message
 
 
-def _begin(call: Awaitable[Message]) -> Message | _Waiting:
+def begin(call: Awaitable[Message]) -> Message | Waiting:
     """Begin a call of ``receive``. Return its message if it is there already, as nearly always; then nobody waits."""
     assert isinstance(call, Coroutine)  # noqa: S101 - ASGI's receive is a coroutine function
     try:
-        return _Waiting(call, call.send(None))
+        return Waiting(call, call.send(None))
     except StopIteration as stop:
         message: Message = stop.value
         return message

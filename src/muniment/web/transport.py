@@ -87,12 +87,16 @@ class Transport:
             name.lower().encode("latin-1") for name in credential_headers
         )
         self._credential_parameters = frozenset(credential_parameters)
-        self._access_log = access_log or AccessLog()
+        self.access_log = access_log or AccessLog()
         self._options = options
         self._proxies = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in options.trusted_proxies)
         self._base = base_address(options)
         self._bases = {_origin(address): address.rstrip("/") for address in options.other_addresses}
         self._way = lru_cache(maxsize=256)(self._find_way)
+
+    def way(self, scope: Scope, host: bytes) -> "Way":
+        """Return what the address that a request was sent to decides. ``host`` is the header of this name."""
+        return self._way(scope["scheme"], host[:_LONGEST_HOST], self._has_sensitive_path(scope["path"]))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
@@ -105,12 +109,11 @@ class Transport:
         start = time.perf_counter()
         # Of repeated headers, the first counts.
         headers = dict(reversed(scope["headers"]))
-        if self._proxies:
-            self._apply_proxy_headers(scope)
-        scheme, path = scope["scheme"], scope["path"]
-        way = self._way(scheme, headers.get(b"host", b"")[:_LONGEST_HOST], self._has_sensitive_path(path))
+        self.apply_proxy_headers(scope)
+        scheme = scope["scheme"]
+        way = self.way(scope, headers.get(b"host", b""))
         scope["muniment.base"] = way.base
-        scope["muniment.request_id"] = request_id = _new_request_id()
+        scope["muniment.request_id"] = request_id = new_request_id()
         body = pace.arriving_body(scope, receive, self._options)
         answer = _Answer(scope, send, request_id, way.headers)
         caller_request_id = _caller_request_id(headers)
@@ -120,17 +123,18 @@ class Transport:
         try:
             await self._pass_on(scope, headers, body, answer)
         finally:
-            self._access_log.note(
+            client = scope["client"][0] if scope.get("client") else None
+            self.access_log.note(
                 AccessLine(
                     request_id,
                     caller_request_id,
                     scope["method"],
-                    logged_path(path),
+                    logged_path(scope["path"]),
                     answer.status,
                     answer.size,
                     time.perf_counter() - start,
                     scheme,
-                    scope["client"][0] if scope.get("client") else None,
+                    client,
                     time.time(),
                 )
             )
@@ -184,15 +188,19 @@ class Transport:
     def _has_sensitive_path(self, path: str) -> bool:
         return path.startswith(self._sensitive_beginnings) or path in self._sensitive_paths
 
-    def _find_way(self, scheme: str, host: bytes, is_sensitive: bool) -> "_Way":
+    def _find_way(self, scheme: str, host: bytes, is_sensitive: bool) -> "Way":
         origin = _origin(f"{scheme}://{host.decode('latin-1')}")
         # On localhost this header would force TLS on every other local program that a developer's browser talks to.
         transport_security = _TRANSPORT_SECURITY if scheme == "https" and origin[1] != "localhost" else ()
         headers = _EVERY_ANSWER + transport_security + (_NEVER_STORED if is_sensitive else ())
-        return _Way(self._bases.get(origin, self._base), _AnswerHeaders(headers + _PAGE_POLICY, headers + _DATA_POLICY))
+        return Way(self._bases.get(origin, self._base), AnswerHeaders(headers + _PAGE_POLICY, headers + _DATA_POLICY))
 
-    def _apply_proxy_headers(self, scope: Scope) -> None:
-        client = scope.get("client")
+    def apply_proxy_headers(self, scope: Scope) -> None:
+        """Make scheme and client those of the caller, if a trusted proxy has sent the request.
+
+        To do so twice changes nothing.
+        """
+        client = scope.get("client") if self._proxies else None
         if client is None or not self._is_proxy(client[0]):
             return
         schemes = _list_values(scope["headers"], b"x-forwarded-proto")
@@ -242,18 +250,18 @@ def logged_path(path: str) -> str:
     return path if path.isprintable() else ascii(path)[1:-1]
 
 
-class _AnswerHeaders(NamedTuple):
+class AnswerHeaders(NamedTuple):
     """The headers that an answer gets unless it brings them: a page, and everything else."""
 
     page: _Pairs
     data: _Pairs
 
 
-class _Way(NamedTuple):
+class Way(NamedTuple):
     """What the address that a request was sent to decides: how links begin, and the headers of the answer."""
 
     base: str
-    headers: _AnswerHeaders
+    headers: AnswerHeaders
 
 
 class _Answer:
@@ -264,7 +272,7 @@ class _Answer:
 
     __slots__ = ("_headers", "_request_id", "_scope", "_send", "size", "status")
 
-    def __init__(self, scope: Scope, send: Send, request_id: str, headers: _AnswerHeaders) -> None:
+    def __init__(self, scope: Scope, send: Send, request_id: str, headers: AnswerHeaders) -> None:
         self._scope = scope
         self._send = send
         self._request_id = request_id
@@ -289,7 +297,7 @@ class _Answer:
         await self._send(message)
 
 
-def _new_request_id() -> str:
+def new_request_id() -> str:
     """Make a random UUID (RFC 9562 5.4). It need not be secret, and the module ``uuid`` takes five times as long."""
     digits = f"{random.getrandbits(128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"

@@ -1,4 +1,4 @@
-"""The directory's hot answers: whose token is this, and token requests (given 4.1, 4.3, decision 0037)."""
+"""The short ways of the directory: whose token is this, and token requests (given 4.1, 4.3, decision 0037)."""
 
 from starlette.requests import Request
 from starlette.types import Scope
@@ -9,7 +9,7 @@ from muniment.directory.context import Directory
 from muniment.directory.endpoints import oauth, spelling
 from muniment.directory.oauth import tokeninfo as token_verification
 from muniment.web import bodies
-from muniment.web.hot import Hot
+from muniment.web.hot import Hot, Remembered
 from muniment.web.refusals import Malformed
 
 _HEADERS = (
@@ -18,8 +18,7 @@ _HEADERS = (
 )
 
 
-@events.tells()
-async def _remembered_tokeninfo(_scope: Scope, body: bytes, directory: Directory) -> bytes | None:
+async def _tokeninfo(body: bytes, directory: Directory) -> bytes | None:
     return token_verification.recall(directory.answers, await directory.marks(), body, directory.clock())
 
 
@@ -34,8 +33,8 @@ async def _token(scope: Scope, body: bytes, directory: Directory) -> bytes | Non
     return await oauth.token(Request(scope), directory, form)
 
 
-TOKENINFO = Hot(_remembered_tokeninfo, b"application/json", _HEADERS)
-"""Answers what is remembered. The endpoint works out whatever is not."""
+TOKENINFO = Remembered(_tokeninfo, b"application/json", _HEADERS)
+"""Answers what is remembered of a token. The endpoint works out whatever is not."""
 
 LOGIN = Hot(_token, b"application/x-www-form-urlencoded", _HEADERS)
 """Answers token requests. The endpoint takes the form of the sign-in page."""

@@ -28,7 +28,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
         "Say whose access token this is.",
         body={"application/json": oauth.Verification},
         answers=(AnswerDescription(200, "The token is good for the resource.", {"application/json": TokenInfo}),),
-        hot=hot.TOKENINFO,
+        remembered=hot.TOKENINFO,
     )
     return AddressTable(
         "directory",
