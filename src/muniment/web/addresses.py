@@ -81,8 +81,8 @@ class Operation(Generic[H]):
 
     An empty ``summary`` means the first sentence of the function's docstring. ``credentials`` is None where the method
     expects the same kind as the address. ``refused`` are parameters of the query that the interface knows and the
-    method does not take, each with the reason as the end of a sentence. ``hot`` and ``remembered`` are the short ways
-    of a POST, for tables without ``check`` and suffixes.
+    method does not take, each with the reason as the end of a sentence. ``hot`` and ``remembered`` are short ways of a
+    POST (``web.hot``), for tables without ``check``, ``options`` and suffixes.
     """
 
     endpoint: Answering[H]
@@ -186,7 +186,7 @@ class AddressTable(Generic[H]):
         """Return the kind of credentials that a method of an address of this table expects."""
         return operation.credentials or address.credentials or self.credentials
 
-    def _endpoint(self, address: Address[H], half: H) -> ASGIApp:
+    def _endpoint(self, address: Address[H], half: H) -> Endpoint[H]:
         methods = {method: operation.endpoint for method, operation in address.operations.items()}
 
         takes_suffix, part = self.takes_suffix(address), _OPEN_END.search(address.path)
@@ -197,19 +197,18 @@ class AddressTable(Generic[H]):
             if self.check is not None:
                 self.check(request, address.operations[method], half)
 
-        is_prepared = self.suffixed or self.check is not None
-        endpoint = Endpoint(
+        shape = self.shape_of(address).write
+        post = address.operations.get("POST")
+        if post is not None and post.hot is not None:
+            return HotEndpoint(post.hot, half, methods, address.refusals, shape)
+        return Endpoint(
             half,
             methods,
             address.refusals,
-            self.shape_of(address).write,
-            prepare=prepare if is_prepared else None,
+            shape,
+            prepare=prepare if self.suffixed or self.check else None,
             options=self.options,
         )
-        post = address.operations.get("POST")
-        if post is None or post.hot is None or is_prepared:
-            return endpoint
-        return HotEndpoint(post.hot, endpoint, half)
 
     async def _take_suffix(self, request: Request, half: H, part: str) -> None:
         """Note a suffix of the path in the scope (``muniment.suffix``), and take it off the open part that it follows.
@@ -245,10 +244,10 @@ class Addresses:
                 self._fixed.setdefault(route.path, route.app)
         self._open = [route for route in routes if route.param_convertors]
 
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request to its endpoint (ASGI)."""
         endpoint = self._fixed.get(scope["path"]) or self._match_open(scope)
-        return endpoint(scope, receive, send)
+        await endpoint(scope, receive, send)
 
     def _match_open(self, scope: Scope) -> ASGIApp:
         for route in self._open:

@@ -1,7 +1,7 @@
 """How is a short request answered that comes very often? On one of two short ways (decision 0037).
 
-``HotFront`` stands before everything else and answers what is remembered. ``HotEndpoint`` stands before the endpoint of
-an address and takes the endpoint's decision without Starlette's request and response. Both serve requests of one form:
+``HotFront`` stands before everything else and answers what is remembered. ``HotEndpoint`` is an endpoint that takes its
+decision without Starlette's request and response. Both serve requests of one form:
 POST without a query, whose body has exactly one media type. The front also wants HTTPS, and both want the body in one
 piece. Whatever is not of this form, and whatever they leave to it, goes the ordinary way as it came.
 
@@ -14,12 +14,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from muniment.db import Busy
 from muniment.web import pace
 from muniment.web.access_log import AccessLine
-from muniment.web.responses import Endpoint
+from muniment.web.responses import Endpoint, Shape, Table
 from muniment.web.transport import Transport, new_request_id
 
 H = TypeVar("H")
@@ -113,29 +115,35 @@ class HotFront:
             transport.access_log.note(AccessLine(*line))
 
 
-class HotEndpoint(Generic[H]):
-    """Answers one address: requests of the hot form by ``hot``, all others by ``endpoint``."""
+class HotEndpoint(Endpoint[H]):
+    """An endpoint with a short way for requests of the hot form."""
 
-    def __init__(self, hot: Hot[H], endpoint: Endpoint[H], context: H) -> None:
+    def __init__(
+        self,
+        hot: Hot[H],
+        context: H,
+        methods: Mapping[str, Callable[[Request, H], Awaitable[Response]]],
+        table: Table,
+        shape: Shape,
+    ) -> None:
+        super().__init__(context, methods, table, shape)
         self._hot = hot
-        self._endpoint = endpoint
-        self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
         if not _has_form(scope, self._hot.media_type):
-            await self._endpoint(scope, receive, send)
+            await super().__call__(scope, receive, send)
             return
+        answer = None
         try:
             message = await receive()
-            answer = None
             if _is_whole(message):
                 answer = await self._hot.decide(scope, message["body"], self._context)
-        except Exception as error:  # noqa: BLE001 - the endpoint has an answer to each
-            await self._endpoint.fail(error, scope, receive, send)
+        except Exception as error:  # noqa: BLE001 - an endpoint has an answer to each
+            await self._fail(error, scope, receive, send)
             return
         if answer is None:
-            await self._endpoint(scope, _again(message, receive), send)
+            await super().__call__(scope, _again(message, receive), send)
             return
         headers = [*self._hot.headers, (b"content-length", b"%d" % len(answer))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -97,8 +97,8 @@ class Endpoint(Generic[H]):
         request = Request(scope, receive, send)
         await self._send(request, await self._answer(request), receive, send)
 
-    async def fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the answer that the address gives when its method raises this error."""
+    async def _fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send what is answered when a method raises this error."""
         request = Request(scope, receive, send)
         await self._send(request, self._failure(request, error), receive, send)
 

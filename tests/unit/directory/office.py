@@ -109,7 +109,7 @@ class Office:
     def info(self, token: str, now: Instant) -> TokenInfo:
         """Verify a token for the office's resource."""
         with self.db.read() as cx:
-            return tokeninfo.verify(cx, self.options, self.memory, token, self.resource.id, now)
+            return tokeninfo.verify(cx, self.options, self.memory, token, self.resource.id, now).info
 
     def revoke(self, token: str, now: Instant) -> None:
         """End a token's grant."""

@@ -14,6 +14,10 @@ from muniment.directory.sign_in.pauses import neighbourhood
 _REFUSED = "The client is unknown, or did not authenticate as it must."
 
 
+_ENTRY = 500
+"""About how many bytes an entry of the memory takes beside the client id."""
+
+
 class Client(msgspec.Struct, frozen=True):
     """An OAuth client that may send token requests.
 
@@ -29,19 +33,19 @@ PublicClientMemory: TypeAlias = MarkedMemory[str, Client]
 """The public clients that one process remembers by client id, each under its generation."""
 
 
-def find(cx: Connection, client_id: str, secret: str | None) -> Client:
-    """Find the client of a token request. Its secret is not checked here. Raises InvalidClient."""
-    client = credentials.find_of_client(cx, client_id)
+def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str | None) -> Client:
+    """Find the client of a token request, and remember it if it is public: the memory holds no secret.
+
+    The client's secret is not checked here. Raises InvalidClient.
+    """
+    found = credentials.find_of_client(cx, client_id)
     # A public client must send no secret, and a confidential client must send one.
-    if client is None or not client.user.live or (client.password_hash is None) != (not secret):
+    if found is None or not found[0].user.live or (found[0].password_hash is None) != (not secret):
         raise InvalidClient(_REFUSED)
-    return Client(client.user.id, client.password_hash)
-
-
-def keep(memory: PublicClientMemory, client_id: str, client: Client, generation: str) -> None:
-    """Remember a client that ``find`` has found in this generation, if it is public: a memory holds no secret."""
+    client = Client(found[0].user.id, found[0].password_hash)
     if client.secret_hash is None:
-        memory.keep(client_id, generation, client, 100 + len(client_id))
+        memory.keep(client_id, found[1], client, _ENTRY + len(client_id))
+    return client
 
 
 def recall(memory: PublicClientMemory, client_id: str, secret: str | None, generation: str) -> Client | None:

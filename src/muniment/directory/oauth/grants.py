@@ -6,7 +6,6 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.directory import marks
 from muniment.directory.oauth import clients
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import PublicClientMemory
@@ -54,8 +53,7 @@ def look_up(
 
     Raises InvalidClient, UnsupportedGrantType, and the refusals of the grant type.
     """
-    client = clients.find(cx, request.client_id, request.client_secret)
-    clients.keep(memory, request.client_id, client, marks.read_generation(cx))
+    client = clients.find(cx, memory, request.client_id, request.client_secret)
     grant = find(request.grant_type)
     basis = None if grant.look_up is None else grant.look_up(cx, options, request, client, now)
     return TokenAttempt(request, client, basis)

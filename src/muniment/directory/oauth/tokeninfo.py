@@ -72,22 +72,34 @@ def answer(
 
     ``question`` are bytes that always ask about this token and this resource.
     """
-    info, state = _verify_with_state(cx, options, memory, token, resource_id, now)
+    info, state = verify(cx, options, memory, token, resource_id, now)
     document = msgspec.json.encode(info)
     expires = min(state.expires, state.grant.expires)
     answers.keep(_digest(question), state.marks, TokenAnswer(document, expires), len(document) + _ENTRY)
     return document
 
 
+class Verified(NamedTuple):
+    """A living access token: what tokeninfo answers about it, and its row."""
+
+    info: TokenInfo
+    state: TokenState
+
+
 def verify(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
-) -> TokenInfo:
-    """Return whose access token this is. ``resource_id`` must be the resource for which it was issued.
+) -> Verified:
+    """Say whose access token this is. ``resource_id`` must be the resource for which it was issued.
 
     Raises UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded. The first reason in this order
     counts.
     """
-    return _verify_with_state(cx, options, memory, token, resource_id, now)[0]
+    try:
+        return _verify(cx, options, memory, token, resource_id, now)
+    except Refusal:
+        # If the resource is unknown too, that is the refusal.
+        resources.by_id(cx, resource_id)
+        raise
 
 
 class TicketInfo(msgspec.Struct, frozen=True):
@@ -115,20 +127,9 @@ def _digest(question: bytes) -> bytes:
     return hashlib.sha256(question).digest()
 
 
-def _verify_with_state(
-    cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
-) -> tuple[TokenInfo, TokenState]:
-    try:
-        return _verify(cx, options, memory, token, resource_id, now)
-    except Refusal:
-        # If the resource is unknown too, that is the refusal.
-        resources.by_id(cx, resource_id)
-        raise
-
-
 def _verify(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
-) -> tuple[TokenInfo, TokenState]:
+) -> Verified:
     state = tokens.state_of(cx, token)
     if not resources.is_same_id(resource_id, state.grant.resource_id):
         raise WrongResource("The token was issued for another resource.")
@@ -141,4 +142,4 @@ def _verify(
         scopes=[decided.scope],
         data_map={options.names.has_password: "true" if decided.has_password else "false"},
     )
-    return info, state
+    return Verified(info, state)
