@@ -93,7 +93,7 @@ def failing(folder: Path, number: int, error: int) -> Iterator[Fault]:
             patch.setattr(os, name, _counted(fault, name, getattr(os, name)))
         patch.setattr(os, "open", _counted_open(fault, os.open))
         patch.setattr(disk, "create", _counted_create(fault))
-        patch.setattr(db, "_on_driver", _counted_statement(fault, db._on_driver))
+        patch.setattr(db, "on_driver", _counted_statement(fault, db.on_driver))
         patch.setattr(PGDialect_psycopg, "do_commit", _counted_commit(fault, PGDialect_psycopg.do_commit))
         patch.setattr(TantivyWriter, "__init__", _counted_engine(fault, TantivyWriter.__init__))
         yield fault

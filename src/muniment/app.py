@@ -1,7 +1,7 @@
 """Build one ASGI application of both halves, or of one half."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -43,8 +43,10 @@ from muniment.repository.people import People
 from muniment.repository.repositories import Repository
 from muniment.schema import check_schema
 from muniment.settings import Settings
+from muniment.web.access_log import AccessLog
 from muniment.web.addresses import Addresses
 from muniment.web.cors import Cors
+from muniment.web.hot import HotFront
 from muniment.web.responses import ErrorCode
 from muniment.web.transactions import Transactions
 from muniment.web.transport import Transport
@@ -55,30 +57,40 @@ log = structlog.get_logger("muniment.app")
 _DAY_SECONDS = 86_400
 
 
-def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now) -> ASGIApp:
+def build(
+    settings: Settings, data: Path, *, clock: Callable[[], Instant] = now, access_log: AccessLog | None = None
+) -> ASGIApp:
     """Build the application over a data folder whose databases are migrated.
 
-    The application's lifespan opens this process's databases, password gate and index readers, and closes them at the
-    end. The lifespan raises SchemaMismatch when a database is not at this release's schema.
+    Without an ``access_log``, each request's line is written at once. The application's lifespan opens this process's
+    databases, password gate and index readers, and closes them at the end. The lifespan raises SchemaMismatch when a
+    database is not at this release's schema.
     """
     halves = Halves(Installation(data, settings), clock, reader)
 
     recorder = Recorder(halves.installation.events, halves.installation.counts)
+    access_log = access_log or AccessLog()
+    witness: Witness | None = None
 
     @asynccontextmanager
-    async def lifespan(application: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_application: Starlette) -> AsyncIterator[None]:
+        nonlocal witness
         async with AsyncExitStack() as stack:
+            stack.callback(access_log.flush)
             _run_in_background(record_counts(recorder, clock), stack)
-            application.state.addresses = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
-            yield
+            witness = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
+            if halves.directory is not None:
+                front.addresses = directory_routes.table(settings.directory.names).remembered(halves.directory)
+            try:
+                yield
+            finally:
+                witness, front.addresses = None, {}
 
     starlette = Starlette(lifespan=lifespan)
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await starlette(scope, receive, send)
-        else:
-            await starlette.state.addresses(scope, receive, send)
+    def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        # No request comes before the lifespan has begun.
+        return (starlette if witness is None else witness)(scope, receive, send)
 
     async def requires_tls() -> bool:
         # Without the directory, nobody can tell whether TLS is required. Then it is.
@@ -92,12 +104,14 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
         shape=_shape(settings),
         credential_headers=[frame.ticket_header(settings.directory.names)],
         credential_parameters=credentials.parameters(settings.repository) if "repository" in settings.halves else (),
+        access_log=access_log,
     )
+    front = HotFront(transport)
     repository = settings.repository
     if "repository" not in settings.halves or not repository.cors_origins:
-        return transport
+        return front
     return Cors(
-        transport,
+        front,
         f"/{repository.names.prefix}",
         repository.cors_origins,
         credentials=repository.cors_credentials,

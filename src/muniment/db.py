@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -20,9 +20,6 @@ from muniment.troubles import Trouble, trouble
 
 Half = Literal["directory", "repository"]
 _IDLE_READERS = 8
-
-_LIVELY_SECONDS = 2.0
-"""For how long after a commit a ``Watch`` waits the shorter time."""
 
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.0005, 0.005
 _SHORT_WAITS = 0.05
@@ -64,6 +61,13 @@ class Unwritable(Busy):
     """The database takes no writes: it is read-only, or its disk is full or broken. The transaction changed nothing."""
 
 
+class KeepsConnection(Protocol):
+    """The owner of a connection that is not in the pool."""
+
+    def close(self) -> None:
+        """Close the connection. Any thread may call it."""
+
+
 class Database:
     """A pool of connections, which opens read snapshots and write transactions.
 
@@ -76,7 +80,7 @@ class Database:
         self.dialect: Literal["sqlite", "postgresql"] = _DIALECTS[parsed.get_backend_name()]
         self._writer = threading.Lock()
         self._readers: deque[Connection] = deque()
-        self._watches: weakref.WeakSet[Watch] = weakref.WeakSet()
+        self._owners: weakref.WeakSet[KeepsConnection] = weakref.WeakSet()
         self._write_connection: Connection | None = None
         self.busy_seconds = busy_seconds
         if self.dialect == "sqlite":
@@ -103,12 +107,12 @@ class Database:
         Unwritable when the database takes no writes.
         """
         if self.dialect == "postgresql":
-            with _translated_errors(), self._engine.begin() as connection:
+            with translated_errors(), self._engine.begin() as connection:
                 yield connection
             return
         batch = self.begin_batch()
         try:
-            with _translated_errors():
+            with translated_errors():
                 yield batch.connection
         except BaseException as error:
             batch.roll_back(broken=isinstance(error, Unwritable))
@@ -125,10 +129,10 @@ class Database:
         if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
             raise Busy("The database is busy with other writes.")
         try:
-            with _translated_errors():
+            with translated_errors():
                 if self._write_connection is None:
                     self._write_connection = _take_connection(self._engine, muniment_write=True)
-                    _driver(self._write_connection).execute("PRAGMA busy_timeout = 0")
+                    driver_of(self._write_connection).execute("PRAGMA busy_timeout = 0")
                 _begin_writing(self._write_connection, until)
         except BaseException as error:
             self._end_writing(broken=isinstance(error, Unwritable))
@@ -144,11 +148,18 @@ class Database:
             return _Snapshot(self._engine, self._readers, within)
         return self._read_postgresql(within)
 
-    def watch(self) -> "Watch":
-        """Return a new Watch, which notices the commits of all processes."""
-        watch = Watch(self)
-        self._watches.add(watch)
-        return watch
+    def take_connection(self, owner: "KeepsConnection") -> Connection:
+        """Return a connection that ``owner`` keeps: outside of the pool, and without a transaction. Raises Busy.
+
+        When SQLite needs all connections closed, the database calls the owner's ``close``.
+        """
+        with translated_errors():
+            if self.dialect == "sqlite":
+                connection = _take_connection(self._engine)
+            else:
+                connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._owners.add(owner)
+        return connection
 
     def close(self) -> None:
         """Close every connection."""
@@ -170,8 +181,8 @@ class Database:
             self._write_connection.invalidate()
             self._write_connection = None
             self._forget_readers()
-            for watch in list(self._watches):
-                watch.close()
+            for owner in list(self._owners):
+                owner.close()
             self._engine.dispose()
         self._writer.release()
 
@@ -183,70 +194,12 @@ class Database:
 
     @contextmanager
     def _read_postgresql(self, within: float | None) -> Iterator[Connection]:
-        with _translated_errors(), self._engine.connect() as connection:
+        with translated_errors(), self._engine.connect() as connection:
             connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
                 if within is not None:
                     connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, int(within * 1000))}")
                 yield connection
-
-
-class Watch:
-    """Says whether anything was committed since the last call, much more cheaply than a query of the tables.
-
-    It may report a commit that did not happen, but it never misses one. One thread calls it. Any thread may close it,
-    and must do so before the database is closed.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._connection: Connection | None = None
-        self._last_state: object = None
-        self._lock = threading.RLock()
-        self._lively_until = 0.0
-
-    def has_new_commits(self) -> bool:
-        """Return whether there may be new commits since the last call. The first call returns True. Raises Busy."""
-        with self._lock:
-            try:
-                with _translated_errors():
-                    previous_state, self._last_state = self._last_state, self._state()
-            except BaseException:
-                self.close()
-                raise
-            if previous_state == self._last_state:
-                return False
-        self._lively_until = time.monotonic() + _LIVELY_SECONDS
-        return True
-
-    def wait(self, stop: threading.Event, shortest: float, longest: float) -> None:
-        """Wait before the next call: ``shortest`` seconds if there was a commit a moment ago, otherwise ``longest``.
-
-        A process that wakes up costs more than the call itself. The wait ends early when ``stop`` is set.
-        """
-        stop.wait(shortest if time.monotonic() < self._lively_until else longest)
-
-    def close(self) -> None:
-        """Close the watch's connection. After that the next call of ``has_new_commits`` returns True."""
-        # Each connection counts for itself, so the numbers of two connections cannot be compared.
-        with self._lock:
-            connection, self._connection, self._last_state = self._connection, None, None
-            if connection is not None:
-                connection.close()
-
-    def _state(self) -> object:
-        engine, sql = self._database.engine, _STATE[self._database.dialect]
-        if self._connection is None:
-            self._connection = (
-                _take_connection(engine)
-                if self._database.dialect == "sqlite"
-                else engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            )
-        return _on_driver(self._connection, sql).fetchone()
-
-
-# Neither statement begins a transaction: the first reads a counter in shared memory, the second is one round trip.
-_STATE = {"sqlite": "PRAGMA data_version", "postgresql": "SELECT CAST(pg_current_snapshot() AS TEXT)"}
 
 
 class _Snapshot:
@@ -264,9 +217,9 @@ class _Snapshot:
         try:
             self._connection = self._idle.pop()
         except IndexError:
-            with _translated_errors():
+            with translated_errors():
                 self._connection = _take_connection(self._engine)
-        self._driver = _driver(self._connection)
+        self._driver = driver_of(self._connection)
         self._driver.execute("BEGIN")
         if self._within is not None:
             until = time.monotonic() + self._within
@@ -283,7 +236,7 @@ class _Snapshot:
         else:
             self._idle.append(self._connection)
         if failed and error is not None:
-            with _translated_errors():
+            with translated_errors():
                 raise error
 
 
@@ -303,7 +256,7 @@ class WriteBatch:
 
     def __init__(self, connection: Connection, on_end: Callable[[bool], None]) -> None:
         self.connection = connection
-        self._driver = _driver(connection)
+        self._driver = driver_of(connection)
         self._on_end = on_end
         self._broken = False
 
@@ -315,7 +268,7 @@ class WriteBatch:
         """
         self._driver.execute("SAVEPOINT decision")
         try:
-            with _translated_errors():
+            with translated_errors():
                 outcome = Outcome(decision(self.connection), None)
         except Exception as error:
             self._broken |= isinstance(error, Unwritable)
@@ -329,8 +282,8 @@ class WriteBatch:
     def commit(self) -> None:
         """Write all decisions to disk. If that fails, nothing is stored and the error is raised: Busy, Unwritable."""
         try:
-            with _translated_errors():
-                _on_driver(self.connection, "COMMIT")
+            with translated_errors():
+                on_driver(self.connection, "COMMIT")
         except Unwritable:
             self._broken = True
             raise
@@ -374,11 +327,15 @@ class PreparedStatement:
 
     def run_for_each(self, cx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run the statement once with each of these rows of parameters. The rows hold every parameter."""
-        _on_driver(cx, (self._compiled.get(cx.dialect.name) or self._compile(cx.dialect))[0], rows)
+        on_driver(cx, self.text(cx.dialect), rows)
+
+    def text(self, dialect: sa.Dialect) -> str:
+        """Return the statement as text, for a statement without parameters."""
+        return (self._compiled.get(dialect.name) or self._compile(dialect))[0]
 
     def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
         sql, constants = self._compiled.get(cx.dialect.name) or self._compile(cx.dialect)
-        return _on_driver(cx, sql, {**constants, **values})
+        return on_driver(cx, sql, {**constants, **values})
 
     def _compile(self, dialect: sa.Dialect) -> tuple[str, Mapping[str, Any]]:
         # The parameters have names, as in psycopg. In SQLite's default style they have positions.
@@ -394,8 +351,8 @@ def copy_sqlite(connection: Connection, file: Path) -> None:
     The copy holds the snapshot of ``connection``, which must have read something already. Raises Unwritable and
     SQLAlchemy's exceptions.
     """
-    source = _driver(connection)
-    with _translated_errors(), closing(sqlite3.connect(file)) as target:
+    source = driver_of(connection)
+    with translated_errors(), closing(sqlite3.connect(file)) as target:
         try:
             source.backup(target, pages=_PAGES_AT_A_TIME)
             # This makes the copy one file. Whoever opens it sets the journal mode again.
@@ -455,7 +412,7 @@ def _begin_writing(connection: Connection, until: float) -> None:
     start = time.monotonic()
     while True:
         try:
-            _on_driver(connection, "BEGIN IMMEDIATE")
+            on_driver(connection, "BEGIN IMMEDIATE")
         except DBAPIError as error:
             now = time.monotonic()
             if now > until or trouble(error) != "busy":
@@ -465,21 +422,26 @@ def _begin_writing(connection: Connection, until: float) -> None:
             return
 
 
-def _on_driver(connection: Connection, sql: str, values: Any = None) -> Any:
+def on_driver(connection: Connection, sql: str, values: Any = None) -> Any:
+    """Run a statement on the driver, and return the driver's cursor. Raises SQLAlchemy's exceptions.
+
+    ``values`` are its parameters by name, or a sequence of them: then it runs once with each.
+    """
     try:
-        cursor = _driver(connection).cursor()
+        cursor = driver_of(connection).cursor()
         return (cursor.executemany if isinstance(values, Sequence) else cursor.execute)(sql, values or {})
     except connection.dialect.loaded_dbapi.Error as error:
         base = connection.dialect.loaded_dbapi.Error
         raise sa.exc.DBAPIError.instance(sql, None, error, base, hide_parameters=True) from error
 
 
-def _driver(connection: Connection) -> Any:
+def driver_of(connection: Connection) -> Any:
+    """Return the driver's own connection."""
     return connection.get_execution_options().get("muniment_driver") or connection.connection.driver_connection
 
 
 @contextmanager
-def _translated_errors() -> Iterator[None]:
+def translated_errors() -> Iterator[None]:
     """Raise Busy or Unwritable instead of a driver's error, if ``troubles`` knows what the error means."""
     try:
         yield

@@ -16,6 +16,7 @@ from muniment.directory.console import frame
 from muniment.directory.context import Directory
 from muniment.directory.endpoints import oauth
 from muniment.directory.endpoints.oauth import TOKENINFO
+from muniment.directory.marks import BOTH, Marks
 from muniment.directory.oauth import revocation, tokeninfo
 from muniment.directory.oauth.token_requests import TokenRequest
 from muniment.directory.options import DirectoryNames
@@ -78,9 +79,23 @@ def token_question(directory: Directory) -> Ask:
     """
 
     def ask(token: str, resource_id: str) -> bytes:
-        with _address_refusals(), directory.transactions.database.read() as cx:
-            info = tokeninfo.verify(cx, directory.options, directory.memory, token, resource_id, directory.clock())
-        return msgspec.json.encode(info)
+        with _address_refusals():
+            now_marks = Marks(*directory.transactions.glance_at_once(BOTH))
+            question = f"{resource_id} {token}".encode("utf-8", "surrogatepass")
+            remembered = tokeninfo.recall(directory.answers, now_marks, question, directory.clock())
+            if remembered is not None:
+                return remembered
+            with directory.transactions.database.read() as cx:
+                return tokeninfo.answer(
+                    cx,
+                    directory.options,
+                    directory.memory,
+                    directory.answers,
+                    question,
+                    token,
+                    resource_id,
+                    directory.clock(),
+                )
 
     return ask
 

@@ -25,7 +25,7 @@ from muniment.backups.refusals import BackupRefused
 from muniment.cli import commands
 from muniment.clock import SECOND, Instant
 from muniment.db import Busy, Database
-from muniment.directory.oauth import access
+from muniment.directory import marks
 from muniment.exit_codes import Exit
 from muniment.installation import Installation
 from muniment.repository.content.contract import StoredContent
@@ -247,7 +247,7 @@ def test_both_databases_are_copied_as_of_one_moment(
     def frozen_while_somebody_writes(database: Database) -> object:
         try:
             with other.begin() as cx:
-                access.lock_rights(cx)
+                marks.lock_rights(cx)
         except Busy:
             refused.append(database)
         return frozen(database)
@@ -258,7 +258,7 @@ def test_both_databases_are_copied_as_of_one_moment(
     making.make(source, folder / "kept", "0", clock.now, lambda _done, _all: None)
     assert refused == [directory_db, repository_db]
     with other.begin() as cx:
-        access.lock_rights(cx)
+        marks.lock_rights(cx)
     other.close()
 
 

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from muniment.web.hot import Hot, HotEndpoint, Remembered
 from muniment.web.responses import Endpoint, ErrorCode, Shape, Table
 
 H = TypeVar("H")
@@ -84,7 +85,8 @@ class Operation(Generic[H]):
 
     An empty ``summary`` means the first sentence of the function's docstring. ``credentials`` is None where the method
     expects the same kind as the address. ``refused`` are parameters of the query that the interface knows and the
-    method does not take, each with the reason as the end of a sentence.
+    method does not take, each with the reason as the end of a sentence. ``hot`` and ``remembered`` are short ways of a
+    POST (``web.hot``), for tables without ``check``, ``options`` and suffixes.
     """
 
     endpoint: Answering[H]
@@ -94,6 +96,8 @@ class Operation(Generic[H]):
     answers: tuple[AnswerDescription, ...] = field(default=(), kw_only=True)
     credentials: CredentialKind | None = field(default=None, kw_only=True)
     refused: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    hot: Hot[H] | None = field(default=None, kw_only=True)
+    remembered: Remembered[H] | None = field(default=None, kw_only=True)
 
     @property
     def sentence(self) -> str:
@@ -169,6 +173,11 @@ class AddressTable(Generic[H]):
             for suffix in SUFFIXES
         ]
 
+    def remembered(self, half: H) -> dict[str, tuple[Remembered[Any], Any]]:
+        """Return what may be remembered at which path, with the context that it needs."""
+        posts = {self.prefix + address.path: address.operations.get("POST") for address in self.addresses}
+        return {path: (post.remembered, half) for path, post in posts.items() if post and post.remembered}
+
     def takes_suffix(self, address: Address[H]) -> bool:
         """Say whether a suffix after the path of an address of this table chooses the media type."""
         return self.suffixed and address.answers_documents
@@ -192,11 +201,15 @@ class AddressTable(Generic[H]):
             if self.check is not None:
                 self.check(request, address.operations[method], half)
 
+        shape = self.shape_of(address).write
+        post = address.operations.get("POST")
+        if post is not None and post.hot is not None:
+            return HotEndpoint(post.hot, half, methods, address.refusals, shape)
         return Endpoint(
             half,
             methods,
             address.refusals,
-            self.shape_of(address).write,
+            shape,
             prepare=prepare if self.suffixed or self.check else None,
             options=self.options,
         )

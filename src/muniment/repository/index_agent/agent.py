@@ -19,6 +19,7 @@ import structlog
 
 from muniment.clock import SECOND, Instant
 from muniment.db import Busy, Database
+from muniment.glances import Watch
 from muniment.repository import repositories
 from muniment.repository.change_log import changes, followers
 from muniment.repository.change_log.changes import START, LinesGone, Position
@@ -138,7 +139,7 @@ def run(
         at_the_end.callback(tenure.release)
         feeders: dict[int, _Feeder] = {}
         at_the_end.callback(_close, feeders)
-        watch = database.watch()
+        watch = Watch(database)
         at_the_end.callback(watch.close)
         packs = _Packs(database, store, Tenure(database, Lease("compaction", "content"), place, clock))
         at_the_end.callback(packs.stop)

@@ -259,7 +259,7 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
         "expired tokens": lambda cx: tokens.purge_expired(cx, tokens.PURGE_START, now * 2, 10),
         "a refresh": lambda cx: tokens.lock_grant(cx, digest, 10_000, now),
     }
-    on_driver = db._on_driver
+    on_driver = db.on_driver
 
     def note_too(cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None) -> object:
         if values:
@@ -267,7 +267,7 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
         return on_driver(cx, sql, values)
 
     sa.event.listen(office.db.engine, "before_cursor_execute", note)
-    with patch.object(db, "_on_driver", note_too), office.db.begin() as cx:
+    with patch.object(db, "on_driver", note_too), office.db.begin() as cx:
         questions[work](cx)
     sa.event.remove(office.db.engine, "before_cursor_execute", note)
     asked = [one for one in sent if "BEGIN" not in one[0]]
