@@ -6,7 +6,7 @@ from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission
-from muniment.repository.search.memory import SearchMemory
+from muniment.repository.search.memory import GrantedAcls, SearchMemory
 from tests.counting import cost
 from tests.unit.repository.shelf import JON, MARTA, Shelf
 
@@ -19,7 +19,7 @@ def test_what_acls_grant_is_read_once_for_all_with_the_same_groups(shelf: Shelf)
         public = acls.built_in(cx, shelf.repository.id, "public", shelf.now)
     with shelf.database.read() as cx:
         first = memory.granted(cx, shelf.repository.id, JON)
-        assert (first.browse, first.read) == ({read, browse, public}, {read, public})
+        assert first == GrantedAcls(frozenset({read, browse, public}), frozenset({read, public}))
         with cost(shelf.database) as counted:
             assert memory.granted(cx, shelf.repository.id, JON) is first
         assert len(counted.statements) == 1, "the marks"
