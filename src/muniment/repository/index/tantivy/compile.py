@@ -67,12 +67,14 @@ class CompiledLeaf(NamedTuple):
 class CompiledQuery(NamedTuple):
     """A bound query as queries of the engine, for any caller: objects that match anywhere, or in the metadata alone.
 
-    Without keywords both are one. ``leaves`` are those by which a hit may have been found, each once.
+    Without keywords both are one. ``leaves`` are those by which a hit may have been found, each once. With
+    ``needs_all`` each hit has matched all of them.
     """
 
     anywhere: Query
     in_metadata: Query
     leaves: tuple[CompiledLeaf, ...]
+    needs_all: bool
 
 
 class Compiler:
@@ -112,7 +114,8 @@ class Compiler:
             CompiledLeaf(leaf, self.leaf(leaf, content=True), self.leaf(leaf, content=False))
             for leaf in dict.fromkeys(leaves(query.condition))
         )
-        return CompiledQuery(anywhere, within(content=False) if by_keywords else anywhere, compiled)
+        in_metadata = within(content=False) if by_keywords else anywhere
+        return CompiledQuery(anywhere, in_metadata, compiled, _needs_all(query.condition))
 
     def visible(self, query: CompiledQuery, visible: Visible) -> Query:
         """Make the query for those of a query's objects that the caller may see.
@@ -307,6 +310,24 @@ def leaves(expression: Expression | Keywords | None) -> Iterator[Leaf]:
             yield expression
         case Without() | Property() | PropertyList() | PropertyRange() | Carries() | None:
             return
+        case _:
+            assert_never(expression)
+
+
+def _needs_all(expression: Expression | Keywords | None) -> bool:
+    """Say whether every hit matches every one of ``leaves``."""
+    match expression:
+        case ExpressionSet():
+            parts, is_choice = expression.expressions, expression.operator == "OR"
+            return all(map(_needs_all, parts)) and not (is_choice and len(parts) > 1 and any(leaves(expression)))
+        case Fulltext():
+            return _needs_all(expression.keywords)
+        case Both():
+            return all(map(_needs_all, expression.parts))
+        case Either():
+            return len(expression.parts) == 1 and _needs_all(expression.parts[0])
+        case Term() | Phrase() | Without() | Property() | PropertyList() | PropertyRange() | Carries() | None:
+            return True
         case _:
             assert_never(expression)
 
