@@ -42,8 +42,8 @@ from muniment.repository.refusals import BadQuery
 _SEVERAL = 100
 """The number of terms up to which an OR is faster than a set."""
 
-MARKS = 24
-"""The most queries of one ``marking``: a score is a single-precision number, whose significand has 24 bits."""
+MATCHES = 24
+"""The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LAST_CHARACTER = 0x10FFFF
@@ -136,14 +136,14 @@ class Compiler:
         """Make the query for everything that the caller may read."""
         return self._permitted(visible, visible.read_acls, visible.read)
 
-    def marking(self, keys: Collection[str], marks: Sequence[Query]) -> Query:
-        """Make a query for a few objects. Each scores the sum of 2**n over those queries n of ``marks`` that find it.
+    def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
+        """Make a query for a few objects. Each scores the sum of 2**n over those ``queries`` n that find it.
 
-        A score holds such a sum exactly for up to ``MARKS`` marks.
+        A score holds such a sum exactly for up to ``MATCHES`` queries.
         """
         few = (Occur.Must, _silent(self._terms(fields.KEY, keys)))
-        marked = [(Occur.Should, Query.const_score_query(mark, float(1 << n))) for n, mark in enumerate(marks)]
-        return Query.boolean_query([few, *marked])
+        found = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
+        return Query.boolean_query([few, *found])
 
     def leaf(self, leaf: Leaf, content: bool) -> Query:
         """Make the query for a leaf in the content, or in the metadata."""

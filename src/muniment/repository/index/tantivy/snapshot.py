@@ -19,7 +19,7 @@ from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import excerpts, failures, fields
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.compile import (
-    MARKS,
+    MATCHES,
     CompiledLeaf,
     CompiledQuery,
     Compiler,
@@ -264,12 +264,12 @@ class TantivySnapshot:
             for text, is_sure in zip(texts, sure, strict=True)
         ]
         open_keys = [key for key, excerpt in zip(keys, found, strict=True) if excerpt is None]
-        marks = self._marks(compiler, open_keys, leaves)
+        matches = self._matches(compiler, open_keys, leaves)
         hits = []
         for at, (score, address) in enumerate(ranked):
             excerpt, terms, text = found[at], every_term, texts[at]
             if excerpt is None:
-                matched = marks[_place(address)]
+                matched = matches[_place(address)]
                 in_text = [leaf for leaf in range(len(leaves)) if readable[at] and matched[leaf]]
                 in_metadata = [leaf for leaf in range(len(leaves)) if matched[len(leaves) + leaf]]
                 excerpt = plan.finder.excerpt(text, in_text) if text and in_text else None
@@ -281,17 +281,17 @@ class TantivySnapshot:
             )
         return tuple(hits)
 
-    def _marks(
+    def _matches(
         self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
     ) -> Mapping[tuple[int, int], list[bool]]:
         """Return, for each of these objects, whether each leaf is in its content, then whether in its metadata."""
-        marks: dict[tuple[int, int], list[bool]] = defaultdict(list)
+        matches: dict[tuple[int, int], list[bool]] = defaultdict(list)
         queries = [*(each.in_content for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
-        for start in range(0, len(queries), MARKS):
-            some = queries[start : start + MARKS]
-            for sum_, address in self._searcher.search(compiler.marking(keys, some), len(keys), count=False).hits:
-                marks[_place(address)] += [bool(int(sum_) >> n & 1) for n in range(len(some))]
-        return marks
+        for start in range(0, len(queries), MATCHES):
+            some = queries[start : start + MATCHES]
+            for sum_, address in self._searcher.search(compiler.matching(keys, some), len(keys), count=False).hits:
+                matches[_place(address)] += [bool(int(sum_) >> n & 1) for n in range(len(some))]
+        return matches
 
     def _facet(self, query: Query, facet: Facet) -> tuple[tuple[str, int], ...]:
         """Return the values of the property with exact counts.
