@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 from sqlalchemy.engine.cursor import CursorFetchStrategy
 
-from muniment.db import Database
+from muniment import db
+from muniment.db import Database, PreparedStatement
 
 
 @dataclass
@@ -26,11 +28,28 @@ class Cost:
 
 @contextmanager
 def cost(database: Database) -> Iterator[Cost]:
-    """Count what is sent to this database by SQLAlchemy, and all rows fetched meanwhile, until the block ends."""
+    """Count what is sent to this database and all rows fetched meanwhile, until the block ends."""
     counted = Cost()
 
     def note(_cx: Any, _cursor: Any, statement: str, *_about: Any) -> None:
         counted.statements.append(statement)
+
+    on_driver, every, first = db.on_driver, PreparedStatement.all, PreparedStatement.first
+
+    def note_prepared(cx: Connection, sql: str, values: Any = None) -> Any:
+        if values is not None and cx.engine is database.engine:
+            counted.statements.append(sql)
+        return on_driver(cx, sql, values)
+
+    def every_row(self: PreparedStatement, cx: Connection, **values: Any) -> Any:
+        rows = every(self, cx, **values)
+        counted.rows += len(rows)
+        return rows
+
+    def first_row(self: PreparedStatement, cx: Connection, **values: Any) -> Any:
+        row = first(self, cx, **values)
+        counted.rows += row is not None
+        return row
 
     fetchall, fetchone = CursorFetchStrategy.fetchall, CursorFetchStrategy.fetchone
 
@@ -46,8 +65,10 @@ def cost(database: Database) -> Iterator[Cost]:
 
     sa.event.listen(database.engine, "before_cursor_execute", note)
     CursorFetchStrategy.fetchall, CursorFetchStrategy.fetchone = all_rows, one_row  # type: ignore[method-assign, assignment]
+    db.on_driver, PreparedStatement.all, PreparedStatement.first = note_prepared, every_row, first_row  # type: ignore[method-assign, assignment]
     try:
         yield counted
     finally:
         CursorFetchStrategy.fetchall, CursorFetchStrategy.fetchone = fetchall, fetchone  # type: ignore[method-assign]
+        db.on_driver, PreparedStatement.all, PreparedStatement.first = on_driver, every, first  # type: ignore[method-assign]
         sa.event.remove(database.engine, "before_cursor_execute", note)

@@ -6,6 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from muniment import db
 from muniment.db import Database
 
 
@@ -19,11 +20,20 @@ def steps(
     def note(_cx: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
         sent.append((statement, parameters))
 
+    on_driver = db.on_driver
+
+    def note_prepared(cx: Connection, sql: str, values: Any = None) -> Any:
+        if values is not None:
+            sent.append((sql, values))
+        return on_driver(cx, sql, values)
+
     sa.event.listen(database.engine, "before_cursor_execute", note)
+    db.on_driver = note_prepared  # type: ignore[assignment]
     try:
         with database.begin() if writes else database.read() as cx:
             question(cx)
     finally:
+        db.on_driver = on_driver
         sa.event.remove(database.engine, "before_cursor_execute", note)
     explain, column = ("EXPLAIN QUERY PLAN", 3) if database.dialect == "sqlite" else ("EXPLAIN", 0)
     with database.begin() as cx:  # PostgreSQL plans a lock only where it may write

@@ -31,6 +31,7 @@ from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import NotSignedIn, UnknownAcl
 from muniment.repository.repositories import Repository
 from muniment.repository.search import results
+from muniment.repository.search.memory import SearchMemory
 from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.web.transactions import Transactions
 from tests.clock import Clock
@@ -58,6 +59,7 @@ class Shelf:
         self.database, self.now = database, now
         self.folder, self.language = folder, language
         self.store = FileStore(folder / "content")
+        self.memory = SearchMemory()
         self.signed_out: set[str] = set()
         with database.begin() as cx:
             self.repository = repositories.add(cx, name, "00000000-0000-4000-8000-000000000000", "", now)
@@ -190,7 +192,7 @@ class Shelf:
         question = SearchQuestion(Query(condition=condition), number, items, include_total=True)
         snapshot = self.index.snapshot()
         with self.database.read() as cx:
-            return results.search(cx, snapshot, self.repository, caller, question, 100_000)
+            return results.search(cx, snapshot, self.repository, caller, question, 100_000, memory=self.memory)
 
     def found(self, caller: Principals, asked: str | Expression) -> list[str]:
         """Name what a caller finds, in the order in which the objects were made; the total must agree."""

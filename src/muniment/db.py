@@ -8,29 +8,27 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql import visitors
 
-from muniment.troubles import Trouble, trouble
+from muniment.troubles import SENTENCES, Trouble, trouble
 
 Half = Literal["directory", "repository"]
 _IDLE_READERS = 8
 
-_SHORTEST_WAIT, _LONGEST_WAIT = 0.0005, 0.005
-_SHORT_WAITS = 0.05
+_SHORTEST_WAIT, _LONGEST_WAIT, _SHORT_WAITS = 0.0005, 0.005, 0.05
 """The seconds between two tries to begin a write transaction, and how many seconds the short waits go on."""
-
-_PAGES_AT_A_TIME = 1024
-
-_DIALECTS: Mapping[str, Literal["sqlite", "postgresql"]] = {"sqlite": "sqlite", "postgresql": "postgresql"}
 
 _STEPS_BETWEEN_LOOKS = 20_000
 """After how many of SQLite's steps a read with a time limit looks at the clock: about half a millisecond."""
+
+_MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
 
 _CONVENTION = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -77,7 +75,8 @@ class Database:
 
     def __init__(self, url: str, *, busy_seconds: float = 10.0) -> None:
         parsed = sa.make_url(url)
-        self.dialect: Literal["sqlite", "postgresql"] = _DIALECTS[parsed.get_backend_name()]
+        is_sqlite = parsed.get_backend_name() == "sqlite"
+        self.dialect: Literal["sqlite", "postgresql"] = "sqlite" if is_sqlite else "postgresql"
         self._writer = threading.Lock()
         self._readers: deque[Connection] = deque()
         self._owners: weakref.WeakSet[KeepsConnection] = weakref.WeakSet()
@@ -298,28 +297,34 @@ class WriteBatch:
             self._on_end(broken or self._broken)
 
 
+_CompiledStatement: TypeAlias = tuple[str, Mapping[str, Any], Sequence[tuple[str, Sequence[str]]]]
+"""SQL, the values of parameters that no caller gives, and for each list the parameters of its members."""
+
+
 class PreparedStatement:
     """A statement of SQLAlchemy that is compiled once and then run on the driver (decision 0011).
 
-    It is for the statements of nearly every request, or of each row of an import: SQLAlchemy's own work costs several
-    times the look-up. Values are integers, texts, bytes and booleans. It raises SQLAlchemy's exceptions.
+    It is for the statements of nearly every request, or of each row of an import: SQLAlchemy's own work for each
+    execution costs several times the look-up. It can read and write integers, texts, bytes and booleans. A parameter
+    of ``IN`` (``expanding``) takes a list. It raises SQLAlchemy's exceptions.
     """
 
-    def __init__(self, statement: sa.Select[Any] | sa.Insert) -> None:
+    def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert") -> None:
         self._statement = statement
-        self._compiled: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        selected = statement.selected_columns if isinstance(statement, sa.Select) else ()
-        self._boolean_columns = [index for index, column in enumerate(selected) if isinstance(column.type, sa.Boolean)]
+        self._compiled: dict[tuple[str, int], _CompiledStatement] = {}
+        selected = () if isinstance(statement, sa.Insert) else statement.selected_columns
+        self._booleans = {at for at, column in enumerate(selected) if isinstance(column.type, sa.Boolean)}
+        self._lists = {b.key for b in visitors.iterate(statement) if isinstance(b, sa.BindParameter) and b.expanding}
 
     def first(self, cx: Connection, **values: Any) -> Sequence[Any] | None:
         """Run the statement with these parameters, and return the first row, or None if there is no row."""
         row: Sequence[Any] | None = self._run(cx, values).fetchone()
-        if row is None or not self._boolean_columns:
-            return row
-        cells = list(row)
-        for index in self._boolean_columns:  # SQLite stores booleans as 0 and 1
-            cells[index] = None if row[index] is None else bool(row[index])
-        return cells
+        return self._read(row) if row is not None and self._booleans else row
+
+    def all(self, cx: Connection, **values: Any) -> list[Sequence[Any]]:
+        """Run the statement with these parameters, and return all rows."""
+        rows: list[Sequence[Any]] = self._run(cx, values).fetchall()
+        return [self._read(row) for row in rows] if self._booleans else rows
 
     def run(self, cx: Connection, **values: Any) -> None:
         """Run the statement with these parameters, without reading a result."""
@@ -330,19 +335,33 @@ class PreparedStatement:
         on_driver(cx, self.text(cx.dialect), rows)
 
     def text(self, dialect: sa.Dialect) -> str:
-        """Return the statement as text, for a statement without parameters."""
-        return (self._compiled.get(dialect.name) or self._compile(dialect))[0]
+        """Return the statement as text, for a statement without lists."""
+        return (self._compiled.get((dialect.name, 0)) or self._compile(dialect, 0))[0]
+
+    def _read(self, row: Sequence[Any]) -> Sequence[Any]:
+        # SQLite stores booleans as 0 and 1.
+        return [bool(cell) if at in self._booleans and cell is not None else cell for at, cell in enumerate(row)]
 
     def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
-        sql, constants = self._compiled.get(cx.dialect.name) or self._compile(cx.dialect)
-        return on_driver(cx, sql, {**constants, **values})
+        # Each size is a statement of its own, so a list is filled up to a power of two. No value is IN (NULL).
+        longest = max([len(values[name]) for name in self._lists], default=0)
+        size = min(1 << (longest - 1).bit_length(), max(longest, _MOST_FILLED))
+        sql, parameters, members = self._compiled.get((cx.dialect.name, size)) or self._compile(cx.dialect, size)
+        parameters = {**parameters, **values}
+        for name, members_of_list in members:
+            parameters.update(zip(members_of_list, parameters.pop(name), strict=False))
+        return on_driver(cx, sql, parameters)
 
-    def _compile(self, dialect: sa.Dialect) -> tuple[str, Mapping[str, Any]]:
+    def _compile(self, dialect: sa.Dialect, size: int) -> _CompiledStatement:
         # The parameters have names, as in psycopg. In SQLite's default style they have positions.
         named_dialect = sqlite.dialect(paramstyle="named") if dialect.name == "sqlite" else dialect
-        compiled = self._statement.compile(dialect=named_dialect, compile_kwargs={"render_postcompile": True})
-        constants = {name: value for name, value in compiled.params.items() if value is not None}
-        return self._compiled.setdefault(dialect.name, (str(compiled), constants))
+        compiled = self._statement.compile(dialect=named_dialect)
+        expanded = compiled.construct_expanded_state({**compiled.params, **dict.fromkeys(self._lists, [None] * size)})
+        members = [(name, [f"{name}_{at + 1}" for at in range(size)]) for name in self._lists]
+        filled = {member: None for _, members_of_list in members for member in members_of_list}
+        constants = {name: value for name, value in expanded.parameters.items() if value is not None}
+        statement = expanded.statement, {**constants, **filled}, members
+        return self._compiled.setdefault((dialect.name, size), statement)
 
 
 def copy_sqlite(connection: Connection, file: Path) -> None:
@@ -354,7 +373,7 @@ def copy_sqlite(connection: Connection, file: Path) -> None:
     source = driver_of(connection)
     with translated_errors(), closing(sqlite3.connect(file)) as target:
         try:
-            source.backup(target, pages=_PAGES_AT_A_TIME)
+            source.backup(target, pages=1024)
             # This makes the copy one file. Whoever opens it sets the journal mode again.
             target.execute("PRAGMA journal_mode=DELETE")
         except sqlite3.Error as error:
@@ -372,13 +391,9 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(dbapi_connection: Any, _record: Any) -> None:
-        cursor = dbapi_connection.cursor()
-        cursor.execute("PRAGMA journal_mode=WAL")
         # FULL: a revocation that was answered must survive a power cut.
-        cursor.execute("PRAGMA synchronous=FULL")
-        cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.execute("PRAGMA cache_size=-8000")
-        cursor.close()
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-8000"):
+            dbapi_connection.execute(f"PRAGMA {pragma}")
         file = Path(url.database or ":memory:")
         if file.exists() and file.stat().st_mode & 0o777 != 0o600:
             file.chmod(0o600)
@@ -397,8 +412,7 @@ def _take_connection(engine: Engine, **options: Any) -> Connection:
     SQLAlchemy sees one long transaction on it. The real transactions begin and end on the driver (decision 0011).
     """
     connection = engine.connect()
-    driver = connection.connection.driver_connection
-    connection = connection.execution_options(muniment_driver=driver, **options)
+    connection = connection.execution_options(muniment_driver=connection.connection.driver_connection, **options)
     connection.begin()
     return connection
 
@@ -449,17 +463,10 @@ def translated_errors() -> Iterator[None]:
         kind = trouble(error)
         if kind is None:
             raise
-        refusal, sentence = _ERRORS[kind]
-        raise refusal(sentence) from error
+        refusal = _REFUSALS.get(kind, Unwritable)
+        raise refusal(SENTENCES[kind]) from error
     except sa.exc.TimeoutError as error:
         raise Busy("Every connection to the database is in use.") from error
 
 
-_ERRORS: Mapping[Trouble, tuple[type[Busy], str]] = {
-    "busy": (Busy, "The database is busy with other writes."),
-    "long": (TookTooLong, "This takes the database longer than one request may take."),
-    "gone": (Busy, "The database cannot be reached at the moment."),
-    "full": (Unwritable, "The database cannot be written: its disk is full."),
-    "read-only": (Unwritable, "The database cannot be written: it is read-only."),
-    "broken": (Unwritable, "The database cannot be written: its disk reports an error."),
-}
+_REFUSALS: Mapping[Trouble, type[Busy]] = {"busy": Busy, "gone": Busy, "long": TookTooLong}

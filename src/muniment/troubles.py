@@ -1,6 +1,7 @@
 """What does a driver's error mean? The database is busy, gone, full, read-only or broken, or Muniment has a bug."""
 
 import sqlite3
+from collections.abc import Mapping
 from typing import Literal
 
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -51,3 +52,14 @@ def trouble(error: DBAPIError) -> Trouble | None:
     if state is not None:
         return _POSTGRESQL.get(state) or _POSTGRESQL.get(state[:2])
     return "gone" if isinstance(error, OperationalError) else None
+
+
+SENTENCES: Mapping[Trouble, str] = {
+    "busy": "The database is busy with other writes.",
+    "long": "This takes the database longer than one request may take.",
+    "gone": "The database cannot be reached at the moment.",
+    "full": "The database cannot be written: its disk is full.",
+    "read-only": "The database cannot be written: it is read-only.",
+    "broken": "The database cannot be written: its disk reports an error.",
+}
+"""What each trouble means, as a sentence."""

@@ -2,9 +2,22 @@
 
 import itertools
 from collections.abc import Sequence
+from contextlib import suppress
 
-from muniment.repository.aql.tree import Expression, Property, PropertyList
+import pytest
+
+from muniment.db import Database
+from muniment.repository import marks
+from muniment.repository.aql.tree import Expression, Property, PropertyList, PropertyRange, Query
+from muniment.repository.objects import object_types
+from muniment.repository.objects.object_types import ObjectType
+from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.refusals import UnknownProperty
+from muniment.repository.search import results
+from muniment.repository.search.memory import SearchMemory
+from muniment.repository.search.results import SearchQuestion
 from tests.shelf import ADMIN, BORIS, CALLERS, EDITH, MARTA, Shelf
 
 
@@ -46,6 +59,66 @@ def test_a_changed_entry_of_an_acl_counts_at_once(shelf: Shelf) -> None:
     assert seen_by(shelf, "pump") == [[kept], [kept], [], [kept]]
     shelf.permit("circle", {})
     assert seen_by(shelf, "pump") == [[kept], [], [], [kept]]
+
+
+def test_what_another_process_commits_counts_in_the_search_that_begins_afterwards(shelf: Shelf) -> None:
+    """Each process remembers by itself, and no process tells another: the marks are read in each search's snapshot."""
+    shelf.permit("circle", {"staff@demo": Permission.READ})
+    kept = shelf.add("pump", "the valve", acl="circle")
+    shelf.catch_up()
+    other = Database(shelf.database.engine.url.render_as_string(hide_password=False))
+    try:
+        with other.read() as cx:
+            circle = acls.find(cx, shelf.repository.id, "circle", MARTA)
+        for accessor, level, boris, editor in (
+            ("boris@demo", Permission.READ, [kept], []),
+            ("staff@demo", Permission.READ, [], [kept]),
+            ("boris@demo", Permission.BROWSE, [], []),
+        ):
+            assert seen_by(shelf, "valve") == seen_by(shelf, "valve")
+            with other.begin() as cx:
+                acls.change(cx, circle, MARTA, {accessor: level}, shelf.now)
+            assert seen_by(shelf, "valve") == [[kept], boris, editor, [kept]]
+    finally:
+        other.close()
+
+
+def test_a_snapshot_that_is_older_than_a_commit_leaves_nothing_for_later_searches(shelf: Shelf) -> None:
+    """A slow search that reads rights after they have changed, in a snapshot from before, must not pass them on."""
+    shelf.permit("circle", {"boris@demo": Permission.READ})
+    kept = shelf.add("pump", acl="circle")
+    shelf.catch_up()
+    shelf.memory = SearchMemory()
+    snapshot, question = shelf.index.snapshot(), SearchQuestion(Query(), 1, 10)
+    with shelf.database.read() as cx:
+        marks.read(cx)
+        shelf.permit("circle", {})
+        page = results.search(cx, snapshot, shelf.repository, BORIS, question, 1000, memory=shelf.memory)
+        assert [hit.object_id for hit in page.hits] == [kept], "as of its own snapshot"
+    assert seen_by(shelf, "pump") == [[kept], [], [], [kept]]
+
+
+def test_what_is_rolled_back_is_not_remembered(shelf: Shelf) -> None:
+    shelf.permit("circle", {"staff@demo": Permission.READ})
+    kept = shelf.add("pump", acl="circle")
+    shelf.catch_up()
+    assert shelf.found(BORIS, "pump") == []
+    with suppress(ZeroDivisionError), shelf.database.begin() as cx:
+        circle = acls.find(cx, shelf.repository.id, "circle", MARTA)
+        acls.change(cx, circle, MARTA, {"boris@demo": Permission.READ}, shelf.now)
+        raise ZeroDivisionError
+    assert seen_by(shelf, "pump") == [[kept], [], [kept], [kept]]
+
+
+def test_a_new_property_counts_at_once(shelf: Shelf) -> None:
+    """A query that was refused is not refused for good, and one that was bound is bound anew."""
+    asked = PropertyRange("depth", "BETWEEN", "1", "5")
+    with pytest.raises(UnknownProperty):
+        shelf.found(MARTA, asked)
+    with shelf.database.begin() as cx:
+        kind = ObjectType("well", "document", (PropertyDefinition("depth", "integer"),))
+        object_types.add_type(cx, shelf.repository.id, kind, shelf.now)
+    assert shelf.found(MARTA, asked) == []
 
 
 def test_a_changed_group_counts_at_once(shelf: Shelf) -> None:

@@ -10,12 +10,15 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
+from muniment.memories import Memory
 from muniment.naming import MalformedName, fold_name, read_dn
 from muniment.repository.permissions import bearers
 from muniment.repository.permissions.bearers import Identify
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.web.refusals import Refusal
+
+_REMEMBERED_BYTES = 4_000_000
 
 log = structlog.get_logger("muniment.repository.callers")
 
@@ -62,9 +65,13 @@ class TokeninfoReader:
         self._suffix = dn_suffix
         self._attributes = attributes
         self._identify = identify
+        self._read: Memory[bytes, Principals] = Memory(_REMEMBERED_BYTES)
 
     def principals(self, document: bytes) -> Principals:
         """Read a tokeninfo document. Raises DirectoryUnavailable where it is none."""
+        return self._read.answer(document, lambda: self._principals(document), len(document))
+
+    def _principals(self, document: bytes) -> Principals:
         try:
             user = _tokeninfo.decode(document).user
         except msgspec.DecodeError as error:

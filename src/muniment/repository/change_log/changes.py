@@ -157,14 +157,14 @@ def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -
     One statement reads at most two lines more than ``limit``. Raises IndexBehind when there are more than ``limit``
     such lines, and when lines after the position are gone.
     """
-    rows = cx.execute(_HIDING_AFTER[cx.dialect.name], _after(repository_id, position) | {"most": limit + 2}).all()
+    rows = _HIDING_AFTER[cx.dialect.name].all(cx, **_after(repository_id, position), most=limit + 2)
     kinds_by_object: dict[str, set[Kind]] = {}
-    for row in rows:
-        if row.object_id:
-            kinds_by_object.setdefault(row.object_id, set()).add(row.kind)
-        elif position < Position(row.transaction, row.sequence):
+    for transaction, sequence, object_id, kind in rows:
+        if object_id:
+            kinds_by_object.setdefault(object_id, set()).add(kind)
+        elif position < Position(transaction, sequence):
             raise IndexBehind("The index is so far behind that it is being made anew: try again later.")
-    if len(rows) > limit and sum(1 for row in rows if row.object_id) > limit:
+    if len(rows) > limit and sum(1 for row in rows if row[2]) > limit:
         raise IndexBehind(f"The index is more than {limit} changes behind: try again in a moment.")
     return {object_id: frozenset(kinds) for object_id, kinds in kinds_by_object.items()}
 
@@ -306,7 +306,7 @@ def _hiding_after(dialect: str) -> sa.CompoundSelect[tuple[int, int, str, Kind]]
     return sa.union_all(cut_off, lines).limit(sa.bindparam("most"))
 
 
-_HIDING_AFTER = {dialect: _hiding_after(dialect) for dialect in ("sqlite", "postgresql")}
+_HIDING_AFTER = {dialect: PreparedStatement(_hiding_after(dialect)) for dialect in ("sqlite", "postgresql")}
 
 
 def _mark(insert: postgresql.Insert | sqlite.Insert, replaced: sa.ColumnElement[bool]) -> sa.Executable:

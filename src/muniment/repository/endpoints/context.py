@@ -36,6 +36,7 @@ from muniment.repository.refusals import (
     UnknownRepository,
 )
 from muniment.repository.repositories import Repository
+from muniment.repository.search.memory import SearchMemory
 from muniment.web.refusals import Overloaded
 from muniment.web.responses import ErrorCode, Table, add_header
 from muniment.web.slots import Slots
@@ -64,7 +65,8 @@ class RepositoryContext:
     ``people`` are the users and groups of the directory, None where it runs elsewhere. ``searching`` is held by each
     search while it works off the loop. ``repositories`` are those asked for so far, by name, each with the half's seal;
     whether its guard is still the same is asked when a right is used. ``bearers`` remembers under which keys callers'
-    names are kept. ``downloads`` and ``uploads`` say how many each caller has under way.
+    names are kept, ``memory`` what the next search can use. ``downloads`` and ``uploads`` say how many each caller has
+    under way.
     """
 
     transactions: Transactions
@@ -77,6 +79,7 @@ class RepositoryContext:
     searching: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SEARCHES))
     repositories: dict[str, tuple[Repository, Seal]] = field(default_factory=dict)
     bearers: KeyMemory = field(default_factory=KeyMemory)
+    memory: SearchMemory = field(default_factory=SearchMemory)
     downloads: Slots = field(default_factory=Slots)
     uploads: Slots = field(default_factory=Slots)
 

@@ -21,6 +21,7 @@ from muniment.repository.endpoints import collections, parameters, positions, re
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import View
 from muniment.repository.index.contract import Index, Snapshot
+from muniment.repository.objects import objects
 from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
@@ -85,7 +86,11 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     names, limits = context.options.names, _limits(context.options)
-    query = await _read(context, len(document), lambda: as_xml.read(document, names, limits))
+    query = await _read(
+        context,
+        len(document),
+        lambda: context.memory.read(document, lambda text: as_xml.read(text, names, limits)),
+    )
     return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query, posted=True))
 
 
@@ -137,6 +142,7 @@ def _page(
         SearchQuestion(query, asked.page, asked.items_per_page, asked.include_total),
         context.options.max_page_offset,
         context.options.max_pending_changes,
+        context.memory,
     )
     repeated, others, unkept = asked.repeated, page.has_more or page.page > 1, None
     if kept is not None:
@@ -163,7 +169,8 @@ def _inlined(
 ) -> dict[str, object]:
     """Spell the object of each hit, as the read of the database that vouched for the hits has it."""
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
-    bodies_of_hits = collections.object_bodies(cx, view, [hit.stored for hit in page.hits])
+    stored = objects.rows(cx, repository.id, [hit.object_id for hit in page.hits])
+    bodies_of_hits = collections.object_bodies(cx, view, [stored[hit.object_id] for hit in page.hits])
     things = [
         representations.object_thing(here, body, names, asked.media_type, kind_of(body.stored.id), asked.view)
         for body in bodies_of_hits
@@ -203,10 +210,10 @@ def _feed(
     entry_links: bool,
 ) -> atom.Feed:
     service = f"{here}/search"
+    prefix = f"{service}?{urlencode(repeated)}&" if repeated else f"{service}?"
 
     def link(rel: str, number: int) -> atom.Link:
-        query = {**repeated, "page": str(number), "items-per-page": str(page.items_per_page)}
-        return atom.Link(rel, f"{service}?{urlencode(query)}")
+        return atom.Link(rel, f"{prefix}page={number}&items-per-page={page.items_per_page}")
 
     shown = [link("self", page.page)]
     if page.has_more:

@@ -61,8 +61,7 @@ class Visible(msgspec.Struct, frozen=True):
             return True
         if indexed.key in self.decided:
             return indexed.key in self.read
-        owns = bool(self.owner) and fold_name(indexed.owner) == self.owner
-        return owns or indexed.acl in self.read_acls
+        return indexed.acl in self.read_acls or (bool(self.owner) and fold_name(indexed.owner) == self.owner)
 
 
 class Statistics(msgspec.Struct, frozen=True):

@@ -75,6 +75,23 @@ class StoredObject(msgspec.Struct, frozen=True):
     position: Position | None = None
 
 
+class ObjectSummary(msgspec.Struct, frozen=True):
+    """The part of an object that a page of a search shows, and that decides who may see it."""
+
+    id: str
+    name: str
+    owner: str
+    owner_key: str
+    acl_id: int
+    modified: Instant
+    properties: str
+
+    @property
+    def title(self) -> str:
+        """The first title of the object; empty without one."""
+        return str(next(iter(writable.decode(self.properties).get("title", ())), ""))
+
+
 _SAME_NAME = [column.name for column in objects.columns if column.name in StoredObject.__struct_fields__]
 """The columns that have a field of the same name."""
 

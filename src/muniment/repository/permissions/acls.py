@@ -20,6 +20,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from muniment.clock import Instant
+from muniment.db import PreparedStatement
 from muniment.naming import fold_name
 from muniment.repository import keys
 from muniment.repository.permissions import acl_entries, acl_names
@@ -263,8 +264,7 @@ def forget(cx: Connection, key: str) -> int:
 
 def granted(cx: Connection, repository_id: int, principals: Principals, at_least: Permission) -> dict[int, Permission]:
     """Return, by ACL, the caller's permission on objects of other owners, where it is at least this: one statement."""
-    parameters = {"accessors": sorted(principals.accessors()), "least": int(at_least)}
-    rows = cx.execute(_GRANTED, parameters).all()
+    rows = _GRANTED.all(cx, accessors=sorted(principals.accessors()), least=int(at_least))
     return {acl_id: _PERMISSIONS[level] for acl_id, level, of_repository in rows if of_repository == repository_id}
 
 
@@ -444,7 +444,7 @@ _PERMISSIONS = {int(permission): permission for permission in Permission}
 
 # The repository is compared afterwards: in the query, SQLite would read every ACL instead of the caller's entries.
 _GIVING = acl_entries.granting(sa.bindparam("accessors", expanding=True), sa.bindparam("least"))
-_GRANTED = (
+_GRANTED = PreparedStatement(
     sa.select(_GIVING.c.acl_id, sa.func.max(_GIVING.c.permission), acls.c.repository_id)
     .join_from(_GIVING, acls, _GIVING.c.acl_id == acls.c.id)
     .group_by(_GIVING.c.acl_id, acls.c.repository_id)

@@ -9,6 +9,7 @@ import msgspec
 
 from muniment.clock import Instant, timestamp
 
+_MARKUP, _MARKUP_OF_ATTRIBUTES = re.compile("[&<>\r]"), re.compile('["\n\t]')
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -65,7 +66,8 @@ def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
         f"<dm:page>{feed.page}</dm:page>\n<dm:items-per-page>{feed.items_per_page}</dm:items-per-page>\n",
         *(f'<link rel="{_attribute(link.rel)}" href="{_attribute(link.href)}"/>\n' for link in feed.links),
     ]
-    pieces += [_entry(entry, links=feed.entry_links) for entry in feed.entries]
+    shared = _Escaped()
+    pieces += [_entry(entry, shared, links=feed.entry_links) for entry in feed.entries]
     pieces.append("</feed>\n")
     return "".join(pieces).encode("utf-8")
 
@@ -87,18 +89,26 @@ def as_json(feed: Feed, media_type: str) -> bytes:
     return msgspec.json.encode(document)
 
 
-def _entry(entry: FeedEntry, *, links: bool) -> str:
+class _Escaped(dict[str, str]):
+    """The texts that several entries of a feed share, such as owners and terms, each escaped once."""
+
+    def __missing__(self, text: str) -> str:
+        self[text] = escaped = _escaped(text)
+        return escaped
+
+
+def _entry(entry: FeedEntry, shared: _Escaped, *, links: bool) -> str:
     address, relevance = _attribute(entry.address), ""
     edit = f'<link rel="edit" href="{address}"/>\n' if links else ""
     content = f'<content type="application/xml" src="{address}"/>'
     if entry.inlined is not None:
         content = f'<content type="application/xml">{entry.inlined}</content>'
     if entry.score is not None:
-        terms = "".join([f"<dm:term>{_escaped(term)}</dm:term>" for term in entry.terms])
-        relevance = f"<relevance:score>{_score(entry.score)}</relevance:score>\n<dm:terms>{terms}</dm:terms>\n"
+        terms = "".join([f"<dm:term>{shared[term]}</dm:term>" for term in entry.terms])
+        relevance = f"<relevance:score>{entry.score:.4f}</relevance:score>\n<dm:terms>{terms}</dm:terms>\n"
     return (
         f"<entry>\n<id>{_escaped(entry.id)}</id>\n<title>{_escaped(entry.title)}</title>\n"
-        f"<author><name>{_escaped(entry.author)}</name></author>\n<summary>{_escaped(entry.summary)}</summary>\n"
+        f"<author><name>{shared[entry.author]}</name></author>\n<summary>{_escaped(entry.summary)}</summary>\n"
         f"<updated>{_moment(entry.updated)}</updated>\n{edit}{content}\n{relevance}</entry>\n"
     )
 
@@ -132,11 +142,17 @@ def _clean(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
+    text = _clean(text)
+    if not _MARKUP.search(text):
+        return text
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
 
 
 def _attribute(text: str) -> str:
-    return _escaped(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
+    text = _escaped(text)
+    if not _MARKUP_OF_ATTRIBUTES.search(text):
+        return text
+    return text.replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
 def _moment(instant: Instant) -> str:

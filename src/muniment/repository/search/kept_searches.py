@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
-from muniment.db import repository_tables
+from muniment.db import PreparedStatement, repository_tables
 from muniment.repository.aql.tree import Query
 from muniment.repository.refusals import UnknownLink
 
@@ -43,10 +43,12 @@ class SearchQuota(msgspec.Struct, frozen=True):
     bytes: int
 
 
-_EXPIRY = sa.select(links.c.expires).where(
-    links.c.digest == sa.bindparam("digest"),
-    links.c.format == FORMAT,
-    links.c.document == sa.bindparam("document", type_=sa.LargeBinary),
+_EXPIRY = PreparedStatement(
+    sa.select(links.c.expires).where(
+        links.c.digest == sa.bindparam("digest"),
+        links.c.format == FORMAT,
+        links.c.document == sa.bindparam("document", type_=sa.LargeBinary),
+    )
 )
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Query)
@@ -75,7 +77,8 @@ def name(repository_id: int, caller: str, document: bytes) -> str:
 
 def kept_until(cx: Connection, link: str, document: bytes) -> Instant:
     """Return the instant until which the link leads to this document; 0 if the document is not kept."""
-    return cx.execute(_EXPIRY, {"digest": bytes.fromhex(link), "document": document}).scalar() or 0
+    row = _EXPIRY.first(cx, digest=bytes.fromhex(link), document=document)
+    return 0 if row is None else int(row[0])
 
 
 def keep(

@@ -26,12 +26,13 @@ from muniment.repository.aql.tree import (
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import IndexHit, Search, Snapshot, Visible
-from muniment.repository.objects import object_types, objects
-from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects import objects
+from muniment.repository.objects.table import ObjectSummary
 from muniment.repository.permissions import acls
-from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery
 from muniment.repository.repositories import Repository
+from muniment.repository.search.memory import SearchMemory
 
 log = structlog.get_logger("muniment.repository.search.results")
 
@@ -55,14 +56,12 @@ class Hit(msgspec.Struct, frozen=True):
     """One hit, with the object's properties as the database has them now."""
 
     object_id: str
-    type: str
     title: str
     owner: str
     summary: str
     updated: Instant
     score: float
     terms: tuple[str, ...]
-    stored: StoredObject
 
 
 class HitPage(msgspec.Struct, frozen=True):
@@ -87,28 +86,32 @@ def search(
     question: SearchQuestion,
     max_offset: int,
     max_pending: int = MAX_PENDING,
+    memory: SearchMemory | None = None,
 ) -> HitPage:
     """Return one page of hits. ``cx`` must be a read that began after the snapshot of the index was taken.
 
     ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is how many changes that hide or show
-    objects the snapshot may have missed. Raises BadQuery, UnknownType, UnknownProperty, WrongValue, IndexBehind.
+    objects the snapshot may have missed. ``memory`` is the process's, for those who search again. Raises BadQuery,
+    UnknownType, UnknownProperty, WrongValue, IndexBehind.
     """
     offset = (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
-    catalogue = object_types.catalogue(cx, repository.id)
+    memory = memory or SearchMemory()
     texts = bind.acl_texts(question.query.condition)
-    query = bind.bind(question.query, catalogue, acls.look_up(cx, repository.id, texts, principals))
-    visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending)
+    acl_ids = acls.look_up(cx, repository.id, texts, principals) if texts else {}
+    query = memory.bind(cx, repository.id, question.query, acl_ids)
+    visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending, memory)
     answer = snapshot.search(
         Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
     )
-    rows = objects.rows(cx, repository.id, [hit.object_id for hit in answer.hits])
-    pairs = [(hit, rows.get(hit.object_id)) for hit in answer.hits]
+    summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
     hits = [
-        _to_hit(hit, row) for hit, row in pairs if row is not None and _may_browse(row, principals, visible_objects)
+        _to_hit(hit, summary)
+        for hit in answer.hits
+        if (summary := summaries.get(hit.object_id)) is not None and _may_browse(summary, principals, visible_objects)
     ]
-    total, refused = answer.total, len(pairs) - len(hits)
+    total, refused = answer.total, len(answer.hits) - len(hits)
     if refused:
         log.error("hits without permission", repository=repository.name, hits=refused)
         total = None if total is None else total - refused
@@ -129,6 +132,7 @@ def visible(
     query: Query,
     position: Position,
     max_pending: int = MAX_PENDING,
+    memory: SearchMemory | None = None,
 ) -> Visible:
     """Return what the caller may see of an index as of ``position``. The query must be bound.
 
@@ -138,31 +142,29 @@ def visible(
     Raises IndexBehind.
     """
     missed = changes.hiding(cx, repository.id, position, max_pending)
-    acl_matters = frozenset({"acl"}) if _property_names(query.condition) & _CHANGED_WITH_THE_ACL else frozenset()
+    acl_matters = bool(missed) and bool(_property_names(query.condition) & _CHANGED_WITH_THE_ACL)
     decidable = {
         object_id: kinds
         for object_id, kinds in missed.items()
-        if kinds <= {"acl", "properties"} and not kinds & acl_matters
+        if kinds <= {"acl", "properties"} and not (acl_matters and "acl" in kinds)
     }
     hidden = missed.keys() - decidable.keys()
     if principals.administrator:
         return Visible(everything=True, owner=principals.key, hidden=frozenset(hidden))
-    permissions = acls.granted(cx, repository.id, principals, Permission.BROWSE)
-    browse_acls = frozenset(permissions)
-    read_acls = frozenset(acl_id for acl_id, permission in permissions.items() if permission >= Permission.READ)
+    granted = (memory or SearchMemory()).granted(cx, repository.id, principals)
     browsable, readable = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():
         is_owner = principals.is_(row.owner_key)
         if not is_owner and "properties" in decidable[object_id]:
             continue
-        if is_owner or row.acl_id in browse_acls:
+        if is_owner or row.acl_id in granted.browse:
             browsable.add(object_id)
-        if is_owner or row.acl_id in read_acls:
+        if is_owner or row.acl_id in granted.read:
             readable.add(object_id)
     return Visible(
         owner=principals.key,
-        browse_acls=browse_acls,
-        read_acls=read_acls,
+        browse_acls=granted.browse,
+        read_acls=granted.read,
         hidden=frozenset(hidden),
         decided=frozenset(decidable),
         browse=frozenset(browsable),
@@ -184,20 +186,18 @@ def _property_names(expression: Expression | None) -> frozenset[str]:
             assert_never(expression)
 
 
-def _may_browse(row: StoredObject, principals: Principals, visible_objects: Visible) -> bool:
-    return principals.administrator or row.acl_id in visible_objects.browse_acls or principals.is_(row.owner_key)
+def _may_browse(summary: ObjectSummary, principals: Principals, visible_objects: Visible) -> bool:
+    may_browse = principals.administrator or summary.acl_id in visible_objects.browse_acls
+    return may_browse or principals.is_(summary.owner_key)
 
 
-def _to_hit(hit: IndexHit, row: StoredObject) -> Hit:
-    title = str(row.properties.get("title", [""])[0]) if row.properties.get("title") else ""
+def _to_hit(hit: IndexHit, summary: ObjectSummary) -> Hit:
     return Hit(
-        object_id=row.id,
-        type=row.type,
-        title=row.name,
-        owner=row.owner,
-        summary=hit.excerpt or title or row.name,
-        updated=row.modified,
+        object_id=summary.id,
+        title=summary.name,
+        owner=summary.owner,
+        summary=hit.excerpt or summary.title or summary.name,
+        updated=summary.modified,
         score=hit.score,
         terms=hit.terms,
-        stored=row,
     )

@@ -10,11 +10,13 @@ which reads only the terms of the range. A range of numbers goes through the par
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 import tantivy
 from tantivy import Occur, Query
 
+from muniment.memories import Memory
+from muniment.repository.aql import tree
 from muniment.repository.aql.tree import (
     Both,
     Carries,
@@ -40,19 +42,46 @@ from muniment.repository.refusals import BadQuery
 _SEVERAL = 100
 """The number of terms up to which an OR is faster than a set."""
 
-MARKS = 24
-"""The most queries of one ``marking``: a score is a single-precision number, whose significand has 24 bits."""
+MATCHES = 24
+"""The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
 
-Leaf = Term | Phrase
+Leaf: TypeAlias = Term | Phrase
 """A word or phrase of the keywords, which is looked up in the index."""
+
+PermissionMemory: TypeAlias = Memory[tuple[frozenset[int], str], Query]
+"""Remembers the query for the objects that carry one of some ACLs or belong to an owner. An ACL weighs 1."""
+
+
+class CompiledLeaf(NamedTuple):
+    """A leaf of a query, and the queries of the engine that find it in the content and in the metadata."""
+
+    leaf: Leaf
+    in_content: Query
+    in_metadata: Query
+
+
+class CompiledQuery(NamedTuple):
+    """A bound query as queries of the engine, for any caller: objects that match anywhere, or in the metadata alone.
+
+    Without keywords both are one. ``leaves`` are those by which a hit may have been found, each once. With
+    ``needs_all`` each hit has matched all of them.
+    """
+
+    anywhere: Query
+    in_metadata: Query
+    leaves: tuple[CompiledLeaf, ...]
+    needs_all: bool
 
 
 class Compiler:
-    """Compiles queries for one searcher. If ``statistics`` are given, they replace those of the index in scores."""
+    """Compiles queries for one searcher. If ``statistics`` are given, they replace those of the index in scores.
+
+    ``permissions`` remembers the queries for what ACLs permit, which depend on the schema alone.
+    """
 
     def __init__(
         self,
@@ -60,32 +89,44 @@ class Compiler:
         searcher: tantivy.Searcher,
         schema: tantivy.Schema,
         analyser: Analyser,
+        permissions: "PermissionMemory",
         statistics: Statistics | None = None,
     ) -> None:
         self._index = index
         self._searcher = searcher
         self._schema = schema
         self._analyser = analyser
+        self._permissions = permissions
         self._statistics = statistics
 
-    def search(self, types: Collection[str], condition: Expression | None, visible: Visible) -> Query:
-        """Make the query for the visible objects of these types that meet the condition. Only keywords give a score.
+    def compile(self, query: tree.Query) -> CompiledQuery:
+        """Make the queries for the objects of a query's types that meet its condition. Only keywords give a score."""
+        narrowed = [(Occur.Must, _silent(self._terms(fields.TYPE, query.types)))] if query.types else []
+
+        def within(content: bool) -> Query:
+            condition = query.condition
+            required = [] if condition is None else [(Occur.Must, self._condition(condition, content))]
+            return Query.boolean_query([*narrowed, *required] or [(Occur.Must, _silent(Query.all_query()))])
+
+        anywhere = within(content=True)
+        by_keywords = query.condition is not None and _has_keywords(query.condition)
+        compiled = tuple(
+            CompiledLeaf(leaf, self.leaf(leaf, content=True), self.leaf(leaf, content=False))
+            for leaf in dict.fromkeys(leaves(query.condition))
+        )
+        in_metadata = within(content=False) if by_keywords else anywhere
+        return CompiledQuery(anywhere, in_metadata, compiled, _needs_all(query.condition))
+
+    def visible(self, query: CompiledQuery, visible: Visible) -> Query:
+        """Make the query for those of a query's objects that the caller may see.
 
         An object that the caller may read may match anywhere. An object that they may only browse must match in the
         metadata.
         """
-        is_simple = _alike(visible) or condition is None or not _has_keywords(condition)
-        permitted = self.browsable(visible) if is_simple else self.readable(visible)
-        narrowed = [(Occur.Must, _silent(self._terms(fields.TYPE, types)))] if types else []
-        anywhere = [] if condition is None else [(Occur.Must, self._condition(condition, content=True))]
-        anywhere_query = Query.boolean_query([(Occur.Must, _silent(permitted)), *narrowed, *anywhere])
-        if is_simple or condition is None:
-            return anywhere_query
-        metadata = (Occur.Must, self._condition(condition, content=False))
-        metadata_query = Query.boolean_query(
-            [(Occur.Must, _silent(self._only_browsable(visible))), *narrowed, metadata]
-        )
-        return _any_of([anywhere_query, metadata_query])
+        if _alike(visible) or query.in_metadata is query.anywhere:
+            return _all_of([_silent(self.browsable(visible)), query.anywhere])
+        found_anywhere = _all_of([_silent(self.readable(visible)), query.anywhere])
+        return _any_of([found_anywhere, _all_of([_silent(self._only_browsable(visible)), query.in_metadata])])
 
     def browsable(self, visible: Visible) -> Query:
         """Make the query for everything that the caller may browse."""
@@ -95,14 +136,14 @@ class Compiler:
         """Make the query for everything that the caller may read."""
         return self._permitted(visible, visible.read_acls, visible.read)
 
-    def marking(self, keys: Collection[str], marks: Sequence[Query]) -> Query:
-        """Make a query for a few objects. Each scores the sum of 2**n over those queries n of ``marks`` that find it.
+    def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
+        """Make a query for a few objects. Each scores the sum of 2**n over those ``queries`` n that find it.
 
-        A score holds such a sum exactly for up to ``MARKS`` marks.
+        A score holds such a sum exactly for up to ``MATCHES`` queries.
         """
         few = (Occur.Must, _silent(self._terms(fields.KEY, keys)))
-        marked = [(Occur.Should, Query.const_score_query(mark, float(1 << n))) for n, mark in enumerate(marks)]
-        return Query.boolean_query([few, *marked])
+        found = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
+        return Query.boolean_query([few, *found])
 
     def leaf(self, leaf: Leaf, content: bool) -> Query:
         """Make the query for a leaf in the content, or in the metadata."""
@@ -127,7 +168,10 @@ class Compiler:
         if visible.everything:
             hidden = self._terms(fields.KEY, {fields.POSITION, *visible.hidden})
             return Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, hidden)])
-        return self._apply_decisions(visible, _any_of([self._acls(acls), *self._owner(visible)]), decided)
+        permitted = self._permissions.answer(
+            (acls, visible.owner), lambda: _any_of([self._acls(acls), *self._owner(visible)]), len(acls) + 1
+        )
+        return self._apply_decisions(visible, permitted, decided)
 
     def _acls(self, acls: frozenset[int]) -> Query:
         return self._terms(fields.ACL, [str(acl) for acl in acls])
@@ -266,6 +310,24 @@ def leaves(expression: Expression | Keywords | None) -> Iterator[Leaf]:
             yield expression
         case Without() | Property() | PropertyList() | PropertyRange() | Carries() | None:
             return
+        case _:
+            assert_never(expression)
+
+
+def _needs_all(expression: Expression | Keywords | None) -> bool:
+    """Say whether every hit matches every one of ``leaves``."""
+    match expression:
+        case ExpressionSet():
+            parts, is_choice = expression.expressions, expression.operator == "OR"
+            return all(map(_needs_all, parts)) and not (is_choice and len(parts) > 1 and any(leaves(expression)))
+        case Fulltext():
+            return _needs_all(expression.keywords)
+        case Both():
+            return all(map(_needs_all, expression.parts))
+        case Either():
+            return len(expression.parts) == 1 and _needs_all(expression.parts[0])
+        case Term() | Phrase() | Without() | Property() | PropertyList() | PropertyRange() | Carries() | None:
+            return True
         case _:
             assert_never(expression)
 

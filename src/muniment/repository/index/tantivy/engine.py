@@ -13,7 +13,7 @@ from muniment.repository.index.contract import OtherFormat, Snapshot
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import failures, fields
 from muniment.repository.index.tantivy.analysis import Analyser
-from muniment.repository.index.tantivy.snapshot import TantivySnapshot
+from muniment.repository.index.tantivy.snapshot import SnapshotMemory, TantivySnapshot
 from muniment.repository.refusals import IndexUnavailable
 
 _ABOUT = "muniment.json"
@@ -34,6 +34,7 @@ class TantivyIndex:
         self._folder = folder
         self._analyser = Analyser(language)
         self._schema = fields.schema()
+        self._memory = SnapshotMemory()
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
         self._format = fields.FORMAT
@@ -46,8 +47,9 @@ class TantivyIndex:
         with self._lock, failures.refused("the index could not be opened"):
             index = self._current()
             if self._snapshot is None:
+                dated = self._format >= fields.DATED
                 self._snapshot = TantivySnapshot(
-                    index, index.searcher(), self._schema, self._analyser, dated=self._format >= fields.DATED
+                    index, index.searcher(), self._schema, self._analyser, self._memory, dated=dated
                 )
             return self._snapshot
 
@@ -64,7 +66,7 @@ class TantivyIndex:
                 "The repository has no index yet: the index agent has not been started."
             ) from missing
         if self._index is None or place != self._place:
-            self._index, self._snapshot = self._open(), None
+            self._index, self._snapshot, self._memory = self._open(), None, SnapshotMemory()
         elif commit != self._commit:
             self._index.reload()
             self._snapshot = None

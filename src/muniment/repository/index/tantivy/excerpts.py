@@ -7,6 +7,7 @@ and compared. The excerpt depends on the text and the query alone, never on othe
 import re
 from collections.abc import Collection, Sequence
 
+from muniment.memories import Memory
 from muniment.repository.aql.tree import Phrase, Term
 from muniment.repository.index.tantivy.analysis import Analyser, Span
 from muniment.repository.index.text import BREAK, normal
@@ -15,28 +16,34 @@ LENGTH = 200
 """The approximate length of an excerpt, in characters."""
 
 _BEFORE = 60
-_FIRST_PIECE = 512
+_FIRST_PIECE = 192
 _PIECE = 65_536
 _TRIES = 2000
 _SPLIT_WHOLE = 200_000
+_REMEMBERED = 200
 _MORE = "…"
 _WORD = re.compile(r"[^\W_]{1,600}")
 
 
 class Finder:
-    """Finds the first match of a query's leaves (words and phrases) in a text."""
+    """Finds the first match of a query's leaves (words and phrases) in a text. Any thread may use it."""
 
     def __init__(self, analyser: Analyser, leaves: Sequence[Term | Phrase]) -> None:
         self._analyser = analyser
-        self._patterns = {leaf: pattern for leaf in leaves if (pattern := _Pattern(analyser, leaf)).words}
+        self._patterns = [_Pattern(analyser, leaf) for leaf in leaves]
 
-    def excerpt(self, text: str, leaves: Collection[Term | Phrase] | None = None) -> str | None:
-        """Cut out the part of a text around the first match of any of these leaves; None when nothing matches."""
-        patterns = [pattern for leaf, pattern in self._patterns.items() if leaves is None or leaf in leaves]
-        place = self._first_place(text, patterns) if patterns else None
+    def excerpt(self, text: str, leaves: Collection[int] | None = None, *, thorough: bool = True) -> str | None:
+        """Cut out the part of a text around the first match of any of these leaves; None when nothing matches.
+
+        ``leaves`` are places in the sequence of the finder's leaves; None means all of them. Unless ``thorough``, it
+        looks at the first 64 KiB alone.
+        """
+        chosen = self._patterns if leaves is None else [self._patterns[at] for at in leaves]
+        patterns = [pattern for pattern in chosen if pattern.words]
+        place = self._first_place(text, patterns, thorough) if patterns else None
         return None if place is None else cut(text, place)
 
-    def _first_place(self, text: str, patterns: Sequence["_Pattern"]) -> int | None:
+    def _first_place(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> int | None:
         tries = _TRIES
         overlap = max(len(pattern.beginning) for pattern in patterns)
         begin, end = 0, _FIRST_PIECE
@@ -51,8 +58,10 @@ class Finder:
                 return min(places)
             if tries <= 0:
                 break
+            if begin and not thorough:
+                break
             begin, end = end, end + _PIECE
-        return self._by_splitting(text[:_SPLIT_WHOLE], patterns)
+        return self._by_splitting(text[:_SPLIT_WHOLE], patterns) if thorough else None
 
     def _in_piece(self, pattern: "_Pattern", text: str, begin: int, flat: str, tries: int) -> tuple[int | None, int]:
         at = flat.find(pattern.beginning)
@@ -69,10 +78,9 @@ class Finder:
         word = _WORD.match(text, at) if len(pattern.words) == 1 else None
         if word is None:
             return pattern.matches(self._analyser.spans(text[at : at + pattern.reach], pattern.stemmed), 0)
-        matches = pattern.answers.get(word[0])
-        if matches is None:
-            matches = pattern.answers[word[0]] = pattern.matches(self._analyser.spans(word[0], pattern.stemmed), 0)
-        return matches
+        return pattern.answers.answer(
+            word[0], lambda: pattern.matches(self._analyser.spans(word[0], pattern.stemmed), 0)
+        )
 
     def _by_splitting(self, text: str, patterns: Sequence["_Pattern"]) -> int | None:
         places = []
@@ -112,7 +120,7 @@ class _Pattern:
     """A leaf as words, and the beginning of its first word, which is searched for in the text."""
 
     def __init__(self, analyser: Analyser, leaf: Term | Phrase) -> None:
-        self.answers: dict[str, bool] = {}
+        self.answers: Memory[str, bool] = Memory(_REMEMBERED)
         self.prefix = isinstance(leaf, Term) and leaf.prefix
         self.stemmed = isinstance(leaf, Term) and not leaf.prefix
         text = normal(leaf.text)

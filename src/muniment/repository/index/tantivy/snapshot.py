@@ -2,14 +2,15 @@
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias, assert_never
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 import msgspec
 import tantivy
 from tantivy import DocAddress, FieldType, Occur, Order, Query
 
 from muniment.clock import Instant
+from muniment.memories import Memory
 from muniment.repository.aql.tree import Phrase, Term
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import Position
@@ -17,7 +18,14 @@ from muniment.repository.index.contract import Answer, Facet, IndexHit, Search, 
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import excerpts, failures, fields
 from muniment.repository.index.tantivy.analysis import Analyser
-from muniment.repository.index.tantivy.compile import MARKS, Compiler, Leaf, leaves
+from muniment.repository.index.tantivy.compile import (
+    MATCHES,
+    CompiledLeaf,
+    CompiledQuery,
+    Compiler,
+    Leaf,
+    PermissionMemory,
+)
 from muniment.repository.index.text import normal
 
 REACH = 2_000
@@ -38,6 +46,31 @@ _FACET_KINDS: tuple[_FacetKind, ...] = ("v", "i", "f", "b")
 _SEGMENT_BUCKETS = 65_000
 _EVERY_BATCH = 500
 
+_PLAN_BYTES, _PERMITTED_ACLS = 8_000_000, 200_000
+_SIZES = 10
+"""How many times the size of a query its plan may have."""
+
+_encoder = msgspec.json.Encoder()
+
+
+class _Plan(NamedTuple):
+    """What answers a query, whoever asks it: its queries of the engine, what finds excerpts, and the terms to show."""
+
+    compiled: CompiledQuery
+    finder: excerpts.Finder
+    terms: tuple[str, ...]
+
+
+class SnapshotMemory:
+    """What the snapshots of one index remember: queries as they were compiled, and the queries for what ACLs permit.
+
+    Neither depends on the documents.
+    """
+
+    def __init__(self) -> None:
+        self.plans: Memory[bytes, _Plan] = Memory(_PLAN_BYTES)
+        self.permissions: PermissionMemory = Memory(_PERMITTED_ACLS)
+
 
 class TantivySnapshot:
     """The index as of one commit (a Snapshot). Any thread may use it. ``dated``: its format has modification times."""
@@ -48,6 +81,7 @@ class TantivySnapshot:
         searcher: tantivy.Searcher,
         schema: tantivy.Schema,
         analyser: Analyser,
+        memory: SnapshotMemory,
         *,
         dated: bool,
     ) -> None:
@@ -55,6 +89,7 @@ class TantivySnapshot:
         self._searcher = searcher
         self._schema = schema
         self._analyser = analyser
+        self._memory = memory
         self._dated = dated
         self._position = fields.read_position(searcher, schema)
 
@@ -70,11 +105,14 @@ class TantivySnapshot:
         name that no property can have, IndexUnavailable when the engine fails.
         """
         with failures.refused("a search failed"):
-            compiler = Compiler(self._index, self._searcher, self._schema, self._analyser, search.statistics)
-            query = compiler.search(search.query.types, search.query.condition, search.visible)
-            query_leaves = list(dict.fromkeys(leaves(search.query.condition)))
-            ranked, total = self._page(query, search, scored=bool(query_leaves))
-            hits = self._hits(compiler, search.visible, ranked, query_leaves) if ranked else ()
+            compiler = Compiler(
+                *(self._index, self._searcher, self._schema, self._analyser, self._memory.permissions),
+                search.statistics,
+            )
+            plan = self._plan(compiler, search)
+            query = compiler.visible(plan.compiled, search.visible)
+            ranked, total = self._page(query, search, scored=bool(plan.compiled.leaves))
+            hits = self._hits(compiler, search.visible, ranked, plan) if ranked else ()
             return Answer(hits, total, {facet.name: self._facet(query, facet) for facet in search.facets})
 
     def documents(self) -> Iterator[Document]:
@@ -110,6 +148,18 @@ class TantivySnapshot:
             if len(hits) < _EVERY_BATCH:
                 return
             offset += len(hits)
+
+    def _plan(self, compiler: Compiler, search: Search) -> _Plan:
+        # Numbers and truth values of one size are equal in Python, and differ as JSON.
+        written = _encoder.encode(search.query)
+        plan = self._memory.plans.recall(written) if search.statistics is None else None
+        if plan is not None:
+            return plan
+        compiled = compiler.compile(search.query)
+        query_leaves = [each.leaf for each in compiled.leaves]
+        finder = excerpts.Finder(self._analyser, query_leaves)
+        plan = _Plan(compiled, finder, tuple(map(shown_term, query_leaves)))
+        return plan if search.statistics is not None else self._memory.plans.keep(written, plan, _SIZES * len(written))
 
     def _page(self, query: Query, search: Search, scored: bool) -> tuple[list[Ranked], int | None]:
         """Return the hits of the page, and the total if the search wants it."""
@@ -186,6 +236,8 @@ class TantivySnapshot:
 
     def _ordered(self, hits: list[Ranked]) -> list[Ranked]:
         """Order hits by their score (or instant), the greatest first, then by counter."""
+        if all(hit[0] > lower[0] for hit, lower in itertools.pairwise(hits)):
+            return hits
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
         in_order = sorted(zip(hits, numbers, strict=True), key=lambda each: (-each[0][0], each[1] or 0))
         return [hit for hit, _ in in_order]
@@ -195,41 +247,51 @@ class TantivySnapshot:
         compiler: Compiler,
         visible: Visible,
         ranked: Sequence[Ranked],
-        query_leaves: Sequence[Leaf],
+        plan: _Plan,
     ) -> tuple[IndexHit, ...]:
         stored_documents = [self._searcher.doc(address) for _, address in ranked]
         keys = [fields.read_key(document) for document in stored_documents]
-        content, metadata = ([compiler.leaf(leaf, where) for leaf in query_leaves] for where in (True, False))
-        marks = self._marks(compiler, keys, [*content, *metadata])
-        finder = excerpts.Finder(self._analyser, query_leaves)
-        spellings = [(leaf, shown_term(leaf)) for leaf in query_leaves]
+        readable = [visible.may_read(fields.read_right(document)) for document in stored_documents]
+        leaves, every_term = plan.compiled.leaves, tuple(dict.fromkeys(plan.terms))
+        # Where a hit has matched every leaf, and one is soon met in its text, there is no more to ask.
+        sure = [plan.compiled.needs_all and may_read for may_read in readable]
+        texts = [
+            fields.read_text(document) if may_read else ""
+            for document, may_read in zip(stored_documents, readable, strict=True)
+        ]
+        found = [
+            plan.finder.excerpt(text, thorough=False) if is_sure else None
+            for text, is_sure in zip(texts, sure, strict=True)
+        ]
+        open_keys = [key for key, excerpt in zip(keys, found, strict=True) if excerpt is None]
+        matches = self._matches(compiler, open_keys, leaves)
         hits = []
-        for (score, address), key, document in zip(ranked, keys, stored_documents, strict=True):
-            matched, readable = marks[_place(address)], visible.may_read(fields.read_right(document))
-            in_text = [leaf for leaf, matches in zip(query_leaves, matched, strict=False) if matches and readable]
-            in_metadata = [
-                leaf for leaf, matches in zip(query_leaves, matched[len(query_leaves) :], strict=True) if matches
-            ]
-            text = fields.read_text(document) if readable else ""
-            excerpt = finder.excerpt(text, in_text) if text and in_text else None
-            if excerpt is None and in_metadata:
-                excerpt = _metadata_excerpt(finder, fields.read_source(document), in_metadata)
-            terms = dict.fromkeys([spelling for leaf, spelling in spellings if leaf in in_text or leaf in in_metadata])
+        for at, (score, address) in enumerate(ranked):
+            excerpt, terms, text = found[at], every_term, texts[at]
+            if excerpt is None:
+                matched = matches[_place(address)]
+                in_text = [leaf for leaf in range(len(leaves)) if readable[at] and matched[leaf]]
+                in_metadata = [leaf for leaf in range(len(leaves)) if matched[len(leaves) + leaf]]
+                excerpt = plan.finder.excerpt(text, in_text) if text and in_text else None
+                if excerpt is None and in_metadata:
+                    excerpt = _metadata_excerpt(plan.finder, fields.read_source(stored_documents[at]), in_metadata)
+                terms = tuple(dict.fromkeys([plan.terms[leaf] for leaf in sorted({*in_text, *in_metadata})]))
             hits.append(
-                IndexHit(key, float(score), excerpts.beginning(text) if excerpt is None else excerpt, tuple(terms))
+                IndexHit(keys[at], float(score), excerpts.beginning(text) if excerpt is None else excerpt, terms)
             )
         return tuple(hits)
 
-    def _marks(
-        self, compiler: Compiler, keys: Sequence[str], queries: Sequence[Query]
+    def _matches(
+        self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """Return, for each object of a page, whether each of the queries finds it."""
-        marks: dict[tuple[int, int], list[bool]] = defaultdict(list)
-        for start in range(0, len(queries), MARKS):
-            some = queries[start : start + MARKS]
-            for sum_, address in self._searcher.search(compiler.marking(keys, some), len(keys), count=False).hits:
-                marks[_place(address)] += [bool(int(sum_) >> n & 1) for n in range(len(some))]
-        return marks
+        """Return, for each of these objects, whether each leaf is in its content, then whether in its metadata."""
+        matches: dict[tuple[int, int], list[bool]] = defaultdict(list)
+        queries = [*(each.in_content for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
+        for start in range(0, len(queries), MATCHES):
+            some = queries[start : start + MATCHES]
+            for sum_, address in self._searcher.search(compiler.matching(keys, some), len(keys), count=False).hits:
+                matches[_place(address)] += [bool(int(sum_) >> n & 1) for n in range(len(some))]
+        return matches
 
     def _facet(self, query: Query, facet: Facet) -> tuple[tuple[str, int], ...]:
         """Return the values of the property with exact counts.
@@ -279,8 +341,8 @@ def shown_term(leaf: Leaf) -> str:
             assert_never(leaf)
 
 
-def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, leaves_: Sequence[Leaf]) -> str | None:
-    found_excerpts = (finder.excerpt(normal(value), leaves_) for _, value in keyword_values(source.values, source.ids))
+def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, leaves: Collection[int]) -> str | None:
+    found_excerpts = (finder.excerpt(normal(value), leaves) for _, value in keyword_values(source.values, source.ids))
     return next((excerpt for excerpt in found_excerpts if excerpt is not None), None)
 
 

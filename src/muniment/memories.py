@@ -1,0 +1,48 @@
+"""What does a process remember, so that it need not work it out again?
+
+A question names all that its answer depends on. What the database says is remembered under a mark, which a trigger
+renews in the transaction that changes it. So nothing has to be invalidated, and an answer is never out of date.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+Q = TypeVar("Q", bound=Hashable)
+A = TypeVar("A")
+
+
+class Memory(Generic[Q, A]):
+    """Remembers answers by their questions, at most ``limit`` of them together. Any thread may use it.
+
+    ``limit`` is a number of answers, or of whatever unit the weights of ``keep`` have. New answers replace the oldest.
+    An answer that weighs more than the limit is not kept. None is no answer.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._answers: OrderedDict[Q, tuple[A, int]] = OrderedDict()
+        self._limit = limit
+        self._left = limit
+        self._changing = threading.Lock()
+
+    def recall(self, question: Q) -> A | None:
+        """Return the remembered answer, or None."""
+        remembered = self._answers.get(question)
+        return None if remembered is None else remembered[0]
+
+    def keep(self, question: Q, answer: A, weight: int = 1) -> A:
+        """Remember an answer, and return it."""
+        with self._changing:
+            if weight <= self._limit and question not in self._answers:
+                self._answers[question] = answer, weight
+                self._left -= weight
+                while self._left < 0:
+                    _, (_, freed) = self._answers.popitem(last=False)
+                    self._left += freed
+        return answer
+
+    def answer(self, question: Q, work: Callable[[], A], weight: int = 1) -> A:
+        """Return the remembered answer; without one, work it out and remember it."""
+        remembered = self._answers.get(question)
+        return self.keep(question, work(), weight) if remembered is None else remembered[0]

@@ -1,0 +1,34 @@
+"""Under which marks may a process remember what the database says of types and ACLs?
+
+A mark is random. A trigger renews it in each transaction that writes to one of the tables that it stands for. Whoever
+reads a mark in a snapshot may use what was remembered under this mark, because the snapshot would say the same.
+"""
+
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.db import PreparedStatement, repository_tables
+
+_marks = sa.Table(
+    "marks",
+    repository_tables,
+    sa.Column("name", sa.String(10), primary_key=True),
+    sa.Column("mark", sa.String(36), nullable=False),
+)
+
+
+class Marks(NamedTuple):
+    """The marks of one snapshot: ``acls`` of all ACLs with their entries, ``types`` of all object types."""
+
+    acls: str
+    types: str
+
+
+_BY_NAME = PreparedStatement(sa.select(_marks.c.mark).order_by(_marks.c.name))
+
+
+def read(cx: Connection) -> Marks:
+    """Read the marks. ``cx`` must be a snapshot: what it says of types and ACLs may be remembered under them."""
+    return Marks(*(row[0] for row in _BY_NAME.all(cx)))
