@@ -37,7 +37,7 @@ def test_an_import_that_rested_too_long_loses_its_folder_to_another_machine(shel
         clock.now += 50 * SECOND
         here.renew()
         clock.now += 50 * SECOND
-        with pytest.raises(InUse, match="being imported already, at .*here"):
+        with pytest.raises(InUse, match=r"being imported already, at .*here"):
             hold("there")
         clock.now += 30 * SECOND
         hold("there")
