@@ -332,7 +332,7 @@ class PreparedStatement:
 
     def run_for_each(self, cx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run the statement once with each of these rows of parameters. The rows hold every parameter."""
-        on_driver(cx, self.text(cx.dialect), rows)
+        on_driver(cx, self.text(cx.dialect), rows, each=True)
 
     def text(self, dialect: sa.Dialect) -> str:
         """Return the statement as text, for a statement without lists."""
@@ -436,14 +436,14 @@ def _begin_writing(connection: Connection, until: float) -> None:
             return
 
 
-def on_driver(connection: Connection, sql: str, values: Any = None) -> Any:
+def on_driver(connection: Connection, sql: str, values: Any = None, *, each: bool = False) -> Any:
     """Run a statement on the driver, and return the driver's cursor. Raises SQLAlchemy's exceptions.
 
-    ``values`` are its parameters by name, or a sequence of them: then it runs once with each.
+    ``values`` are its parameters; with ``each`` they are a sequence of such, and it runs once with each.
     """
     try:
         cursor = driver_of(connection).cursor()
-        return (cursor.executemany if isinstance(values, Sequence) else cursor.execute)(sql, values or {})
+        return (cursor.executemany if each else cursor.execute)(sql, values or {})
     except connection.dialect.loaded_dbapi.Error as error:
         base = connection.dialect.loaded_dbapi.Error
         raise sa.exc.DBAPIError.instance(sql, None, error, base, hide_parameters=True) from error
