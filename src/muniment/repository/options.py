@@ -233,6 +233,15 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         ),
     ] = 10_000
     max_content_bytes: Annotated[int, Doc(description="Largest content of one object, in bytes.", ge=1)] = 16 * 1024**3
+    packed_bytes: Annotated[
+        int,
+        Doc(
+            description="Content of at most so many bytes is appended to a pack that holds many; larger content has a "
+            "file of its own. 0 = every content has. What is kept already stays as it is.",
+            ge=0,
+            le=262_144,
+        ),
+    ] = 65_536
     stream_check_bytes: Annotated[
         int,
         Doc(

@@ -14,6 +14,7 @@ from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
 
 T = TypeVar("T")
 
+_PLAIN = re.compile(rb"[A-Za-z0-9._@:/-]*")
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
@@ -83,7 +84,8 @@ def form_fields(encoded: bytes, what: str) -> dict[str, str]:
     for pair in encoded.split(b"&"):
         if not pair:
             continue
-        name, _, value = (form_value(part, what) for part in pair.partition(b"="))
+        name_part, _, value_part = pair.partition(b"=")
+        name, value = form_value(name_part, what), form_value(value_part, what)
         if name in fields:
             raise Malformed(f"{what} repeats the parameter {name[:100]!r}.")
         fields[name] = value
@@ -92,10 +94,15 @@ def form_fields(encoded: bytes, what: str) -> dict[str, str]:
 
 async def json(request: Request, decoder: msgspec.json.Decoder[T], limit: int = 65_536) -> T:
     """Read a JSON body of the decoder's type. Raises UnsupportedMediaType, TooLarge, Malformed."""
+    return decode_json(await raw_json(request, limit), decoder)
+
+
+async def raw_json(request: Request, limit: int = 65_536) -> bytes:
+    """Read a body that is declared as JSON, and do not decode it. Raises UnsupportedMediaType, TooLarge."""
     kind = media_type(request)
     if kind != "application/json" and not kind.endswith("+json"):
         raise UnsupportedMediaType("The body must be application/json.")
-    return decode_json(await raw(request, limit), decoder)
+    return await raw(request, limit)
 
 
 def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
@@ -115,6 +122,8 @@ def decode_json(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 def form_value(part: bytes, what: str) -> str:
     """Decode one form-encoded name or value; ``what`` begins the sentence of a refusal. Raises Malformed."""
+    if _PLAIN.fullmatch(part):  # nearly always
+        return part.decode("ascii")
     if _BAD_ESCAPE.search(part):
         raise Malformed(f"{what} has a % that is not followed by two hexadecimal digits.")
     try:

@@ -13,7 +13,7 @@ from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission
-from tests.unit.repository.shelf import ADMIN, MARTA, Shelf
+from tests.shelf import ADMIN, MARTA, Shelf
 
 WATCHED = {"acls": "acls", "acl_entries": "acls", "object_types": "types", "type_properties": "types"}
 

@@ -23,7 +23,7 @@ from muniment.web.xml import Element
 class Metadata(msgspec.Struct, frozen=True):
     """What a body says about an object, in neutral names.
 
-    ``type`` is empty when the body names none. ``href`` is the address of another object that is meant, or empty.
+    ``type`` is empty when the body names none, ``href`` is the address of the object that the body refers to, or empty.
     """
 
     properties: dict[str, Given] = {}
@@ -56,7 +56,7 @@ def is_one(media_type: str) -> bool:
     return _is_json(media_type) or _is_xml(media_type)
 
 
-async def received(request: Request, context: RepositoryContext) -> Metadata:
+async def read_body(request: Request, context: RepositoryContext) -> Metadata:
     """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, Malformed."""
     kind = bodies.media_type(request)
     bodies.check_encoding(request)
@@ -74,10 +74,10 @@ def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
         return _from_xml(body, names)
     decoded = bodies.decode_json(body, _json_body)
     try:
-        given = {name: msgspec.json.decode(raw) for name, raw in decoded.properties.items()}
+        properties = {name: msgspec.json.decode(raw) for name, raw in decoded.properties.items()}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"The JSON cannot be read: {str(error)[:300]}.") from error
-    return _neutral(given, decoded.type, decoded.href, names)
+    return _neutral(properties, decoded.type, decoded.href, names)
 
 
 def referenced_id(metadata: Metadata, repository_name: str) -> str:

@@ -4,7 +4,7 @@ Source: given 2.8-2.10, 4.6; docs/interface.md, ours 6.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlencode
 
 import msgspec
@@ -29,7 +29,6 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, results
-from muniment.repository.search.memory import ReadsQuery
 from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
@@ -37,9 +36,15 @@ from muniment.web.refusals import Malformed
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
 
+_SHORT = 4096
+"""How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
+
 
 class _Asked(msgspec.Struct, frozen=True):
-    """A request, read: the query or the link that leads to one, the page, and what its own links must repeat."""
+    """A request, read: the query, the page, and what its own links must repeat.
+
+    ``query`` is None where the link leads to it. ``posted`` says that it came as a document, which is kept for `next`.
+    """
 
     page: int
     items_per_page: int
@@ -50,8 +55,8 @@ class _Asked(msgspec.Struct, frozen=True):
     links: bool
     view: View
     repeated: dict[str, str]
-    document: bytes | None = None
-    read_document: ReadsQuery = as_xml.read
+    query: Query | None = None
+    posted: bool = False
 
 
 class _WrittenPage(msgspec.Struct, frozen=True):
@@ -66,6 +71,10 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     caller = await enter(request, context)
     asked = _asked(request, context.options, ("q", "object-type", "link"))
+    if "link" not in asked.repeated:
+        text = asked.repeated.get("q", "")
+        query = await _read(context, len(text), lambda: _by_words(context.options, text, asked.repeated))
+        return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query))
     return await _answer(request, context, caller, asked)
 
 
@@ -77,9 +86,14 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
-    return await _answer(
-        request, context, caller, msgspec.structs.replace(asked, document=document, read_document=read)
-    )
+    names, limits = context.options.names, _limits(context.options)
+    query = await _read(context, len(document), lambda: context.memory.read(read, document, names, limits))
+    return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query, posted=True))
+
+
+async def _read(context: RepositoryContext, length: int, reading: Callable[[], Query]) -> Query:
+    """Read a query before anything is asked of the index: a bad one is refused whether there is an index or not."""
+    return reading() if length <= _SHORT else await context.transactions.off_loop(reading)
 
 
 async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: _Asked) -> Response:
@@ -114,8 +128,9 @@ def _page(
     asked: _Asked,
     here: str,
 ) -> _WrittenPage:
-    """Answer one page, from the query's reading to the feed's bytes; runs off the loop as one piece of work."""
-    query, kept = _query(cx, context, repository, principals, asked)
+    """Answer one page, to the feed's bytes; runs off the loop as one piece of work."""
+    query = asked.query or _linked(cx, context, repository, principals, asked.repeated["link"])
+    kept = kept_searches.encode(query) if asked.posted else None
     page = results.search(
         cx,
         snapshot,
@@ -164,25 +179,22 @@ def _inlined(
     }
 
 
-def _query(
-    cx: Connection, context: RepositoryContext, repository: Repository, principals: Principals, asked: _Asked
-) -> tuple[Query, bytes | None]:
-    """Read the query, and say what of it is kept for `next`: a query that came as a document."""
-    limits = QueryLimits(context.options.max_query_depth, context.options.max_query_clauses)
-    names = context.options.names
-    if asked.document is not None:
-        query = context.memory.read(asked.read_document, asked.document, names, limits)
-        return query, kept_searches.encode(query)
-    link = asked.repeated.get("link")
-    if link is not None:
-        document = kept_searches.follow(cx, repository.id, link, principals.key, context.clock())
-        return kept_searches.decode(document), None
-    text = asked.repeated.get("q", "")
-    named = asked.repeated.get("object-type")
+def _limits(options: RepositoryOptions) -> QueryLimits:
+    return QueryLimits(options.max_query_depth, options.max_query_clauses)
+
+
+def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]) -> Query:
+    named = repeated.get("object-type")
     return Query(
-        types=(spelling.read_type(named, names),) if named else (),
-        condition=Fulltext(keywords.read(text, limits)) if text.strip() else None,
-    ), None
+        types=(spelling.read_type(named, options.names),) if named else (),
+        condition=Fulltext(keywords.read(text, _limits(options))) if text.strip() else None,
+    )
+
+
+def _linked(
+    cx: Connection, context: RepositoryContext, repository: Repository, principals: Principals, link: str
+) -> Query:
+    return kept_searches.decode(kept_searches.follow(cx, repository.id, link, principals.key, context.clock()))
 
 
 def _feed(

@@ -18,7 +18,14 @@ from muniment.repository.index.contract import Answer, Facet, IndexHit, Search, 
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import excerpts, failures, fields
 from muniment.repository.index.tantivy.analysis import Analyser
-from muniment.repository.index.tantivy.compile import MARKS, CompiledQuery, Compiler, Leaf, PermissionMemory
+from muniment.repository.index.tantivy.compile import (
+    MATCHES,
+    CompiledLeaf,
+    CompiledQuery,
+    Compiler,
+    Leaf,
+    PermissionMemory,
+)
 from muniment.repository.index.text import normal
 
 REACH = 2_000
@@ -244,34 +251,47 @@ class TantivySnapshot:
     ) -> tuple[IndexHit, ...]:
         stored_documents = [self._searcher.doc(address) for _, address in ranked]
         keys = [fields.read_key(document) for document in stored_documents]
-        leaves = plan.compiled.leaves
-        queries = [*(each.in_content for each in leaves), *(each.in_metadata for each in leaves)]
-        marks = self._marks(compiler, keys, queries)
+        readable = [visible.may_read(fields.read_right(document)) for document in stored_documents]
+        leaves, every_term = plan.compiled.leaves, tuple(dict.fromkeys(plan.terms))
+        # Where a hit has matched every leaf, and one is soon met in its text, there is no more to ask.
+        sure = [plan.compiled.needs_all and may_read for may_read in readable]
+        texts = [
+            fields.read_text(document) if may_read else ""
+            for document, may_read in zip(stored_documents, readable, strict=True)
+        ]
+        found = [
+            plan.finder.excerpt(text, thorough=False) if is_sure else None
+            for text, is_sure in zip(texts, sure, strict=True)
+        ]
+        open_keys = [key for key, excerpt in zip(keys, found, strict=True) if excerpt is None]
+        matches = self._matches(compiler, open_keys, leaves)
         hits = []
-        for (score, address), key, document in zip(ranked, keys, stored_documents, strict=True):
-            matched, readable = marks[_place(address)], visible.may_read(fields.read_right(document))
-            in_text = [at for at in range(len(leaves)) if readable and matched[at]]
-            in_metadata = [at for at in range(len(leaves)) if matched[len(leaves) + at]]
-            text = fields.read_text(document) if readable else ""
-            excerpt = plan.finder.excerpt(text, in_text) if text and in_text else None
-            if excerpt is None and in_metadata:
-                excerpt = _metadata_excerpt(plan.finder, fields.read_source(document), in_metadata)
-            terms = dict.fromkeys([plan.terms[at] for at in sorted({*in_text, *in_metadata})])
+        for at, (score, address) in enumerate(ranked):
+            excerpt, terms, text = found[at], every_term, texts[at]
+            if excerpt is None:
+                matched = matches[_place(address)]
+                in_text = [leaf for leaf in range(len(leaves)) if readable[at] and matched[leaf]]
+                in_metadata = [leaf for leaf in range(len(leaves)) if matched[len(leaves) + leaf]]
+                excerpt = plan.finder.excerpt(text, in_text) if text and in_text else None
+                if excerpt is None and in_metadata:
+                    excerpt = _metadata_excerpt(plan.finder, fields.read_source(stored_documents[at]), in_metadata)
+                terms = tuple(dict.fromkeys([plan.terms[leaf] for leaf in sorted({*in_text, *in_metadata})]))
             hits.append(
-                IndexHit(key, float(score), excerpts.beginning(text) if excerpt is None else excerpt, tuple(terms))
+                IndexHit(keys[at], float(score), excerpts.beginning(text) if excerpt is None else excerpt, terms)
             )
         return tuple(hits)
 
-    def _marks(
-        self, compiler: Compiler, keys: Sequence[str], queries: Sequence[Query]
+    def _matches(
+        self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """Return, for each object of a page, whether each of the queries finds it."""
-        marks: dict[tuple[int, int], list[bool]] = defaultdict(list)
-        for start in range(0, len(queries), MARKS):
-            some = queries[start : start + MARKS]
-            for sum_, address in self._searcher.search(compiler.marking(keys, some), len(keys), count=False).hits:
-                marks[_place(address)] += [bool(int(sum_) >> n & 1) for n in range(len(some))]
-        return marks
+        """Return, for each of these objects, whether each leaf is in its content, then whether in its metadata."""
+        matches: dict[tuple[int, int], list[bool]] = defaultdict(list)
+        queries = [*(each.in_content for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
+        for start in range(0, len(queries), MATCHES):
+            some = queries[start : start + MATCHES]
+            for sum_, address in self._searcher.search(compiler.matching(keys, some), len(keys), count=False).hits:
+                matches[_place(address)] += [bool(int(sum_) >> n & 1) for n in range(len(some))]
+        return matches
 
     def _facet(self, query: Query, facet: Facet) -> tuple[tuple[str, int], ...]:
         """Return the values of the property with exact counts.

@@ -97,6 +97,52 @@ def test_what_may_only_be_browsed_is_found_by_its_metadata_alone(world: World) -
     assert world.ask(None, Visible(owner="marta@staff")).hits[0].excerpt == "secret plan"
 
 
+FAR = "filler " * 12_000
+PLACES = (
+    kept(1, "the pump and the valve", title="harbour"),
+    kept(2, "the pump", title="a valve"),
+    kept(3, "nothing", title="valve pump"),
+    kept(4, FAR + "valve pump", title="deep"),
+    kept(5, FAR + "pump", title="valve"),
+    kept(6, "", title="pump, valve"),
+    kept(7, "pumping valves, a safety valve", acl=2, title="pump valve"),
+    kept(8, "valve", acl=2, title="a pump"),
+)
+PUMP, VALVE = Term("pump"), Term("valve")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Fulltext(PUMP),
+        Fulltext(Both((PUMP, VALVE))),
+        Fulltext(Both((PUMP, Without(Term("safety"))))),
+        Fulltext(Both((PUMP, Either((VALVE, Term("harbour")))))),
+        Fulltext(Either((PUMP, VALVE))),
+        Fulltext(Both((PUMP, Phrase("safety valve")))),
+        Fulltext(Both((PUMP, Wild("valv*")))),
+        ConditionSet("AND", (Fulltext(PUMP), Fulltext(VALVE), beginning("title", "a"))),
+        ConditionSet("OR", (Fulltext(PUMP), Fulltext(VALVE))),
+        ConditionSet("OR", (Fulltext(Both((PUMP, VALVE))), beginning("title", "h"))),
+        ConditionSet("OR", (ConditionSet("AND", (Fulltext(PUMP), Fulltext(VALVE))),)),
+        Fulltext(Without(Term("harbour"))),
+        None,
+    ],
+)
+@pytest.mark.parametrize("reads", [frozenset({1, 2}), frozenset({1}), frozenset()])
+def test_what_the_text_tells_is_what_the_engine_would_tell(
+    world: World, monkeypatch: pytest.MonkeyPatch, condition: Condition | None, reads: frozenset[int]
+) -> None:
+    """Where every word must match, terms are not asked of the engine, and excerpts only where none is soon found."""
+    world.hold(*PLACES)
+    visible = Visible(browse_acls=frozenset({1, 2}), read_acls=reads)
+    quick = world.ask(condition, visible)
+    monkeypatch.setattr("muniment.repository.index.tantivy.compile._needs_all", lambda _: False)
+    world.reader = TantivyIndex(world.folder)
+    assert world.ask(condition, visible) == quick
+    assert quick.hits or len(reads) < 2
+
+
 def test_terms_are_told_apart_however_many_are_asked_for(world: World) -> None:
     words = [f"word{at}x" for at in range(70)]
     world.hold(kept(1, " ".join(words[::3]), title=" ".join(words[1::3])), kept(2, words[69]))
