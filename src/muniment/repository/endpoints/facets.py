@@ -1,0 +1,144 @@
+"""The facets of a search: which ones a GET asks for, and how counts look in a feed, with the links that narrow.
+
+Source: docs/aql.md, "Facets"; docs/interface.md, ours 6.
+"""
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
+
+import msgspec
+
+from muniment.repository.aql import narrowing
+from muniment.repository.aql.narrowing import Narrowing
+from muniment.repository.aql.tree import FacetDefinition, Query
+from muniment.repository.aql.wire_names import neutral_value
+from muniment.repository.endpoints import parameters, spelling
+from muniment.repository.index.contract import FacetCounts, FacetValue
+from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.search import atom
+from muniment.repository.search.results import HitPage
+from muniment.web.refusals import Malformed
+
+_TYPE = "r_object_type"
+_VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
+
+
+class AskedFacets(msgspec.Struct, frozen=True):
+    """What the address of a search says about facets.
+
+    ``wire_name`` is the property of ``facet``, as the address names it; ``pairs`` narrow any facet of the search.
+    """
+
+    wire_name: str = ""
+    timezone: str = ""
+    values: narrowing.Alternatives = ()
+    pairs: tuple[Narrowing, ...] = ()
+
+    def definitions(self, catalogue: Catalogue, names: RepositoryNames) -> tuple[FacetDefinition, ...]:
+        """Return the facet that a GET asks for: dates by month, other values each by itself. Raises UnknownProperty."""
+        if not self.wire_name:
+            return ()
+        name = spelling.read_property(self.wire_name, names)
+        dated = catalogue.property(name).kind == "date"
+        group_by, zone = ("month", (("timezone", self.timezone),)) if dated else ("string", ())
+        return (FacetDefinition(self.wire_name, (name,), group_by, properties=zone),)
+
+    def narrowings(self, query: Query, names: RepositoryNames) -> tuple[Narrowing, ...]:
+        """Return the values to which the address narrows the facets of a query, in neutral names. Raises BadQuery."""
+        of_values = (Narrowing(self.wire_name, self.values),) if self.values else ()
+        typed = _facets_of_types(query.facets)
+        return tuple(_neutral(each, names) if each.facet_id in typed else each for each in (*of_values, *self.pairs))
+
+
+def asked(query: Mapping[str, str], options: RepositoryOptions) -> AskedFacets:
+    """Read what an address says about facets. Raises BadQuery, Malformed."""
+    query = {name: text for name, text in query.items() if text}
+    facet, most = query.get(parameters.FACET.name, "").strip(), options.max_query_clauses
+    for name in (_VALUES, parameters.TIMEZONE.name):
+        if name in query and not facet:
+            raise Malformed(f"The parameter {name!r} goes with 'facet'.")
+    return AskedFacets(
+        facet,
+        query.get(parameters.TIMEZONE.name, ""),
+        narrowing.read_values(query[_VALUES], most) if _VALUES in query else (),
+        narrowing.read_pairs(query[_PAIRS], most) if _PAIRS in query else (),
+    )
+
+
+def in_feed(
+    page: HitPage, asked: AskedFacets, repeated: Mapping[str, str], service: str, names: RepositoryNames
+) -> tuple[atom.FeedFacet, ...]:
+    """Write the facets of a page, each value with a link to the search narrowed to it.
+
+    ``repeated`` are the parameters that every link of the feed repeats.
+    """
+    return _Writer(page, asked, repeated, service, names).facets(page.facets, ())
+
+
+class _Writer:
+    def __init__(
+        self, page: HitPage, asked: AskedFacets, repeated: Mapping[str, str], service: str, names: RepositoryNames
+    ) -> None:
+        self._page = page
+        self._asked = asked
+        self._repeated = {name: text for name, text in repeated.items() if name not in (_VALUES, _PAIRS)}
+        self._service = service
+        self._names = names
+
+    def facets(self, several: Sequence[FacetCounts], within: tuple[Narrowing, ...]) -> tuple[atom.FeedFacet, ...]:
+        return tuple(self._facet(counts, within) for counts in several)
+
+    def _facet(self, counts: FacetCounts, within: tuple[Narrowing, ...]) -> atom.FeedFacet:
+        return atom.FeedFacet(
+            counts.id,
+            spelling.write_property(counts.name, self._names),
+            tuple(self._value(counts, value, within) for value in counts.values),
+            self._page.facet_hits,
+            counts.partial,
+        )
+
+    def _value(self, counts: FacetCounts, value: FacetValue, within: tuple[Narrowing, ...]) -> atom.FeedFacetValue:
+        name, constraint = value.name, value.constraint
+        if counts.name == _TYPE and constraint != narrowing.NO_VALUE:
+            name = spelling.write_type(name, self._names)
+            constraint = narrowing.write(name)
+        path = (*within, Narrowing(counts.id, ((constraint,),)))
+        nested = None if value.nested is None else self._facet(value.nested, path)
+        link = atom.Link(f"{self._names.linkrel_base}/search", self._address(path))
+        return atom.FeedFacetValue(name, value.count, constraint, link, nested)
+
+    def _address(self, path: tuple[Narrowing, ...]) -> str:
+        query = dict(self._repeated)
+        values, pairs = self._asked.values, self._asked.pairs
+        if self._asked.wire_name:
+            for step in path:
+                values = narrowing.narrower(values, step.alternatives[0][0])
+        else:
+            pairs = tuple(dict.fromkeys((*pairs, *path)))
+        if values:
+            query[_VALUES] = narrowing.write_values(values)
+        if pairs:
+            query[_PAIRS] = narrowing.write_pairs(pairs)
+        query["items-per-page"] = str(self._page.items_per_page)
+        return f"{self._service}?{urlencode(query)}"
+
+
+def _facets_of_types(definitions: Sequence[FacetDefinition]) -> frozenset[str]:
+    """List the ids of the facets that count by the type of objects."""
+    ids: set[str] = set()
+    for definition in definitions:
+        level: FacetDefinition | None = definition
+        while level is not None:
+            if level.attributes == (_TYPE,):
+                ids.add(level.id)
+            level = level.nested
+    return frozenset(ids)
+
+
+def _neutral(each: Narrowing, names: RepositoryNames) -> Narrowing:
+    def neutral(constraint: str) -> str:
+        name = narrowing.read(constraint)
+        return constraint if name is None else narrowing.write(neutral_value(_TYPE, name, names))
+
+    return Narrowing(each.facet_id, tuple(tuple(map(neutral, group)) for group in each.alternatives))
