@@ -66,9 +66,9 @@ class Shelf:
             assert self.writer.position > before
         self.writer.apply((), (), self.writer.position)
 
-    def add(self, name: str, said: str = "", acl: str = "private", owner: Principals = MARTA) -> str:
+    def add(self, name: str, said: str = "", acl: str = "private", owner: Principals = MARTA, **values: Given) -> str:
         """Keep a document whose text has been extracted already."""
-        given: dict[str, Given] = {"object_name": name, "acl_name": acl, "a_content_type": "text/plain"}
+        given: dict[str, Given] = {"object_name": name, "acl_name": acl, "a_content_type": "text/plain", **values}
         with self.database.begin() as cx:
             made = creation.create(cx, self.view(owner), "document", given, None, self.content(said), self.now)
         self.extract(said)

@@ -85,7 +85,7 @@ def relative(value: Instant, zone: str) -> set[str]:
     return {name for name, holds in tests.items() if holds}
 
 
-def groups(definition: FacetDefinition, row: Row) -> set[str | None]:
+def groups(definition: FacetDefinition, row: Row) -> set[str | None]:  # noqa: C901 - a case for each group-by
     """The groups in which plain Python puts an object."""
     values = row.document().values.get(definition.attributes[0], ())
     options, found = dict(definition.properties), set[str | None]()

@@ -7,18 +7,34 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
 
 from muniment.repository.aql import narrowing
+from muniment.repository.aql.facets import NOT_FACETS
 from muniment.repository.aql.narrowing import Narrowing
 from muniment.repository.aql.tree import FacetDefinition, Query
 from muniment.repository.aql.wire_names import neutral_value
-from muniment.repository.endpoints import parameters, spelling
+from muniment.repository.cursors import Listing
+from muniment.repository.endpoints import collections, parameters, spelling
+from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
+from muniment.repository.endpoints.representations import Thing
+from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import FacetCounts, FacetValue
+from muniment.repository.objects import listed_properties
+from muniment.repository.objects.listed_properties import ListedAttribute
 from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.repositories import Repository
 from muniment.repository.search import atom
 from muniment.repository.search.results import HitPage
 from muniment.web.refusals import Malformed
+from muniment.web.responses import Table
+
+LISTING: Table = {**ENTERING, **collections.SELECTING}
 
 _TYPE = "r_object_type"
 _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
@@ -74,6 +90,44 @@ def in_feed(
     ``repeated`` are the parameters that every link of the feed repeats.
     """
     return _Writer(page, asked, repeated, service, names).facets(page.facets, ())
+
+
+async def list_all(request: Request, context: RepositoryContext) -> Response:
+    """GET supported-facets: a feed of the properties that a facet may count by."""
+    caller = await enter(request, context)
+    repository, here = caller.repository, address(request, context, caller.repository)
+    asked_list = collections.asked(request, context, f"{here}/supported-facets", "Supported facets")
+    body = await caller.read_long(
+        lambda cx, principals: asked_list.write(_listed(cx, repository, principals, asked_list, here))
+    )
+    return asked_list.answer(body)
+
+
+def _listed(
+    cx: Connection, repository: Repository, principals: Principals, asked_list: AskedList, here: str
+) -> ListPage:
+    selection, prefix = asked_list.page.selection, asked_list.names.system_property_prefix
+
+    def entries(found: Sequence[ListedAttribute]) -> list[atom.FeedEntry]:
+        listed = []
+        for one in found:
+            own = f"{here}/search?{urlencode({'facet': one.name})}"
+            entry = collections.plain_entry(own, one.name, "Muniment", one.kind, repository.created)
+            if asked_list.page.inline:
+                shown: dict[str, Written] = {"name": one.name, "label": one.name, "kind": one.kind}
+                shown["links"] = [{"rel": f"{asked_list.names.linkrel_base}/search", "href": own}]
+                entry = asked_list.with_thing(entry, Thing("supported-facet", shown))
+            listed.append(entry)
+        return listed
+
+    return collections.page(
+        cx,
+        Listing(repository.id, principals.key, "supported-facets", selection.text),
+        asked_list.page,
+        lambda stretch: listed_properties.page(cx, repository.id, NOT_FACETS, stretch, selection, system_prefix=prefix),
+        entries,
+        lambda: listed_properties.count(cx, repository.id, NOT_FACETS, selection, system_prefix=prefix),
+    )
 
 
 class _Writer:
