@@ -11,7 +11,8 @@ from muniment.repository.filters import listed, pages, sql
 from muniment.repository.filters.listed import ListedProperty, PropertiesOf
 from muniment.repository.filters.pages import Order, OrderKey
 from muniment.repository.filters.tree import EVERYTHING, Selection
-from muniment.repository.objects.object_types import BUILT_IN, SYSTEM_PROPERTIES, object_types, type_properties
+from muniment.repository.objects import object_types
+from muniment.repository.objects.object_types import BUILT_IN, SYSTEM_PROPERTIES
 from muniment.repository.refusals import UnknownProperty
 
 _TEXT = sa.String(64)
@@ -70,11 +71,7 @@ def _listed(
         for one in kind.properties
         if one.name not in without
     ]
-    custom = (
-        sa.select(type_properties.c.name, sa.cast(type_properties.c.kind, _TEXT).label("kind"))
-        .join_from(type_properties, object_types)
-        .where(object_types.c.repository_id == repository_id, type_properties.c.name.not_in(sorted(without)))
-    )
+    custom = object_types.custom_properties(repository_id)
     members = sa.union(*built_in, custom).subquery("attributes")
     properties: dict[str, ListedProperty] = {
         "name": listed.plain(members.c.name),
