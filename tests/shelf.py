@@ -135,9 +135,9 @@ class Shelf:
 
     # Texts
 
-    def add(self, name: str, said: str = "", acl: str = "private", owner: Principals = MARTA) -> str:
+    def add(self, name: str, said: str = "", acl: str = "private", owner: Principals = MARTA, **values: Given) -> str:
         """Keep a document whose text has been extracted already."""
-        given: dict[str, Given] = {"object_name": name, "acl_name": acl, "a_content_type": "text/plain"}
+        given: dict[str, Given] = {"object_name": name, "acl_name": acl, "a_content_type": "text/plain", **values}
         made = self.create(given, owner, content=self.content(said))
         self.extract(said)
         return made.id

@@ -24,6 +24,7 @@ from muniment.repository.filters import pages
 from muniment.repository.objects import creation, object_types
 from muniment.repository.objects.creation import NewObject
 from muniment.repository.objects.object_types import ObjectType
+from muniment.repository.objects.properties import PropertyDefinition
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
@@ -48,6 +49,7 @@ LISTS = {
     "/rest/repositories/{repository}/objects/{id}/parent-links": "objects",
     "/rest/repositories/{repository}/acls": "acls",
     "/rest/repositories/{repository}/types": "object_types",
+    "/rest/repositories/{repository}/supported-facets": "type_properties",
 }
 """Each list with the table its members are in."""
 
@@ -60,6 +62,11 @@ SHORT = {
 PEOPLE = {f"/rest/repositories/{{repository}}/{path}" for path in ("users", "groups")}
 PEOPLE |= {f"/rest/repositories/{{repository}}/groups/{{person}}/{path}" for path in ("users", "groups")}
 """Lists of the directory: who asks is one of its rows as well, so their rows are compared, not counted."""
+
+
+def _with_property(number: int) -> ObjectType:
+    return ObjectType(f"type_{number:03}", "document", (PropertyDefinition(f"own_{number:03}", "string"),))
+
 
 _FROM = re.compile(r"\b(?:FROM|UPDATE|INTO) +\(?(?:SELECT .*? FROM +)?([a-z_]+)", re.DOTALL)
 
@@ -114,7 +121,7 @@ class Large:
             acls.initialise(cx, repository.id, now)
             for number in range(60):
                 repositories.add(cx, f"other {number:03}", world.resource_id, "", now)
-                object_types.add_type(cx, repository.id, ObjectType(f"type_{number:03}", "document"), now)
+                object_types.add_type(cx, repository.id, _with_property(number), now)
                 shown = {world.reader.id: Permission.READ} if number % SEEN == 0 else {}
                 for kind in range(SEEN):
                     acls.add(cx, repository.id, f"acl {number:03} {kind}", boss, shown if kind == 0 else {}, now)
@@ -243,6 +250,7 @@ SELECTIONS = {
     "repositories": {"filter": "name > 'other 0'", "sort": "name desc"},
     "acls": {"filter": "starts-with(name,'acl') or owner=''", "sort": "r_modify_date, name desc"},
     "object_types": {"filter": "type_category=1", "sort": "name desc"},
+    "type_properties": {"filter": "kind='string'", "sort": "name desc"},
 }
 """For each table a filter and a sort, most of them by what no database index follows."""
 

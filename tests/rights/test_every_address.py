@@ -273,6 +273,7 @@ AT_ONCE = {
     *OPEN,
     "/repositories/{repository}",
     f"{BELOW}/types",
+    f"{BELOW}/supported-facets",
     f"{BELOW}/types/{{name}}",
     f"{BELOW}/acls",
     f"{BELOW}/acls/{{acl}}",

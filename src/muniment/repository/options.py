@@ -268,6 +268,12 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     max_query_clauses: Annotated[
         int, Doc(description="Most expressions, list values and keywords in one query.", ge=1, le=65_536)
     ] = 1024
+    max_facets: Annotated[
+        int, Doc(description="Most facet definitions of one search, nested ones included.", ge=1, le=100)
+    ] = 20
+    max_facet_values: Annotated[
+        int, Doc(description="Most values that the facets of one search have together.", ge=10, le=50_000)
+    ] = 2000
     extraction_seconds: Annotated[
         int,
         Doc(

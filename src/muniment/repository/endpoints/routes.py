@@ -9,6 +9,7 @@ from muniment.repository.endpoints import (
     acls,
     contents,
     discovery,
+    facets,
     folder_links,
     new_objects,
     objects,
@@ -118,6 +119,11 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
         *_contents(wire),
         *_acls(wire),
         *_people(wire),
+        Address(
+            f"{BELOW}/supported-facets",
+            {"GET": _list(wire, facets.list_all, "List the properties by whose values hits can be counted.")},
+            facets.LISTING,
+        ),
         Address(
             f"{BELOW}/types",
             {"GET": _list(wire, types.list_all, "List the object types.", typed=True)},

@@ -15,10 +15,12 @@ from starlette.responses import Response
 from muniment import events
 from muniment.clock import SECOND
 from muniment.repository.aql import as_json, as_xml, keywords
+from muniment.repository.aql.facets import FacetLimits
 from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.change_log.changes import Position
-from muniment.repository.endpoints import collections, parameters, positions, representations, spelling
+from muniment.repository.endpoints import collections, facets, parameters, positions, representations, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.facets import AskedFacets
 from muniment.repository.endpoints.representations import View
 from muniment.repository.index.contract import Index, Snapshot
 from muniment.repository.objects import objects
@@ -55,6 +57,7 @@ class _Asked(msgspec.Struct, frozen=True):
     links: bool
     view: View
     repeated: dict[str, str]
+    facets: AskedFacets
     query: Query | None = None
     posted: bool = False
 
@@ -70,7 +73,8 @@ class _WrittenPage(msgspec.Struct, frozen=True):
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     caller = await enter(request, context)
-    asked = _asked(request, context.options, ("q", "object-type", "link"))
+    own = ("q", "object-type", "link", "facet", "timezone", "facet-value-constraints")
+    asked = _asked(request, context.options, own)
     if "link" not in asked.repeated:
         text = asked.repeated.get("q", "")
         query = await _read(context, len(text), lambda: _by_words(context.options, text, asked.repeated))
@@ -130,13 +134,19 @@ def _page(
 ) -> _WrittenPage:
     """Answer one page, to the feed's bytes; runs off the loop as one piece of work."""
     query = asked.query or _linked(cx, context, repository, principals, asked.repeated["link"])
+    if named := asked.facets.definitions(context.memory.catalogue(cx, repository.id), context.options.names):
+        query = msgspec.structs.replace(query, facets=named)
     kept = kept_searches.encode(query) if asked.posted else None
     page = results.search(
         cx,
         snapshot,
         repository,
         principals,
-        SearchQuestion(query, asked.page, asked.items_per_page, asked.include_total),
+        SearchQuestion(
+            *(query, asked.page, asked.items_per_page, asked.include_total),
+            asked.facets.narrowings(query, context.options.names),
+            FacetLimits(context.options.max_facets, context.options.max_facet_values),
+        ),
         context.clock(),
         context.options.max_page_offset,
         context.options.max_pending_changes,
@@ -146,13 +156,16 @@ def _page(
     if kept is not None:
         # A page that was asked for and does not exist is no reason to keep anything.
         others = page.has_more or (page.page > 1 and bool(page.hits))
-        if others:
+        if others or any(facet.values for facet in page.facets):
             link = kept_searches.name(repository.id, principals.key, kept)
             repeated = {"link": link, **repeated}
             half_way = context.clock() + context.options.link_seconds * SECOND // 2
             unkept = kept if kept_searches.kept_until(cx, link, kept) < half_way else None
     inlined = _inlined(cx, context, repository, principals, asked, page, here) if asked.inline else {}
     written = _feed(page, repeated, here, context, inlined, others=others, entry_links=asked.links)
+    if query.facets:
+        counts = facets.in_feed(page, asked.facets, repeated, f"{here}/search", context.options.names)
+        written = msgspec.structs.replace(written, facets=counts)
     return _WrittenPage(spelling.feed(asked.media_type, written, context.options.names), page.position, unkept)
 
 
@@ -251,9 +264,10 @@ def _feed(
 
 def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> _Asked:
     query = parameters.read(request)
-    if "link" in query and ("q" in query or "object-type" in query):
-        raise Malformed("The parameter 'link' stands for a whole query: 'q' and 'object-type' cannot go with it.")
-    kept = (*own, "include-total", "inline", "links", "view")
+    beside = [name for name in own if name != "link" and name in query]
+    if "link" in query and beside:
+        raise Malformed(f"The parameter 'link' stands for a whole query: {beside[0]!r} cannot go with it.")
+    kept = (*own, "facet-id-constraints", "include-total", "inline", "links", "view")
     repeated = {name: query[name] for name in kept if name in query}
     return _Asked(
         page=collections.read_number(query),
@@ -265,6 +279,7 @@ def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -
         links=parameters.truth(query, "links", default=True),
         view=representations.read_view(query, options.names),
         repeated=repeated,
+        facets=facets.asked(query, options),
     )
 
 

@@ -220,6 +220,13 @@ def _catalogue(*rows: _Row) -> Catalogue:
     )
 
 
+def custom_properties(repository_id: int) -> sa.Select[Any]:
+    """Make a query for the names and kinds of the properties that custom types add."""
+    kind = sa.cast(type_properties.c.kind, sa.String(64)).label("kind")
+    every = sa.select(type_properties.c.name, kind).join_from(type_properties, object_types)
+    return every.where(object_types.c.repository_id == repository_id)
+
+
 class ListedType(NamedTuple):
     """A type of a list, with its place in the order: the built-in types come before all others."""
 

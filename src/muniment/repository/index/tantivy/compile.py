@@ -114,6 +114,10 @@ class Compiler:
         in_metadata = within(content=False) if by_keywords else anywhere
         return CompiledQuery(anywhere, in_metadata, compiled, _needs_all(query.condition))
 
+    def comparison(self, condition: Condition) -> Query:
+        """Make the query for the objects that meet a condition on their properties, without a score."""
+        return _silent(self._condition(condition, content=False))
+
     def visible(self, query: CompiledQuery, visible: Visible) -> Query:
         """Make the query for those of a query's objects that the caller may see.
 
@@ -273,7 +277,7 @@ class Compiler:
             case Between():
                 return self._between(comparison)
             case OneOf():
-                by_kind = _by_kind(comparison.values)
+                by_kind = _by_kind(comparison.values, written=comparison.written)
                 return _any_of([self._equal(comparison.name, kind, values) for kind, values in by_kind])
             case HasValue():
                 return _any_of([Query.exists_query(_path(kind, comparison.name)) for kind in fields.VALUE_KINDS])
@@ -462,8 +466,9 @@ def _character(code: int) -> str:
     return f"\\x{{{code:X}}}"
 
 
-def _by_kind(values: Sequence[Value]) -> list[tuple[str, list[str | int]]]:
-    strings: list[str | int] = [fields.MARKER + fold(value) for value in values if isinstance(value, str)]
+def _by_kind(values: Sequence[Value], *, written: bool) -> list[tuple[str, list[str | int]]]:
+    form = fields.as_written if written else fold
+    strings: list[str | int] = [fields.MARKER + form(value) for value in values if isinstance(value, str)]
     truths: list[str | int] = [int(value) for value in values if isinstance(value, bool)]
     doubles: list[str | int] = [fields.sortable(value) for value in values if isinstance(value, float)]
     integers: list[str | int] = [
@@ -471,7 +476,7 @@ def _by_kind(values: Sequence[Value]) -> list[tuple[str, list[str | int]]]:
         for value in values
         if isinstance(value, int) and not isinstance(value, bool) and fields.whole_number(value) == value
     ]
-    kinds = {"s": strings, "b": truths, "f": doubles, "i": integers}
+    kinds = {"v" if written else "s": strings, "b": truths, "f": doubles, "i": integers}
     return [(kind, of_kind) for kind, of_kind in kinds.items() if of_kind]
 
 

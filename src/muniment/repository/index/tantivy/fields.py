@@ -17,7 +17,7 @@ from muniment.naming import fold_name
 from muniment.repository.aql.tree import Value
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import START, Position
-from muniment.repository.folding import fold
+from muniment.repository.folding import COMPARED, fold
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.text import normal
@@ -170,6 +170,11 @@ def read_text(stored: tantivy.Document) -> str:
     return text if isinstance(text, str) else ""
 
 
+def as_written(value: str) -> str:
+    """Return a string as the index holds it beside its folded form: as it was written, or its beginning."""
+    return value[:COMPARED]
+
+
 def sortable(value: float) -> int:
     """Turn a double into an integer of the same order."""
     bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
@@ -195,7 +200,7 @@ def _by_kind(values: dict[str, tuple[Value, ...]]) -> dict[str, dict[str, list[A
         for value in of_name:
             if isinstance(value, str):
                 strings.setdefault(name, []).append(MARKER + fold(value))
-                written.setdefault(name, []).append(MARKER + value[:1000])
+                written.setdefault(name, []).append(MARKER + as_written(value))
             elif isinstance(value, bool):
                 others.setdefault("b", {}).setdefault(name, []).append(int(value))
             elif isinstance(value, int):
