@@ -49,8 +49,11 @@ TYPED_LIST = (*LIST, OBJECT_TYPE)
 WAIT_FOR = Parameter("wait-for", f"Position that the index must have reached, as `{HEADER}` states it.")
 Q = Parameter("q", "Keywords; without them, everything the caller may see is found.")
 LINK = Parameter("link", "A search that was posted: the links of its feed carry it.")
-SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR)
-KEYWORD_SEARCH = (Q, OBJECT_TYPE, LINK, *SEARCH)
+LOCATIONS = Parameter("locations", "Paths of folders, with commas between: hits lie in one of them or further down.")
+COLLECTIONS = Parameter("collections", "Accepted, and has no effect: a repository has one index.")
+QUERY_LOCALE = Parameter("query-locale", "Accepted, and has no effect: keywords are read in the server's language.")
+SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR, QUERY_LOCALE)
+KEYWORD_SEARCH = (Q, OBJECT_TYPE, LINK, LOCATIONS, COLLECTIONS, *SEARCH)
 
 SHOWING = (VIEW, LINKS)
 
@@ -94,14 +97,17 @@ FOLDER_REFUSED = {**LIST_REFUSED, **dict.fromkeys(("include-all-versions", "hide
 REPOSITORY_REFUSED = dict.fromkeys(("dql", "include-domains"), NOT_YET)
 SEARCH_REFUSED = dict.fromkeys(
     (
-        *("collections", "facet", "facet-id-constraints", "facet-value-constraints", "locations"),
-        *("query-locale", "sort", "timezone"),
+        *("facet", "facet-id-constraints", "facet-value-constraints"),
+        *("sort", "timezone"),
     ),
     NOT_YET,
 )
 DOCUMENT_SEARCH_REFUSED = {
     **SEARCH_REFUSED,
-    **dict.fromkeys(("q", "object-type", "link"), "belongs to a GET; a POST says it in the query document"),
+    **dict.fromkeys(
+        ("q", "object-type", "link", "locations", "collections"),
+        "belongs to a GET; a POST says it in the query document",
+    ),
 }
 CREATE_REFUSED = dict.fromkeys(("modifier", "require-dc-write"), NOT_YET)
 REPLACE_REFUSED = {"modifier": NOT_YET}

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from muniment import events
 from muniment.clock import SECOND
 from muniment.repository.aql import as_json, as_xml, keywords
-from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
+from muniment.repository.aql.tree import Fulltext, Location, Query, QueryLimits
 from muniment.repository.change_log.changes import Position
 from muniment.repository.endpoints import collections, parameters, positions, representations, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
@@ -26,7 +26,7 @@ from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import IndexBehind
+from muniment.repository.refusals import BadQuery, IndexBehind
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, results
 from muniment.repository.search.memory import ReadsQuery
@@ -36,6 +36,7 @@ from muniment.web.refusals import Malformed
 
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
+_MOST_LOCATIONS = 100
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -65,7 +66,7 @@ class _WrittenPage(msgspec.Struct, frozen=True):
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     caller = await enter(request, context)
-    asked = _asked(request, context.options, ("q", "object-type", "link"))
+    asked = _asked(request, context.options, ("q", "object-type", "link", "locations"))
     return await _answer(request, context, caller, asked)
 
 
@@ -116,6 +117,10 @@ def _page(
 ) -> _WrittenPage:
     """Answer one page, from the query's reading to the feed's bytes; runs off the loop as one piece of work."""
     query, kept = _query(cx, context, repository, principals, asked)
+    if others := set(query.repositories) - {repository.name}:
+        raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(others)[:100]!r}.")
+    if query.columns and asked.view == View():
+        asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
     page = results.search(
         cx,
         snapshot,
@@ -127,17 +132,17 @@ def _page(
         context.options.max_pending_changes,
         context.memory,
     )
-    repeated, others, unkept = asked.repeated, page.has_more or page.page > 1, None
+    repeated, has_others, unkept = asked.repeated, page.has_more or page.page > 1, None
     if kept is not None:
         # A page that was asked for and does not exist is no reason to keep anything.
-        others = page.has_more or (page.page > 1 and bool(page.hits))
-        if others:
+        has_others = page.has_more or (page.page > 1 and bool(page.hits))
+        if has_others:
             link = kept_searches.name(repository.id, principals.key, kept)
             repeated = {"link": link, **repeated}
             half_way = context.clock() + context.options.link_seconds * SECOND // 2
             unkept = kept if kept_searches.kept_until(cx, link, kept) < half_way else None
     inlined = _inlined(cx, context, repository, principals, asked, page, here) if asked.inline else {}
-    written = _feed(page, repeated, here, context, inlined, others=others, entry_links=asked.links)
+    written = _feed(page, repeated, here, context, inlined, others=has_others, entry_links=asked.links)
     return _WrittenPage(spelling.feed(asked.media_type, written, context.options.names), page.position, unkept)
 
 
@@ -152,6 +157,8 @@ def _inlined(
 ) -> dict[str, object]:
     """Spell the object of each hit, as the read of the database that vouched for the hits has it."""
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
+    for name in asked.view.properties or ():
+        view.catalogue.property(name)
     stored = objects.rows(cx, repository.id, [hit.object_id for hit in page.hits])
     bodies_of_hits = collections.object_bodies(cx, view, [stored[hit.object_id] for hit in page.hits])
     things = [
@@ -182,7 +189,16 @@ def _query(
     return Query(
         types=(spelling.read_type(named, names),) if named else (),
         condition=Fulltext(keywords.read(text, limits)) if text.strip() else None,
+        locations=_locations(asked.repeated.get("locations", "")),
     ), None
+
+
+def _locations(text: str) -> tuple[Location, ...]:
+    """Read paths of folders with commas between. Raises Malformed for more than a query may name."""
+    paths = [path.strip() for path in text.split(",") if path.strip()]
+    if len(paths) > _MOST_LOCATIONS:
+        raise Malformed(f"The parameter 'locations' names more than {_MOST_LOCATIONS} folders.")
+    return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
 
 
 def _feed(
@@ -239,8 +255,10 @@ def _feed(
 
 def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> _Asked:
     query = parameters.read(request)
-    if "link" in query and ("q" in query or "object-type" in query):
-        raise Malformed("The parameter 'link' stands for a whole query: 'q' and 'object-type' cannot go with it.")
+    if "link" in query and any(name in query for name in own if name != "link"):
+        raise Malformed(
+            "The parameter 'link' stands for a whole query: 'q', 'object-type' and 'locations' cannot go along."
+        )
     kept = (*own, "include-total", "inline", "links", "view")
     repeated = {name: query[name] for name in kept if name in query}
     return _Asked(
