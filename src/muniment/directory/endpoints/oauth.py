@@ -33,7 +33,7 @@ from muniment.directory.refusals import (
 )
 from muniment.events import Event
 from muniment.naming import fold_name
-from muniment.web import bodies
+from muniment.web import bodies, json_text
 from muniment.web.refusals import (
     InsecureTransport,
     Malformed,
@@ -163,7 +163,7 @@ def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, 
 async def tokeninfo(request: Request, directory: Directory) -> Response:
     """POST /v1/authentication/oauth/tokeninfo: say whose token this is (given 4.3)."""
     body = await bodies.raw_json(request)
-    question = bodies.decode_json(body, _VERIFICATION)
+    question = json_text.decode(body, _VERIFICATION)
     resource_id = question.resource_id if question.resource_id is not None else question.resource_id_too
     if resource_id is None:
         raise Malformed("The JSON cannot be read: Object missing required field `resource_id`.")

@@ -40,7 +40,7 @@ from muniment.repository.refusals import (
 )
 from muniment.repository.repositories import Repository
 from muniment.repository.search.atom import FeedEntry
-from muniment.web import bodies
+from muniment.web import bodies, json_text
 from muniment.web import xml as strangers_xml
 from muniment.web.refusals import Malformed, UnsupportedMediaType
 from muniment.web.responses import ErrorCode, Table
@@ -316,7 +316,7 @@ async def _read(request: Request, context: RepositoryContext) -> AclBody:
     bodies.check_encoding(request)
     body = await bodies.raw(request, context.options.max_metadata_bytes)
     if kind.endswith("json"):
-        return bodies.decode_json(body, _body)
+        return json_text.decode(body, _body)
     return _from_xml(strangers_xml.parse(body), context.options.names)
 
 

@@ -14,7 +14,7 @@ from muniment.repository.endpoints import format_names, spelling
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.objects.properties import Given
 from muniment.repository.options import RepositoryNames
-from muniment.web import bodies
+from muniment.web import bodies, json_text
 from muniment.web import xml as strangers_xml
 from muniment.web.refusals import Malformed, UnsupportedMediaType
 from muniment.web.xml import Element
@@ -72,7 +72,7 @@ def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
     """
     if _is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):
         return _from_xml(body, names)
-    decoded = bodies.decode_json(body, _json_body)
+    decoded = json_text.decode(body, _json_body)
     try:
         properties = {name: msgspec.json.decode(raw) for name, raw in decoded.properties.items()}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

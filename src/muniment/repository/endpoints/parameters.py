@@ -59,8 +59,11 @@ FACET_VALUES = Parameter(
 FACET_IDS = Parameter(
     "facet-id-constraints", "Pairs `id=values` of a facet's id and its values, separated by `,` or `;`."
 )
-SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR, FACET_IDS)
-KEYWORD_SEARCH = (Q, OBJECT_TYPE, LINK, FACET, TIMEZONE, FACET_VALUES, *SEARCH)
+LOCATIONS = Parameter("locations", "Paths of folders, with commas between: hits lie in one of them or further down.")
+COLLECTIONS = Parameter("collections", "Accepted, and has no effect: a repository has one index.")
+QUERY_LOCALE = Parameter("query-locale", "Accepted, and has no effect: keywords are read in the server's language.")
+SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR, FACET_IDS, QUERY_LOCALE)
+KEYWORD_SEARCH = (Q, OBJECT_TYPE, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS, *SEARCH)
 
 SHOWING = (VIEW, LINKS)
 
@@ -103,13 +106,13 @@ LIST_REFUSED = dict.fromkeys(("locations", "facet"), NOT_YET)
 FOLDER_REFUSED = {**LIST_REFUSED, **dict.fromkeys(("include-all-versions", "hide-shared-parent"), NOT_YET)}
 REPOSITORY_REFUSED = dict.fromkeys(("dql", "include-domains"), NOT_YET)
 SEARCH_REFUSED = dict.fromkeys(
-    (*("collections", "locations", "query-locale", "sort"),),
+    ("sort",),
     NOT_YET,
 )
 DOCUMENT_SEARCH_REFUSED = {
     **SEARCH_REFUSED,
     **dict.fromkeys(
-        ("q", "object-type", "link", "facet", "timezone", "facet-value-constraints"),
+        ("q", "object-type", "link", "facet", "timezone", "facet-value-constraints", "locations", "collections"),
         "belongs to a GET; a POST says it in the query document",
     ),
 }

@@ -16,7 +16,7 @@ from muniment import events
 from muniment.clock import SECOND
 from muniment.repository.aql import as_json, as_xml, keywords
 from muniment.repository.aql.facets import FacetLimits
-from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
+from muniment.repository.aql.tree import Fulltext, Location, Query, QueryLimits
 from muniment.repository.change_log.changes import Position
 from muniment.repository.endpoints import collections, facets, parameters, positions, representations, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
@@ -28,7 +28,7 @@ from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import IndexBehind
+from muniment.repository.refusals import BadQuery, IndexBehind
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, results
 from muniment.repository.search.results import HitPage, SearchQuestion
@@ -37,6 +37,7 @@ from muniment.web.refusals import Malformed
 
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
+_MOST_LOCATIONS = 100
 
 _SHORT = 4096
 """How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
@@ -73,7 +74,7 @@ class _WrittenPage(msgspec.Struct, frozen=True):
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     caller = await enter(request, context)
-    own = ("q", "object-type", "link", "facet", "timezone", "facet-value-constraints")
+    own = ("q", "object-type", "link", "locations", "facet", "timezone", "facet-value-constraints")
     asked = _asked(request, context.options, own)
     if "link" not in asked.repeated:
         text = asked.repeated.get("q", "")
@@ -137,6 +138,10 @@ def _page(
     if named := asked.facets.definitions(context.memory.catalogue(cx, repository.id), context.options.names):
         query = msgspec.structs.replace(query, facets=named)
     kept = kept_searches.encode(query) if asked.posted else None
+    if strangers := set(query.repositories) - {repository.name}:
+        raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
+    if query.columns and asked.view == View():
+        asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
     page = results.search(
         cx,
         snapshot,
@@ -180,6 +185,8 @@ def _inlined(
 ) -> dict[str, object]:
     """Spell the object of each hit, as the read of the database that vouched for the hits has it."""
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
+    for name in asked.view.properties or ():
+        view.catalogue.property(name)
     stored = objects.rows(cx, repository.id, [hit.object_id for hit in page.hits])
     bodies_of_hits = collections.object_bodies(cx, view, [stored[hit.object_id] for hit in page.hits])
     things = [
@@ -201,6 +208,7 @@ def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]
     return Query(
         types=(spelling.read_type(named, options.names),) if named else (),
         condition=Fulltext(keywords.read(text, _limits(options))) if text.strip() else None,
+        locations=_locations(repeated.get("locations", "")),
     )
 
 
@@ -208,6 +216,14 @@ def _linked(
     cx: Connection, context: RepositoryContext, repository: Repository, principals: Principals, link: str
 ) -> Query:
     return kept_searches.decode(kept_searches.follow(cx, repository.id, link, principals.key, context.clock()))
+
+
+def _locations(text: str) -> tuple[Location, ...]:
+    """Read paths of folders with commas between. Raises Malformed for more than a query may name."""
+    paths = [path.strip() for path in text.split(",") if path.strip()]
+    if len(paths) > _MOST_LOCATIONS:
+        raise Malformed(f"The parameter 'locations' names more than {_MOST_LOCATIONS} folders.")
+    return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
 
 
 def _feed(
