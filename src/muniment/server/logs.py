@@ -85,7 +85,8 @@ def _write_together(lines: Sequence[AccessLine]) -> None:
     size = 0
     for line in lines:
         fields = line.fields()
-        fields |= {"event": "request", "logger": "muniment.web", "level": "info", "timestamp": _timestamp(offset + line.ended)}
+        fields |= {"event": "request", "logger": "muniment.web", "level": "info"}
+        fields["timestamp"] = _timestamp(offset + line.ended)
         text = _as_json(fields)
         if together and size + len(text) >= _PIPE_BUF:
             stream.msg("\n".join(together))
