@@ -3,8 +3,8 @@
 A memory whose cap has moved breaks the list, and one that is missing here breaks ``tests/bench/test_memories.py``.
 """
 
+import dataclasses
 import importlib
-import inspect
 from collections.abc import Iterator
 from functools import _lru_cache_wrapper
 from pathlib import Path
@@ -12,24 +12,34 @@ from typing import Any, NamedTuple
 
 from bench.ours import Data
 from muniment import db
-from muniment.directory.oauth import access
+from muniment.directory.context import Directory
 from muniment.directory.sign_in import line
-from muniment.repository.index.tantivy import analysis, engine
+from muniment.repository.callers import tokeninfo
+from muniment.repository.index.tantivy import analysis, engine, excerpts, snapshot
 from muniment.repository.permissions import bearers
+from muniment.repository.search import memory
 
 SOURCES = Path(db.__file__).parent
 
-REMEMBERING = ("OrderedDict(", "_REMEMBERED =")
+REMEMBERING = ("OrderedDict(", "_REMEMBERED =", "= Memory(", "MarkedMemory(1")
 """What a module with a memory of its own has in its text. ``lru_cache`` is found by itself."""
 
 MODULES = (
-    "directory/oauth/access.py",
+    "directory/context.py",
+    "directory/marks.py",
     "directory/sign_in/line.py",
+    "memories.py",
     "repository/callers/pairs.py",
+    "repository/callers/tokeninfo.py",
     "repository/index/tantivy/analysis.py",
+    "repository/index/tantivy/excerpts.py",
+    "repository/index/tantivy/snapshot.py",
     "repository/permissions/bearers.py",
+    "repository/search/memory.py",
 )
-"""The modules with memories of their own that ``caps`` lists."""
+"""The modules with memories of their own that ``caps`` lists, and the two that define what a memory is."""
+
+_OF_THE_DIRECTORY = {"memory": "who may act for whom", "answers": "answers to tokeninfo", "clients": "public clients"}
 
 
 class Cap(NamedTuple):
@@ -42,9 +52,16 @@ class Cap(NamedTuple):
 def caps(data: Data) -> list[Cap]:
     """List the memories of one process with their caps, as the data folder's settings have it."""
     settings = data.opened().settings
-    answers = inspect.signature(access.AccessMemory).parameters["limit"].default
     return [
-        Cap("answers about rights, as JSON", f"{answers / 2**20:g} MiB"),
+        *(Cap(name, f"{_limit(field) / 2**20:g} MiB") for field, name in _OF_THE_DIRECTORY.items()),
+        Cap("documents of tokeninfo, read", f"{tokeninfo._REMEMBERED_BYTES / 1e6:g} MB"),
+        Cap("search documents, read", f"{memory._BYTES / 1e6:g} MB"),
+        Cap("search documents, bound to types", f"{memory._BYTES / 1e6:g} MB"),
+        Cap("types of repositories", f"{memory._CATALOGUES:,}"),
+        Cap("ACLs that callers were granted", f"{memory._ACLS:,}"),
+        Cap("queries as the engine takes them", f"{snapshot._PLAN_BYTES / 1e6:g} MB an index"),
+        Cap("ACLs in queries of the engine", f"{snapshot._PERMITTED_ACLS:,} an index"),
+        Cap("words that match a word of a query", f"{excerpts._REMEMBERED:,} a word"),
         Cap("names and passwords of HTTP Basic", f"{settings.repository.basic_pairs:,}"),
         Cap("keys of identities", f"{bearers._REMEMBERED:,}"),
         Cap("addresses and accounts with wrong passwords", f"{line._REMEMBERED:,}"),
@@ -54,6 +71,13 @@ def caps(data: Data) -> list[Cap]:
         Cap("the index agent's writer", f"{engine._HEAP / 1e6:g} MB"),
         *(Cap(name, f"{most:,}") for name, most in _cached()),
     ]
+
+
+def _limit(field: str) -> int:
+    """Return the cap of a memory of the directory, in bytes."""
+    made: Any = {each.name: each.default_factory for each in dataclasses.fields(Directory)}[field]
+    limit: int = made()._bytes_left
+    return limit
 
 
 def cached_modules() -> list[str]:

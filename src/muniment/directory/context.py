@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from muniment.clock import Instant
-from muniment.directory.marks import BOTH, MarkedMemory, Marks
+from muniment.directory.marks import MarkedMemory
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import PublicClientMemory
 from muniment.directory.oauth.tokeninfo import AnswerMemory
@@ -28,10 +28,6 @@ class Directory:
     memory: AccessMemory = field(default_factory=lambda: MarkedMemory(16 << 20))
     answers: AnswerMemory = field(default_factory=lambda: MarkedMemory(16 << 20))
     clients: PublicClientMemory = field(default_factory=lambda: MarkedMemory(1 << 20))
-
-    async def marks(self) -> Marks:
-        """Read the directory's marks as they are now. Raises Busy."""
-        return Marks(*await self.transactions.glance(BOTH))
 
     @property
     def pause(self) -> str:

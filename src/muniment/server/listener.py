@@ -89,7 +89,7 @@ async def _serve(
     servers = [(_Server(_config(app, options, listeners)), listeners.https)]
     if listeners.http is not None:
         servers.append((_Server(_config(app, options, None)), listeners.http))
-    lifespan = LifespanOn(uvicorn.Config(app, lifespan="on", interface="asgi3", log_config=None, ws="none"))
+    lifespan = LifespanOn(uvicorn.Config(app, lifespan="on", log_config=None, ws="none"))
     await lifespan.startup()
     if lifespan.should_exit:
         raise CannotStart("The application could not start. The log lines above say why.")

@@ -80,12 +80,13 @@ def _level(settings: Settings) -> int:
 
 def _write_together(lines: Sequence[AccessLine]) -> None:
     """Write lines as JSON, as many at a time as keep together where several processes write to one pipe."""
-    stream = _Lines()
+    stream, offset = _Lines(), time.time() - time.perf_counter()
     together: list[str] = []
     size = 0
     for line in lines:
         fields = line.fields()
-        fields |= {"event": "request", "logger": "muniment.web", "level": "info", "timestamp": _timestamp(line.ended)}
+        fields |= {"event": "request", "logger": "muniment.web", "level": "info"}
+        fields["timestamp"] = _timestamp(offset + line.ended)
         text = _as_json(fields)
         if together and size + len(text) >= _PIPE_BUF:
             stream.msg("\n".join(together))

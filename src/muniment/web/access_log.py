@@ -22,7 +22,7 @@ log = structlog.get_logger("muniment.web")
 
 
 class AccessLine(NamedTuple):
-    """What the log says of one request. ``ended`` is a moment of ``time.time``, ``seconds`` is how long it took."""
+    """What the log says of one request, which began and ended at these moments of ``time.perf_counter``."""
 
     request_id: str
     caller_request_id: str | None
@@ -30,10 +30,10 @@ class AccessLine(NamedTuple):
     path: str
     status: int | None
     size: int
-    seconds: float
+    began: float
+    ended: float
     scheme: str
     client: str | None
-    ended: float
 
     def fields(self) -> dict[str, str | int | float | None]:
         """Return the fields of the log line, without those that every line has."""
@@ -45,7 +45,7 @@ class AccessLine(NamedTuple):
             "path": self.path,
             "status": self.status,
             "bytes": self.size,
-            "ms": round(self.seconds * 1000, 1),
+            "ms": round((self.ended - self.began) * 1000, 1),
             "scheme": self.scheme,
             "client": self.client,
         }

@@ -66,17 +66,14 @@ class HotFront:
         self.addresses: Mapping[str, tuple[Remembered[object], object]] = {}
         """What may be remembered at which path, and the context for ``recall``."""
 
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
-        if scope["type"] == "http" and (found := self.addresses.get(scope["path"])) is not None:
-            return self._answer(found[0], found[1], scope, receive, send)
-        return self._transport(scope, receive, send)
-
-    async def _answer(
-        self, remembered: Remembered[object], context: object, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        start = time.perf_counter()
-        transport, headers = self._transport, dict(scope["headers"])
+        transport = self._transport
+        if scope["type"] != "http" or scope["path"] not in self.addresses:
+            await transport(scope, receive, send)
+            return
+        start, headers = time.perf_counter(), dict(scope["headers"])
+        remembered, context = self.addresses[scope["path"]]
         transport.apply_proxy_headers(scope)
         if not (
             scope["scheme"] == "https"
@@ -110,8 +107,8 @@ class HotFront:
             status = 200
             await send({"type": "http.response.body", "body": answer})
         finally:
-            seconds, client = time.perf_counter() - start, scope["client"][0] if scope.get("client") else None
-            line = (request_id, None, "POST", scope["path"], status, len(answer), seconds, "https", client, time.time())
+            end, client = time.perf_counter(), scope["client"][0] if scope.get("client") else None
+            line = (request_id, None, "POST", scope["path"], status, len(answer), start, end, "https", client)
             transport.access_log.note(AccessLine(*line))
 
 

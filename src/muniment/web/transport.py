@@ -132,10 +132,10 @@ class Transport:
                     logged_path(scope["path"]),
                     answer.status,
                     answer.size,
-                    time.perf_counter() - start,
+                    start,
+                    time.perf_counter(),
                     scheme,
                     client,
-                    time.time(),
                 )
             )
 

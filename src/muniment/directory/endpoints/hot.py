@@ -19,7 +19,8 @@ _HEADERS = (
 
 
 async def _tokeninfo(body: bytes, directory: Directory) -> bytes | None:
-    return token_verification.recall(directory.answers, await directory.marks(), body, directory.clock())
+    present = await oauth.read_marks(directory)
+    return token_verification.recall(directory.answers, present, body, directory.clock())
 
 
 @events.tells("sign-in", "pause")

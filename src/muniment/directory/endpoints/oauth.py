@@ -13,6 +13,7 @@ from muniment import events
 from muniment.directory.console import sign_in
 from muniment.directory.context import Directory
 from muniment.directory.endpoints import spelling
+from muniment.directory.marks import BOTH, Marks
 from muniment.directory.names import resource_name
 from muniment.directory.oauth import clients, grants, revocation
 from muniment.directory.oauth import tokeninfo as token_verification
@@ -128,7 +129,8 @@ async def issue(
     """
     options = directory.options
     # 2. Look up the client, and what the grant type needs, in one snapshot.
-    attempt = grants.recall(directory.clients, (await directory.marks()).generation, token_request)
+    present = await read_marks(directory)
+    attempt = grants.recall(directory.clients, present.generation, token_request)
     if attempt is None:
         attempt = await directory.transactions.read(
             grants.look_up, options, directory.clients, token_request, directory.clock()
@@ -150,6 +152,11 @@ async def issue(
         if refusal.pauses:
             events.begin(scope, "pause", result="done", who=token_request.account, how=directory.pause)
         raise
+
+
+async def read_marks(directory: Directory) -> Marks:
+    """Read the directory's marks as they are now. Raises Busy."""
+    return Marks(*await directory.transactions.glance(BOTH))
 
 
 def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, how: str) -> Event | None:
