@@ -46,6 +46,12 @@ def test_2_8_another_repository_is_refused(site: Site) -> None:
     assert "'another'" in answer.text
 
 
+def test_2_8_sorts_are_refused_until_they_are_obeyed(site: Site) -> None:
+    answer = _posted(site, {"sorts": [{"property": "title", "ascending": False}]})
+    assert answer.status_code == 400
+    assert "'sorts' is not offered yet" in answer.text
+
+
 def test_2_8_locations_of_the_address_name_folders_by_their_paths(site: Site) -> None:
     word = site.world.word()
     cabinet = site.cabinet(word)

@@ -28,7 +28,7 @@ from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import BadQuery, IndexBehind
+from muniment.repository.refusals import BadQuery, IndexBehind, NotOfferedYet
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, results
 from muniment.repository.search.results import HitPage, SearchQuestion
@@ -140,6 +140,8 @@ def _page(
     kept = kept_searches.encode(query) if asked.posted else None
     if strangers := set(query.repositories) - {repository.name}:
         raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
+    if query.sorts:
+        raise NotOfferedYet(f"The element 'sorts' is not offered yet ({query.sorts[0].place}).")
     if query.columns and asked.view == View():
         asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
     page = results.search(
