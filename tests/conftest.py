@@ -19,15 +19,30 @@ from tests.shelf import Shelf
 # make campaign asks for it; what takes long by the example says in its own place how many it takes.
 settings.register_profile("campaign", max_examples=int(5000 * SHARE), deadline=None)
 
-# Left to itself, structlog writes a traceback with every local variable, which takes a second of a core.
-structlog.configure(
-    processors=[
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.dev.set_exc_info,
-        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
-    ]
-)
+
+def _write_lines_as_text() -> None:
+    # Left to itself, structlog writes a traceback with every local variable, which takes a second of a core.
+    structlog.reset_defaults()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.dev.set_exc_info,
+            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+        ]
+    )
+
+
+_write_lines_as_text()
+
+
+@pytest.fixture(autouse=True)
+def _no_log_of_a_server() -> Iterator[None]:
+    """Undo what a command in this process did to the log: a logger that remembers it escapes ``capture_logs``."""
+    yield
+    if structlog.get_config()["cache_logger_on_first_use"]:
+        _write_lines_as_text()
+
 
 _LONGER = tuple(Path(__file__).parent / folder for folder in ("properties", "campaign"))
 """What ``make test`` runs for a moment, and the campaign for long."""

@@ -36,10 +36,10 @@ def cost(database: Database) -> Iterator[Cost]:
 
     on_driver, every, first = db.on_driver, PreparedStatement.all, PreparedStatement.first
 
-    def note_prepared(cx: Connection, sql: str, values: Any = None) -> Any:
+    def note_prepared(cx: Connection, sql: str, values: Any = None, **how: Any) -> Any:
         if values is not None and cx.engine is database.engine:
             counted.statements.append(sql)
-        return on_driver(cx, sql, values)
+        return on_driver(cx, sql, values, **how)
 
     def every_row(self: PreparedStatement, cx: Connection, **values: Any) -> Any:
         rows = every(self, cx, **values)

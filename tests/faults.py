@@ -131,14 +131,14 @@ def _counted_create(fault: Fault) -> Callable[..., Any]:
 
 
 def _counted_statement(fault: Fault, real: Callable[..., Any]) -> Callable[..., Any]:
-    def step(connection: sa.Connection, sql: str, values: Any = None) -> Any:
+    def step(connection: sa.Connection, sql: str, values: Any = None, **how: Any) -> Any:
         def fail(*, gone: bool) -> Exception:
             error = fault.database_error(gone=gone)
             return sa.exc.DBAPIError.instance(sql, None, error, sqlite3.Error, hide_parameters=True)
 
         if sql in ("BEGIN IMMEDIATE", "COMMIT") and fault.count(sql.lower()):
             raise fail(gone=False)
-        result = real(connection, sql, values)
+        result = real(connection, sql, values, **how)
         if sql == "COMMIT" and fault.count("commit, then gone"):
             raise fail(gone=True)
         return result

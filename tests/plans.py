@@ -59,10 +59,10 @@ def _sent(database: Database) -> Iterator[list[tuple[str, Any]]]:
     def note(_cx: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
         sent.append((statement, parameters))
 
-    def note_prepared(cx: Connection, sql: str, values: Any = None) -> Any:
+    def note_prepared(cx: Connection, sql: str, values: Any = None, **how: Any) -> Any:
         if values is not None and cx.engine is database.engine:
             sent.append((sql, values))
-        return on_driver(cx, sql, values)
+        return on_driver(cx, sql, values, **how)
 
     sa.event.listen(database.engine, "before_cursor_execute", note)
     db.on_driver = note_prepared  # type: ignore[assignment]

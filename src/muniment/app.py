@@ -167,6 +167,8 @@ def _open_directory(halves: Halves, stack: AsyncExitStack) -> Directory:
     transactions = Transactions(database, inline=True)
     stack.callback(transactions.close)
     check_schema(database, "directory")
+    with database.read() as cx:
+        system.remember_keys(cx)
     password_gate = gate(halves.installation)
     stack.callback(password_gate.close)
     return Directory(transactions, halves.installation.settings.directory, password_gate, halves.clock)

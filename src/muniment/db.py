@@ -442,8 +442,10 @@ def on_driver(connection: Connection, sql: str, values: Any = None, *, each: boo
     ``values`` are its parameters; with ``each`` they are a sequence of such, and it runs once with each.
     """
     try:
-        cursor = driver_of(connection).cursor()
-        return (cursor.executemany if each else cursor.execute)(sql, values or {})
+        # No name for the cursor: the error's traceback would keep it, and with it the connection open.
+        if each:
+            return driver_of(connection).cursor().executemany(sql, values)
+        return driver_of(connection).execute(sql, values or {})
     except connection.dialect.loaded_dbapi.Error as error:
         base = connection.dialect.loaded_dbapi.Error
         raise sa.exc.DBAPIError.instance(sql, None, error, base, hide_parameters=True) from error

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 from python_multipart.multipart import parse_options_header
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import Connection
 from starlette.requests import Request
 
@@ -167,7 +168,7 @@ def _filter(data: bytes) -> None:
     text = _text(data)
     selection = filter_reader.read(text, "", str)
     if selection.filter is not None:
-        written = conditions.condition(selection.filter, _any_property).compile()
+        written = conditions.condition(selection.filter, _any_property).compile(dialect=sqlite.dialect())
         assert len(written.params) <= 8 * filter_reader.MAX_COMPARISONS
 
 

@@ -258,8 +258,12 @@ def test_an_import_says_what_it_could_not_keep_and_the_next_brings_the_rest(hous
         assert (again.files, again.failed) == (3, [])
         house.check(sent)
 
-    failed = fail_each_step(house.world.folder, work, check)
-    assert PACKED | IN_FILES | house.row_steps <= failed
+    expected, failed = PACKED | IN_FILES | house.row_steps, set[str]()
+    for _round in range(4):  # the pace of the readers orders the steps, so that one round may pass over one of them
+        failed |= fail_each_step(house.world.folder, work, check)
+        if expected <= failed:
+            break
+    assert expected <= failed
     texts = [b"".join(FileStore(house.content_folder).read(each.content)) for each in house.rows().values()]  # type: ignore[arg-type]
     assert sorted(texts) == sorted(sent), "each is there once"
 

@@ -1,6 +1,7 @@
 """The listeners of one worker, with callers who break off."""
 
 import gc
+import re
 import socket
 import struct
 import sys
@@ -110,3 +111,55 @@ def test_who_reads_slowly_but_fast_enough_gets_the_whole(tmp_path: Path) -> None
         while arrived < LARGE and (piece := caller.recv(1 << 20)):
             arrived += piece.count(b"k")
         assert arrived >= LARGE
+
+
+LINES = {
+    "/framed": [(b"content-length", b"2"), (b"x-a", b"b")],
+    "/unframed": [(b"x-a", b"b")],
+    "/closing": [(b"content-length", b"2"), (b"connection", b"close")],
+    "/long": [(b"content-length", b"70000")],
+    "/forged-value": [(b"content-length", b"2"), (b"x-a", b"b\r\nx-forged: c")],
+    "/forged-name": [(b"content-length", b"2"), (b"x-a: b\r\nx-forged", b"c")],
+    "/too-short": [(b"content-length", b"3")],
+}
+
+
+async def whole_or_not(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with a body in one piece; below ``/pieces`` in two messages, so that uvicorn itself writes."""
+    if scope["type"] == "lifespan":
+        await answer(scope, receive, send)
+        return
+    path = scope["path"].removeprefix("/pieces")
+    body = b"k" * (70_000 if path == "/long" else 2)
+    await send({"type": "http.response.start", "status": 200, "headers": LINES[path]})
+    if path != scope["path"]:
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+        body = b""
+    await send({"type": "http.response.body", "body": body})
+
+
+def conversation(port: int, *requests: bytes) -> bytes:
+    """Send all requests at once, and return what comes until the server closes, without the time of day."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as caller:
+        caller.sendall(b"".join(requests))
+        arrived = b""
+        while piece := caller.recv(1 << 20):
+            arrived += piece
+    return re.sub(rb"date: [^\r]*", b"date: now", arrived)
+
+
+@pytest.mark.parametrize("path", LINES)
+@pytest.mark.parametrize("method", [b"GET", b"HEAD"])
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_an_answer_by_one_write_is_the_same_as_uvicorns_own(
+    tmp_path: Path, path: str, method: bytes, version: bytes
+) -> None:
+    def request(path: str, *lines: bytes) -> bytes:
+        head = b"%b %b HTTP/%b\r\nHost: localhost\r\n" % (method, path.encode(), version)
+        return head + b"".join(line + b"\r\n" for line in lines) + b"\r\n"
+
+    with serving(whole_or_not, tmp_path) as port:
+        ours = conversation(port, request(path), request(path, b"Connection: close"))
+        theirs = conversation(port, request(f"/pieces{path}"), request(f"/pieces{path}", b"Connection: close"))
+        assert b"x-forged" not in ours
+        assert ours == theirs

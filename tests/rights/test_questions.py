@@ -31,11 +31,18 @@ def sent(stage: Stage, method: str, path: str, body: bytes = b"", media_type: st
 
 def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    tokeninfo = verification.recall
+    recall, answer = verification.recall, verification.answer
 
-    def counted(*args: Any) -> Any:
-        asked.append("")
-        return tokeninfo(*args)
+    def recalled(*args: Any) -> Any:
+        asked.append("recalled")
+        return recall(*args)
+
+    def answered(*args: Any) -> Any:
+        # What is not remembered is worked out for the same question.
+        if asked[-1:] == ["recalled"]:
+            asked.pop()
+        asked.append("answered")
+        return answer(*args)
 
     document = stage.made("document")
     requests = {
@@ -45,7 +52,8 @@ def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.Monk
     }
     monkeypatch.setattr(context, "_LONG_DECISION", 3600)
     monkeypatch.setattr(callers, "FRESH_SECONDS", 3600)
-    monkeypatch.setattr(verification, "recall", counted)
+    monkeypatch.setattr(verification, "recall", recalled)
+    monkeypatch.setattr(verification, "answer", answered)
     questions = {}
     for what, request in requests.items():
         asked.clear()

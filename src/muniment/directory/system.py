@@ -152,6 +152,13 @@ def key(cx: Connection, purpose: str) -> bytes:
     return bytes(row[0])
 
 
+def remember_keys(cx: Connection) -> None:
+    """Remember all keys that there are. ``cx`` must be a snapshot; decisions that write need not read them then."""
+    _read_keys.setdefault(cx.engine, {}).update(
+        (purpose, bytes(value)) for purpose, value in cx.execute(sa.select(_keys.c.purpose, _keys.c.key))
+    )
+
+
 def _make_key(cx: Connection, purpose: str) -> None:
     cx.execute(
         sa.text("INSERT INTO keys (purpose, key) VALUES (:purpose, :key) ON CONFLICT DO NOTHING").bindparams(

@@ -15,6 +15,8 @@ import structlog
 from muniment.settings import Settings
 from muniment.web.access_log import LATE_SECONDS, AccessLine, AccessLog
 
+_OF_EACH_REQUEST = {"event": "request", "logger": "muniment.web", "level": "info"}
+
 _PIPE_BUF = 4096
 """How many bytes a process can write into a pipe without another's bytes between them (POSIX)."""
 
@@ -84,10 +86,7 @@ def _write_together(lines: Sequence[AccessLine]) -> None:
     together: list[str] = []
     size = 0
     for line in lines:
-        fields = line.fields()
-        fields |= {"event": "request", "logger": "muniment.web", "level": "info"}
-        fields["timestamp"] = _timestamp(offset + line.ended)
-        text = _as_json(fields)
+        text = _as_json({**line.fields(), **_OF_EACH_REQUEST, "timestamp": _timestamp(offset + line.ended)})
         if together and size + len(text) >= _PIPE_BUF:
             stream.msg("\n".join(together))
             together, size = [], 0

@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from muniment.db import Busy
 from muniment.web import pace
 from muniment.web.access_log import AccessLine
 from muniment.web.responses import Endpoint, Shape, Table
@@ -88,19 +87,16 @@ class HotFront:
         if not isinstance(message, pace.Waiting) and _is_whole(message):
             try:
                 answer = await remembered.recall(message["body"], context)
-            except Busy:
-                answer = None  # the endpoint asks again, and refuses if it has to
+            except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers it
+                answer = None
         if answer is None:
             await transport(scope, _again(message, receive), send)
             return
         request_id, status = new_request_id(), None
-        own_names = {name for name, _ in remembered.headers}
-        defaults = transport.way(scope, headers.get(b"host", b"")).headers.data
         head = [
-            *remembered.headers,
+            *transport.way(scope, headers.get(b"host", b"")).complete(remembered.headers),
             (b"content-length", b"%d" % len(answer)),
             (b"x-request-id", request_id.encode()),
-            *(pair for pair in defaults if pair[0] not in own_names),
         ]
         try:
             await send({"type": "http.response.start", "status": 200, "headers": head})

@@ -32,9 +32,10 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
 
 
 class CallerCredentials(msgspec.Struct, frozen=True):
-    """What the callers of a repository may show beside a token in the header Authorization; empty: not offered.
+    """What the callers of a repository may show beside a token in the header Authorization.
 
-    ``ticket`` and ``csrf`` are names of headers, ``address_token`` is a parameter of the query.
+    An empty name is not offered. ``ticket`` and ``csrf`` are names of headers, ``address_token`` is a parameter of the
+    query.
     """
 
     basic: bool = False

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import structlog
@@ -115,7 +114,7 @@ class Transport:
         scope["muniment.base"] = way.base
         scope["muniment.request_id"] = request_id = new_request_id()
         body = pace.arriving_body(scope, receive, self._options)
-        answer = _Answer(scope, send, request_id, way.headers)
+        answer = _Answer(scope, send, request_id, way)
         caller_request_id = _caller_request_id(headers)
         structlog.contextvars.bind_contextvars(request_id=request_id)
         if caller_request_id is not None:
@@ -193,7 +192,7 @@ class Transport:
         # On localhost this header would force TLS on every other local program that a developer's browser talks to.
         transport_security = _TRANSPORT_SECURITY if scheme == "https" and origin[1] != "localhost" else ()
         headers = _EVERY_ANSWER + transport_security + (_NEVER_STORED if is_sensitive else ())
-        return Way(self._bases.get(origin, self._base), AnswerHeaders(headers + _PAGE_POLICY, headers + _DATA_POLICY))
+        return Way(self._bases.get(origin, self._base), headers + _PAGE_POLICY, headers + _DATA_POLICY)
 
     def apply_proxy_headers(self, scope: Scope) -> None:
         """Make scheme and client those of the caller, if a trusted proxy has sent the request.
@@ -250,18 +249,24 @@ def logged_path(path: str) -> str:
     return path if path.isprintable() else ascii(path)[1:-1]
 
 
-class AnswerHeaders(NamedTuple):
-    """The headers that an answer gets unless it brings them: a page, and everything else."""
+class Way:
+    """What the address that a request was sent to decides: how links begin (``base``), and headers of the answer.
 
-    page: _Pairs
-    data: _Pairs
+    A page gets the headers ``page``, everything else ``data``, unless the answer has its own.
+    """
 
+    def __init__(self, base: str, page: _Pairs, data: _Pairs) -> None:
+        self.base = base
+        self.page = page
+        self.data = data
+        self._completed: dict[_Pairs, _Pairs] = {}
 
-class Way(NamedTuple):
-    """What the address that a request was sent to decides: how links begin, and the headers of the answer."""
-
-    base: str
-    headers: AnswerHeaders
+    def complete(self, headers: _Pairs) -> _Pairs:
+        """Complete the headers of an answer that is no page. There are few such headers: each result is kept."""
+        if headers not in self._completed:
+            names = {name for name, _ in headers}
+            self._completed[headers] = headers + tuple(pair for pair in self.data if pair[0] not in names)
+        return self._completed[headers]
 
 
 class _Answer:
@@ -270,13 +275,13 @@ class _Answer:
     The status is also in the scope (``muniment.status``), as soon as the answer begins.
     """
 
-    __slots__ = ("_headers", "_request_id", "_scope", "_send", "size", "status")
+    __slots__ = ("_request_id", "_scope", "_send", "_way", "size", "status")
 
-    def __init__(self, scope: Scope, send: Send, request_id: str, headers: AnswerHeaders) -> None:
+    def __init__(self, scope: Scope, send: Send, request_id: str, way: Way) -> None:
         self._scope = scope
         self._send = send
         self._request_id = request_id
-        self._headers = headers
+        self._way = way
         self.status: int | None = None
         self.size = 0
 
@@ -289,7 +294,7 @@ class _Answer:
             headers = [*message.get("headers", ()), (b"x-request-id", self._request_id.encode())]
             own_headers = dict(headers)
             is_page = own_headers.get(b"content-type", b"").startswith(b"text/html")
-            defaults = self._headers.page if is_page else self._headers.data
+            defaults = self._way.page if is_page else self._way.data
             headers += [pair for pair in defaults if pair[0] not in own_headers]
             if self.status == SHARED[TimedOut].status:
                 headers.append((b"connection", b"close"))

@@ -152,8 +152,7 @@ class FileStore:
             return
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close_to_others(folder, folder.stat().st_mode)
-        for part in ("incoming", "packs"):
-            (folder / part).mkdir(mode=0o700, exist_ok=True)
+        (folder / "incoming").mkdir(mode=0o700, exist_ok=True)
 
     def writer(self) -> ContentWriter:
         """Begin to keep new content."""

@@ -202,6 +202,8 @@ class _OpenPack:
         self.end = 0
         self.until = now + _LIFE
         self._path = folder / self.name
+        # Not before: a disk that is read-only can be read.
+        folder.mkdir(mode=0o700, exist_ok=True)
         self.file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self.close = weakref.finalize(self, os.close, self.file)
         try:

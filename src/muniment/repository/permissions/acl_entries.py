@@ -70,12 +70,10 @@ def _fold_names(entries: Mapping[str, Permission]) -> dict[str, Permission]:
 
 
 def keep(cx: Connection, acl_id: int, entries: Mapping[str, Permission]) -> None:
-    """Store the entries of an ACL that has none yet."""
-    if entries:
-        cx.execute(
-            acl_entries.insert(),
-            [{"acl_id": acl_id, "accessor": accessor, "permission": int(p)} for accessor, p in entries.items()],
-        )
+    """Store the entries of an ACL that has none yet, in one statement: each statement renews the mark of ACLs."""
+    rows = [{"acl_id": acl_id, "accessor": accessor, "permission": int(p)} for accessor, p in entries.items()]
+    if rows:
+        cx.execute(acl_entries.insert().values(rows))
 
 
 def of(

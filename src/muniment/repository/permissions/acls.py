@@ -48,7 +48,10 @@ class Acl(msgspec.Struct, frozen=True):
 
 
 class AclSummary(msgspec.Struct, frozen=True):
-    """An ACL in a list. ``common``: its bare name means it for everybody. ``entries`` counts what the caller sees."""
+    """An ACL in a list.
+
+    With ``common``, its bare name means this ACL to everybody. ``entries`` counts what the caller sees.
+    """
 
     id: int
     shown_id: str
