@@ -50,7 +50,7 @@ WAIT_FOR = Parameter("wait-for", f"Position that the index must have reached, as
 Q = Parameter("q", "Keywords; without them, everything the caller may see is found.")
 LINK = Parameter("link", "A search that was posted: the links of its feed carry it.")
 SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR)
-KEYWORD_SEARCH = (Q, OBJECT_TYPE, LINK, *SEARCH)
+KEYWORD_SEARCH = (Q, OBJECT_TYPE, SORT, LINK, CURSOR, *SEARCH)
 
 SHOWING = (VIEW, LINKS)
 
@@ -95,13 +95,15 @@ REPOSITORY_REFUSED = dict.fromkeys(("dql", "include-domains"), NOT_YET)
 SEARCH_REFUSED = dict.fromkeys(
     (
         *("collections", "facet", "facet-id-constraints", "facet-value-constraints", "locations"),
-        *("query-locale", "sort", "timezone"),
+        *("query-locale", "timezone"),
     ),
     NOT_YET,
 )
 DOCUMENT_SEARCH_REFUSED = {
     **SEARCH_REFUSED,
-    **dict.fromkeys(("q", "object-type", "link"), "belongs to a GET; a POST says it in the query document"),
+    **dict.fromkeys(
+        ("q", "object-type", "sort", "link", "cursor"), "belongs to a GET; a POST says it in the query document"
+    ),
 }
 CREATE_REFUSED = dict.fromkeys(("modifier", "require-dc-write"), NOT_YET)
 REPLACE_REFUSED = {"modifier": NOT_YET}

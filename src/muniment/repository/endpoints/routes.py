@@ -40,6 +40,7 @@ from muniment.repository.options import RepositoryNames
 from muniment.repository.people import Kind
 from muniment.repository.refusals import (
     BadQuery,
+    BadSort,
     IndexBehind,
     IndexUnavailable,
     UnknownLink,
@@ -56,6 +57,7 @@ SEARCH: Table = {
     UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
     UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
     WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
+    BadSort: ErrorCode(400, "E_BAD_SORT"),
     UnknownLink: ErrorCode(404, "E_UNKNOWN_SEARCH"),
     IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
     IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),

@@ -13,13 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.clock import SECOND
+from muniment.clock import SECOND, Instant
 from muniment.repository.aql import as_json, as_xml, keywords
-from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
+from muniment.repository.aql.tree import Fulltext, Query, QueryLimits, SortCriterion
 from muniment.repository.change_log.changes import Position
 from muniment.repository.endpoints import collections, parameters, positions, representations, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import View
+from muniment.repository.filters import reader
 from muniment.repository.index.contract import Index, Snapshot
 from muniment.repository.objects import objects
 from muniment.repository.objects.object_ids import kind_of
@@ -28,14 +29,23 @@ from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.repositories import Repository
-from muniment.repository.search import atom, kept_searches, results
+from muniment.repository.search import atom, kept_searches, paging, walks
 from muniment.repository.search.memory import ReadsQuery
 from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.repository.search.walks import Binding, Walk
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
 
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
+
+
+_SHOWING = ("include-total", "inline", "links", "view")
+"""The parameters that say how hits are shown. All others of a feed's links say which hits they are, and in which order:
+cursors are bound to those."""
+
+_TRIES = 3
+"""How often a page is read anew where another request keeps the same walk at the same time."""
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -50,22 +60,25 @@ class _Asked(msgspec.Struct, frozen=True):
     links: bool
     view: View
     repeated: dict[str, str]
+    cursor: str | None = None
     document: bytes | None = None
     read_document: ReadsQuery = as_xml.read
 
 
 class _WrittenPage(msgspec.Struct, frozen=True):
-    """A page, written: its bytes, its position, and the query's document where it must be kept for `next`."""
+    """A page, written: its bytes, its position, and the query's document and the walk that `next` needs kept."""
 
     body: bytes
     position: Position
     unkept: bytes | None
+    walk: Walk | None = None
+    walk_expires: Instant = 0
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     caller = await enter(request, context)
-    asked = _asked(request, context.options, ("q", "object-type", "link"))
+    asked = _asked(request, context.options, ("q", "object-type", "sort", "link"))
     return await _answer(request, context, caller, asked)
 
 
@@ -93,16 +106,27 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
         feed = _page(cx, context, snapshot, repository, principals, asked, here)
         return feed, caller.spell(principals, feed.position)
 
-    feed, position = await caller.search(index, answered)
-    if feed.unkept is not None:
-        document, options = feed.unkept, context.options
-        quota = kept_searches.SearchQuota(options.kept_queries, options.kept_query_bytes)
-        await caller.write(
-            lambda cx, principals: kept_searches.keep(
-                cx, repository.id, principals.key, document, options.link_seconds, quota, context.clock()
-            )
-        )
-    return Response(feed.body, headers={"Content-Type": asked.media_type, positions.HEADER: position})
+    for _ in range(_TRIES):
+        feed, position = await caller.search(index, answered)
+        if (feed.unkept is None and feed.walk is None) or await _keep(context, caller, feed):
+            return Response(feed.body, headers={"Content-Type": asked.media_type, positions.HEADER: position})
+    raise walks.gone()
+
+
+async def _keep(context: RepositoryContext, caller: Caller, feed: _WrittenPage) -> bool:
+    """Keep what the page's `next` needs; return False if the same walk was kept meanwhile, by another request."""
+    options, repository = context.options, caller.repository
+    quota = kept_searches.SearchQuota(options.kept_queries, options.kept_query_bytes)
+
+    def keep(cx: Connection, principals: Principals) -> bool:
+        now = context.clock()
+        if feed.unkept is not None:
+            kept_searches.keep(cx, repository.id, principals.key, feed.unkept, options.link_seconds, quota, now)
+        if feed.walk is None:
+            return True
+        return kept_searches.keep_walk(cx, repository.id, principals.key, feed.walk, feed.walk_expires, quota, now)
+
+    return await caller.write(keep)
 
 
 def _page(
@@ -116,29 +140,34 @@ def _page(
 ) -> _WrittenPage:
     """Answer one page, from the query's reading to the feed's bytes; runs off the loop as one piece of work."""
     query, kept = _query(cx, context, repository, principals, asked)
-    page = results.search(
-        cx,
-        snapshot,
-        repository,
-        principals,
-        SearchQuestion(query, asked.page, asked.items_per_page, asked.include_total),
-        context.clock(),
-        context.options.max_page_offset,
-        context.options.max_pending_changes,
-        context.memory,
-    )
-    repeated, others, unkept = asked.repeated, page.has_more or page.page > 1, None
-    if kept is not None:
+    question = SearchQuestion(query, asked.page, asked.items_per_page, asked.include_total)
+    now, options, memory = context.clock(), context.options, context.memory
+    repeated, unkept = asked.repeated, None
+    if asked.cursor is not None:
+        turned = paging.follow(
+            *(cx, snapshot, repository, principals, question, asked.cursor, _selection(repeated)), now, options, memory
+        )
+    else:
+        page = paging.by_number(cx, snapshot, repository, principals, question, now, options, memory)
         # A page that was asked for and does not exist is no reason to keep anything.
-        others = page.has_more or (page.page > 1 and bool(page.hits))
-        if others:
+        if kept is not None and (page.has_more or (page.page > 1 and bool(page.hits))):
             link = kept_searches.name(repository.id, principals.key, kept)
             repeated = {"link": link, **repeated}
-            half_way = context.clock() + context.options.link_seconds * SECOND // 2
+            half_way = now + options.link_seconds * SECOND // 2
             unkept = kept if kept_searches.kept_until(cx, link, kept) < half_way else None
+        following = Binding(repository.id, principals.key, _selection(repeated), page.page + 1, page.items_per_page)
+        turned = paging.begin(cx, page, following, now, options)
+    page = turned.page
+    others = page.has_more or (page.page > 1 and (kept is None or bool(page.hits)))
     inlined = _inlined(cx, context, repository, principals, asked, page, here) if asked.inline else {}
-    written = _feed(page, repeated, here, context, inlined, others=others, entry_links=asked.links)
-    return _WrittenPage(spelling.feed(asked.media_type, written, context.options.names), page.position, unkept)
+    cursors = asked.cursor, turned.following
+    written = _feed(page, repeated, cursors, here, context, inlined, others=others, entry_links=asked.links)
+    body = spelling.feed(asked.media_type, written, options.names)
+    return _WrittenPage(body, page.position, unkept, turned.unkept, turned.expires)
+
+
+def _selection(repeated: Mapping[str, str]) -> str:
+    return urlencode(sorted((name, text) for name, text in repeated.items() if name not in _SHOWING))
 
 
 def _inlined(
@@ -179,15 +208,18 @@ def _query(
         return kept_searches.decode(document), None
     text = asked.repeated.get("q", "")
     named = asked.repeated.get("object-type")
+    sort = reader.read_sort(asked.repeated.get("sort", ""), lambda name: spelling.read_property(name, names))
     return Query(
         types=(spelling.read_type(named, names),) if named else (),
         condition=Fulltext(keywords.read(text, limits)) if text.strip() else None,
+        sorts=tuple(SortCriterion(key.name, not key.descending, "", not key.folded, key.place) for key in sort),
     ), None
 
 
 def _feed(
     page: HitPage,
     repeated: Mapping[str, str],
+    cursors: tuple[str | None, str | None],
     here: str,
     context: RepositoryContext,
     inlined: Mapping[str, object],
@@ -198,12 +230,14 @@ def _feed(
     service = f"{here}/search"
     prefix = f"{service}?{urlencode(repeated)}&" if repeated else f"{service}?"
 
-    def link(rel: str, number: int) -> atom.Link:
-        return atom.Link(rel, f"{prefix}page={number}&items-per-page={page.items_per_page}")
+    def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:
+        address = f"{prefix}page={number}&items-per-page={page.items_per_page}"
+        return atom.Link(rel, f"{address}&cursor={cursor}" if cursor else address)
 
-    shown = [link("self", page.page)]
+    own, following = cursors
+    shown = [link("self", page.page, own)]
     if page.has_more:
-        shown.append(link("next", page.page + 1))
+        shown.append(link("next", page.page + 1, following))
     if others and page.page > 1:
         shown.append(link("previous", page.page - 1))
     if others:
@@ -239,9 +273,11 @@ def _feed(
 
 def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> _Asked:
     query = parameters.read(request)
-    if "link" in query and ("q" in query or "object-type" in query):
-        raise Malformed("The parameter 'link' stands for a whole query: 'q' and 'object-type' cannot go with it.")
-    kept = (*own, "include-total", "inline", "links", "view")
+    if "link" in query and not query.keys().isdisjoint(("q", "object-type", "sort")):
+        raise Malformed(
+            "The parameter 'link' stands for a whole query: 'q', 'object-type' and 'sort' cannot go with it."
+        )
+    kept = (*own, *_SHOWING)
     repeated = {name: query[name] for name in kept if name in query}
     return _Asked(
         page=collections.read_number(query),
@@ -253,6 +289,7 @@ def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -
         links=parameters.truth(query, "links", default=True),
         view=representations.read_view(query, options.names),
         repeated=repeated,
+        cursor=query.get("cursor") or None,
     )
 
 

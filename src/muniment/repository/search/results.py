@@ -5,6 +5,8 @@ snapshot has missed, and which properties the hits have now. So a page obeys eve
 however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 import structlog
 from sqlalchemy.engine import Connection
@@ -21,9 +23,9 @@ from muniment.repository.objects.table import ObjectSummary
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import BadQuery
+from muniment.repository.refusals import BadQuery, WrongValue
 from muniment.repository.repositories import Repository
-from muniment.repository.search import locations
+from muniment.repository.search import locations, sorting
 from muniment.repository.search.memory import SearchMemory
 
 log = structlog.get_logger("muniment.repository.search.results")
@@ -59,7 +61,8 @@ class Hit(msgspec.Struct, frozen=True):
 class HitPage(msgspec.Struct, frozen=True):
     """One page of hits, as of ``position`` in the change log.
 
-    ``has_more`` says whether another page follows. ``total`` is None unless the caller wants it.
+    ``has_more`` says whether another page follows. ``total`` is None unless the caller wants it. ``counters`` are
+    those of the hits, empty where the index does not know them.
     """
 
     hits: tuple[Hit, ...]
@@ -67,6 +70,15 @@ class HitPage(msgspec.Struct, frozen=True):
     items_per_page: int
     total: int | None
     has_more: bool
+    position: Position
+    counters: tuple[int, ...] = ()
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """Those of some objects that are still hits which the caller may browse, and the total as it is now if wanted."""
+
+    hits: tuple[Hit, ...]
+    total: int | None
     position: Position
 
 
@@ -80,12 +92,15 @@ def search(
     max_offset: int,
     max_pending: int = MAX_PENDING,
     memory: SearchMemory | None = None,
+    max_sorted: int = sorting.MOST_SORTED,
+    type_prefix: str = "",
 ) -> HitPage:
     """Return one page of hits. ``cx`` must be a read that began after the snapshot of the index was taken.
 
     Relative dates count from ``now``. ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is
     how many changes that hide or show objects the snapshot may have missed. ``memory`` is the process's, for those who
-    search again. Raises BadQuery, UnknownType, UnknownProperty, WrongValue, IndexBehind.
+    search again. ``max_sorted`` and ``type_prefix`` are those of ``sorting.counters``.
+    Raises BadQuery, BadSort, UnknownType, UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
     """
     offset = (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
@@ -93,9 +108,21 @@ def search(
     memory = memory or SearchMemory()
     query = bound(cx, repository, principals, memory, question.query, now)
     visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending, memory)
-    answer = snapshot.search(
-        Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
-    )
+    wanted = Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
+    if question.query.sorts:
+        view = RepositoryView.read(cx, repository, principals)
+        counters = sorting.counters(cx, view, snapshot, wanted, question.query.sorts, max_sorted, type_prefix)
+        shown = _shown(cx, snapshot, repository, principals, wanted, counters[: question.items_per_page])
+        return HitPage(
+            hits=shown.hits,
+            page=question.page,
+            items_per_page=question.items_per_page,
+            total=shown.total,
+            has_more=len(counters) > question.items_per_page,
+            position=shown.position,
+            counters=tuple(counters[: question.items_per_page]),
+        )
+    answer = snapshot.search(wanted)
     summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
     hits = [
         _to_hit(hit, summary)
@@ -113,7 +140,98 @@ def search(
         total=total,
         has_more=len(answer.hits) > question.items_per_page,
         position=snapshot.position,
+        counters=tuple([summaries[hit.object_id].seq for hit in hits[: question.items_per_page]])
+        if snapshot.numbered
+        else (),
     )
+
+
+def standing(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    query: Query,
+    now: Instant,
+    limit: int,
+    max_pending: int = MAX_PENDING,
+    memory: SearchMemory | None = None,
+    max_sorted: int = sorting.MOST_SORTED,
+    type_prefix: str = "",
+) -> Sequence[int]:
+    """Return the counters of at most ``limit`` hits, in the order in which they stand. The rest is as for ``search``.
+
+    Raises as ``search``.
+    """
+    memory = memory or SearchMemory()
+    bound_query = bound(cx, repository, principals, memory, query, now)
+    visible_objects = visible(cx, repository, principals, bound_query, snapshot.position, max_pending, memory)
+    wanted = Search(bound_query, visible_objects, 0, limit)
+    if not query.sorts:
+        return snapshot.counters(wanted, "relevance")
+    view = RepositoryView.read(cx, repository, principals)
+    return sorting.counters(cx, view, snapshot, wanted, query.sorts, max_sorted, type_prefix)
+
+
+def shown(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    query: Query,
+    now: Instant,
+    counters: Sequence[int],
+    max_pending: int = MAX_PENDING,
+    memory: SearchMemory | None = None,
+    *,
+    include_total: bool = False,
+) -> Shown:
+    """Return those of the objects with these counters that the query still finds for the caller, in this order.
+
+    Where they lie is not asked again: it was asked when they were found. If the locations cannot be found any more,
+    nothing is counted. Raises as ``search``.
+    """
+    memory = memory or SearchMemory()
+    anywhere = msgspec.structs.replace(query, locations=())
+    bound_query = bound(cx, repository, principals, memory, anywhere, now)
+    visible_objects = visible(cx, repository, principals, bound_query, snapshot.position, max_pending, memory)
+    total = include_total and not query.locations
+    found = _shown(
+        cx, snapshot, repository, principals, Search(bound_query, visible_objects, 0, 0, total=total), counters
+    )
+    if not include_total or total:
+        return found
+    try:
+        located = bound(cx, repository, principals, memory, query, now)
+    except WrongValue:
+        return found
+    answer = snapshot.search(Search(located, visible_objects, 0, 0, total=True))
+    return msgspec.structs.replace(found, total=answer.total)
+
+
+def _shown(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    wanted: Search,
+    counters: Sequence[int],
+) -> Shown:
+    """Show the hits of a search that have these counters, in this order; the total is that of the search."""
+    summaries = objects.summaries_by_counter(cx, repository.id, counters) if counters else {}
+    browsable = {
+        counter: summary
+        for counter in counters
+        if (summary := summaries.get(counter)) is not None and _may_browse(summary, principals, wanted.visible)
+    }
+    among = frozenset(summary.id for summary in browsable.values())
+    alone = msgspec.structs.replace(wanted, offset=0, limit=len(among), total=False, among=among)
+    found = {hit.object_id: hit for hit in snapshot.search(alone).hits} if among else {}
+    total = None
+    if wanted.total:
+        total = snapshot.search(msgspec.structs.replace(wanted, offset=0, limit=0)).total
+    hits = tuple(_to_hit(found[summary.id], summary) for summary in browsable.values() if summary.id in found)
+    return Shown(hits, total, snapshot.position)
 
 
 def bound(
