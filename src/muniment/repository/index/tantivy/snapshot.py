@@ -102,7 +102,7 @@ class TantivySnapshot:
 
         Raises as ``search``, and IndexUnavailable if the index does not know them.
         """
-        if not self._dated:
+        if not self.numbered:
             raise IndexUnavailable("The index is being made anew for this release: try again in a while.")
         with failures.refused("a search failed"):
             _, plan, query = self._compiled(search)
