@@ -9,6 +9,7 @@ from muniment.repository.endpoints import (
     acls,
     contents,
     discovery,
+    facets,
     folder_links,
     new_objects,
     objects,
@@ -101,7 +102,6 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
                     search.by_keywords,
                     "Search by keywords, or turn a page of a posted search.",
                     parameters=(*parameters.KEYWORD_SEARCH, parameters.PLAIN_POSITION),
-                    refused=parameters.SEARCH_REFUSED,
                     answers=(_hits(wire),),
                 ),
                 "POST": Operation(
@@ -120,6 +120,11 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
         *_contents(wire),
         *_acls(wire),
         *_people(wire),
+        Address(
+            f"{BELOW}/supported-facets",
+            {"GET": _list(wire, facets.list_all, "List the properties by whose values hits can be counted.")},
+            facets.LISTING,
+        ),
         Address(
             f"{BELOW}/types",
             {"GET": _list(wire, types.list_all, "List the object types.", typed=True)},

@@ -4,7 +4,7 @@ Source: given 2.8-2.10, 4.6; docs/interface.md, ours 6.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,10 +15,12 @@ from starlette.responses import Response
 from muniment import events
 from muniment.clock import SECOND, Instant
 from muniment.repository.aql import as_json, as_xml, keywords
-from muniment.repository.aql.tree import Fulltext, Query, QueryLimits, SortCriterion
+from muniment.repository.aql.facets import FacetLimits
+from muniment.repository.aql.tree import Fulltext, Location, Query, QueryLimits, SortCriterion
 from muniment.repository.change_log.changes import Position
-from muniment.repository.endpoints import collections, parameters, positions, representations, spelling
+from muniment.repository.endpoints import collections, facets, parameters, positions, representations, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.facets import AskedFacets
 from muniment.repository.endpoints.representations import View
 from muniment.repository.filters import reader
 from muniment.repository.index.contract import Index, Snapshot
@@ -27,10 +29,9 @@ from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import IndexBehind
+from muniment.repository.refusals import BadQuery, IndexBehind
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, paging, walks
-from muniment.repository.search.memory import ReadsQuery
 from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.repository.search.walks import Binding, Walk
 from muniment.web import bodies
@@ -38,10 +39,14 @@ from muniment.web.refusals import Malformed
 
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
+_MOST_LOCATIONS = 100
+
+_SHORT = 4096
+"""How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
 
 
 _SHOWING = ("include-total", "inline", "links", "view")
-"""The parameters that say how hits are shown. All others of a feed's links say which hits they are, and in which order:
+"""The parameters that say how hits are shown. All others that links repeat say which hits they are, and in which order:
 cursors are bound to those."""
 
 _TRIES = 3
@@ -49,7 +54,10 @@ _TRIES = 3
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """A request, read: the query or the link that leads to one, the page, and what its own links must repeat."""
+    """A request, read: the query, the page, and what its own links must repeat.
+
+    ``query`` is None where the link leads to it. ``posted`` says that it came as a document, which is kept for `next`.
+    """
 
     page: int
     items_per_page: int
@@ -60,9 +68,10 @@ class _Asked(msgspec.Struct, frozen=True):
     links: bool
     view: View
     repeated: dict[str, str]
+    facets: AskedFacets
     cursor: str | None = None
-    document: bytes | None = None
-    read_document: ReadsQuery = as_xml.read
+    query: Query | None = None
+    posted: bool = False
 
 
 class _WrittenPage(msgspec.Struct, frozen=True):
@@ -71,14 +80,19 @@ class _WrittenPage(msgspec.Struct, frozen=True):
     body: bytes
     position: Position
     unkept: bytes | None
-    walk: Walk | None = None
-    walk_expires: Instant = 0
+    walk: Walk | None
+    walk_expires: Instant
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     caller = await enter(request, context)
-    asked = _asked(request, context.options, ("q", "object-type", "sort", "link"))
+    own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
+    asked = _asked(request, context.options, own)
+    if "link" not in asked.repeated:
+        text = asked.repeated.get("q", "")
+        query = await _read(context, len(text), lambda: _by_words(context.options, text, asked.repeated))
+        return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query))
     return await _answer(request, context, caller, asked)
 
 
@@ -90,9 +104,14 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
-    return await _answer(
-        request, context, caller, msgspec.structs.replace(asked, document=document, read_document=read)
-    )
+    names, limits = context.options.names, _limits(context.options)
+    query = await _read(context, len(document), lambda: context.memory.read(read, document, names, limits))
+    return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query, posted=True))
+
+
+async def _read(context: RepositoryContext, length: int, reading: Callable[[], Query]) -> Query:
+    """Read a query before anything is asked of the index: a bad one is refused whether there is an index or not."""
+    return reading() if length <= _SHORT else await context.transactions.off_loop(reading)
 
 
 async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: _Asked) -> Response:
@@ -138,10 +157,21 @@ def _page(
     asked: _Asked,
     here: str,
 ) -> _WrittenPage:
-    """Answer one page, from the query's reading to the feed's bytes; runs off the loop as one piece of work."""
-    query, kept = _query(cx, context, repository, principals, asked)
-    question = SearchQuestion(query, asked.page, asked.items_per_page, asked.include_total)
+    """Answer one page, to the feed's bytes; runs off the loop as one piece of work."""
+    query = asked.query or _linked(cx, context, repository, principals, asked.repeated["link"])
+    if named := asked.facets.definitions(context.memory.catalogue(cx, repository.id), context.options.names):
+        query = msgspec.structs.replace(query, facets=named)
+    kept = kept_searches.encode(query) if asked.posted else None
+    if strangers := set(query.repositories) - {repository.name}:
+        raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
+    if query.columns and asked.view == View():
+        asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
     now, options, memory = context.clock(), context.options, context.memory
+    question = SearchQuestion(
+        *(query, asked.page, asked.items_per_page, asked.include_total),
+        asked.facets.narrowings(query, options.names),
+        FacetLimits(options.max_facets, options.max_facet_values),
+    )
     repeated, unkept = asked.repeated, None
     if asked.cursor is not None:
         turned = paging.follow(
@@ -150,20 +180,26 @@ def _page(
     else:
         page = paging.by_number(cx, snapshot, repository, principals, question, now, options, memory)
         # A page that was asked for and does not exist is no reason to keep anything.
-        if kept is not None and (page.has_more or (page.page > 1 and bool(page.hits))):
+        if kept is not None and (_has_others(page) or any(facet.values for facet in page.facets)):
             link = kept_searches.name(repository.id, principals.key, kept)
             repeated = {"link": link, **repeated}
             half_way = now + options.link_seconds * SECOND // 2
             unkept = kept if kept_searches.kept_until(cx, link, kept) < half_way else None
         following = Binding(repository.id, principals.key, _selection(repeated), page.page + 1, page.items_per_page)
         turned = paging.begin(cx, page, following, now, options)
-    page = turned.page
-    others = page.has_more or (page.page > 1 and (kept is None or bool(page.hits)))
+    page, others = turned.page, _has_others(turned.page) or (kept is None and asked.page > 1)
     inlined = _inlined(cx, context, repository, principals, asked, page, here) if asked.inline else {}
     cursors = asked.cursor, turned.following
     written = _feed(page, repeated, cursors, here, context, inlined, others=others, entry_links=asked.links)
+    if query.facets:
+        counts = facets.in_feed(page, asked.facets, repeated, f"{here}/search", context.options.names)
+        written = msgspec.structs.replace(written, facets=counts)
     body = spelling.feed(asked.media_type, written, options.names)
     return _WrittenPage(body, page.position, unkept, turned.unkept, turned.expires)
+
+
+def _has_others(page: HitPage) -> bool:
+    return page.has_more or (page.page > 1 and bool(page.hits))
 
 
 def _selection(repeated: Mapping[str, str]) -> str:
@@ -181,6 +217,8 @@ def _inlined(
 ) -> dict[str, object]:
     """Spell the object of each hit, as the read of the database that vouched for the hits has it."""
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
+    for name in asked.view.properties or ():
+        view.catalogue.property(name)
     stored = objects.rows(cx, repository.id, [hit.object_id for hit in page.hits])
     bodies_of_hits = collections.object_bodies(cx, view, [stored[hit.object_id] for hit in page.hits])
     things = [
@@ -193,27 +231,33 @@ def _inlined(
     }
 
 
-def _query(
-    cx: Connection, context: RepositoryContext, repository: Repository, principals: Principals, asked: _Asked
-) -> tuple[Query, bytes | None]:
-    """Read the query, and say what of it is kept for `next`: a query that came as a document."""
-    limits = QueryLimits(context.options.max_query_depth, context.options.max_query_clauses)
-    names = context.options.names
-    if asked.document is not None:
-        query = context.memory.read(asked.read_document, asked.document, names, limits)
-        return query, kept_searches.encode(query)
-    link = asked.repeated.get("link")
-    if link is not None:
-        document = kept_searches.follow(cx, repository.id, link, principals.key, context.clock())
-        return kept_searches.decode(document), None
-    text = asked.repeated.get("q", "")
-    named = asked.repeated.get("object-type")
-    sort = reader.read_sort(asked.repeated.get("sort", ""), lambda name: spelling.read_property(name, names))
+def _limits(options: RepositoryOptions) -> QueryLimits:
+    return QueryLimits(options.max_query_depth, options.max_query_clauses)
+
+
+def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]) -> Query:
+    named, names = repeated.get("object-type"), options.names
+    sort = reader.read_sort(repeated.get("sort", ""), lambda name: spelling.read_property(name, names))
     return Query(
         types=(spelling.read_type(named, names),) if named else (),
-        condition=Fulltext(keywords.read(text, limits)) if text.strip() else None,
+        condition=Fulltext(keywords.read(text, _limits(options))) if text.strip() else None,
         sorts=tuple(SortCriterion(key.name, not key.descending, "", not key.folded, key.place) for key in sort),
-    ), None
+        locations=_locations(repeated.get("locations", "")),
+    )
+
+
+def _linked(
+    cx: Connection, context: RepositoryContext, repository: Repository, principals: Principals, link: str
+) -> Query:
+    return kept_searches.decode(kept_searches.follow(cx, repository.id, link, principals.key, context.clock()))
+
+
+def _locations(text: str) -> tuple[Location, ...]:
+    """Read paths of folders with commas between. Raises Malformed for more than a query may name."""
+    paths = [path.strip() for path in text.split(",") if path.strip()]
+    if len(paths) > _MOST_LOCATIONS:
+        raise Malformed(f"The parameter 'locations' names more than {_MOST_LOCATIONS} folders.")
+    return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
 
 
 def _feed(
@@ -273,11 +317,10 @@ def _feed(
 
 def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> _Asked:
     query = parameters.read(request)
-    if "link" in query and not query.keys().isdisjoint(("q", "object-type", "sort")):
-        raise Malformed(
-            "The parameter 'link' stands for a whole query: 'q', 'object-type' and 'sort' cannot go with it."
-        )
-    kept = (*own, *_SHOWING)
+    beside = [name for name in own if name != "link" and name in query]
+    if "link" in query and beside:
+        raise Malformed(f"The parameter 'link' stands for a whole query: {beside[0]!r} cannot go with it.")
+    kept = (*own, "facet-id-constraints", *_SHOWING)
     repeated = {name: query[name] for name in kept if name in query}
     return _Asked(
         page=collections.read_number(query),
@@ -289,6 +332,7 @@ def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -
         links=parameters.truth(query, "links", default=True),
         view=representations.read_view(query, options.names),
         repeated=repeated,
+        facets=facets.asked(query, options),
         cursor=query.get("cursor") or None,
     )
 

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
@@ -92,24 +93,23 @@ def follow(
     elif part is None:
         unkept = _make(cx, snapshot, repository, principals, question, cursor, now, options, memory)
         part = unkept.part(cursor.offset, size)
-    shown = results.shown(
+    page = results.shown(
         cx,
         snapshot,
         repository,
         principals,
-        question.query,
+        question,
         cursor.began,
         part.counters,
         options.max_pending_changes,
         memory,
-        include_total=question.include_total,
     )
     onwards = cursor.after(part, size)
     following = None
     if onwards is not None:
         next_page = Binding(repository.id, principals.key, selection, question.page + 1, size)
         following = walks.write(cx, onwards, next_page)
-    page = HitPage(shown.hits, question.page, size, shown.total, onwards is not None or part.cut, shown.position, ())
+    page = msgspec.structs.replace(page, has_more=onwards is not None or part.cut)
     return TurnedPage(page, following, unkept if following else None, walks.expiry(cursor, options.walk_seconds))
 
 
@@ -130,7 +130,7 @@ def _make(
         snapshot,
         repository,
         principals,
-        question.query,
+        question,
         cursor.began,
         options.walk_hits + 1,
         options.max_pending_changes,

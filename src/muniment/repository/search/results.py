@@ -5,19 +5,21 @@ snapshot has missed, and which properties the hits have now. So a page obeys eve
 however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 import structlog
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.repository.aql import bind
-from muniment.repository.aql.conditions import BoundQuery, ConditionSet
+from muniment.repository.aql import bind, facets
+from muniment.repository.aql.conditions import BoundQuery, Condition, ConditionSet
+from muniment.repository.aql.facets import BoundFacet, FacetBinder, FacetLimits
+from muniment.repository.aql.narrowing import Narrowing
 from muniment.repository.aql.tree import Query
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
-from muniment.repository.index.contract import IndexHit, Search, Snapshot, Visible
+from muniment.repository.index.contract import Answer, FacetCounts, IndexHit, Search, Snapshot, Visible
 from muniment.repository.objects import objects
 from muniment.repository.objects.table import ObjectSummary
 from muniment.repository.objects.view import RepositoryView
@@ -38,12 +40,17 @@ _CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"}
 
 
 class SearchQuestion(msgspec.Struct, frozen=True):
-    """A caller's question: a query as they wrote it, and the page of hits that they want."""
+    """A caller's question: a query as they wrote it, and the page of hits that they want.
+
+    ``narrowings`` are the values of the query's facets that hits must have.
+    """
 
     query: Query
     page: int
     items_per_page: int
     include_total: bool = False
+    narrowings: tuple[Narrowing, ...] = ()
+    facet_limits: FacetLimits = FacetLimits()
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -61,8 +68,9 @@ class Hit(msgspec.Struct, frozen=True):
 class HitPage(msgspec.Struct, frozen=True):
     """One page of hits, as of ``position`` in the change log.
 
-    ``has_more`` says whether another page follows. ``total`` is None unless the caller wants it. ``counters`` are
-    those of the hits, empty where the index does not know them.
+    ``has_more`` says whether another page follows. ``total`` is None unless the caller wants it. ``facet_hits`` is how
+    many hits fed the facets, where that was not all of them. ``counters`` are those of the hits, empty where the index
+    does not know them.
     """
 
     hits: tuple[Hit, ...]
@@ -71,15 +79,9 @@ class HitPage(msgspec.Struct, frozen=True):
     total: int | None
     has_more: bool
     position: Position
+    facets: tuple[FacetCounts, ...] = ()
+    facet_hits: int | None = None
     counters: tuple[int, ...] = ()
-
-
-class Shown(msgspec.Struct, frozen=True):
-    """Those of some objects that are still hits which the caller may browse, and the total as it is now if wanted."""
-
-    hits: tuple[Hit, ...]
-    total: int | None
-    position: Position
 
 
 def search(
@@ -106,23 +108,15 @@ def search(
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
     memory = memory or SearchMemory()
-    query = bound(cx, repository, principals, memory, question.query, now)
-    visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending, memory)
-    wanted = Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
+    wanted = _prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    wanted = msgspec.structs.replace(wanted, offset=offset, limit=question.items_per_page + 1)
     if question.query.sorts:
         view = RepositoryView.read(cx, repository, principals)
         counters = sorting.counters(cx, view, snapshot, wanted, question.query.sorts, max_sorted, type_prefix)
-        shown = _shown(cx, snapshot, repository, principals, wanted, counters[: question.items_per_page])
-        return HitPage(
-            hits=shown.hits,
-            page=question.page,
-            items_per_page=question.items_per_page,
-            total=shown.total,
-            has_more=len(counters) > question.items_per_page,
-            position=shown.position,
-            counters=tuple(counters[: question.items_per_page]),
-        )
-    answer = snapshot.search(wanted)
+        on_page = tuple(counters[: question.items_per_page])
+        page = _shown(cx, snapshot, repository, principals, question, wanted, on_page)
+        return msgspec.structs.replace(page, has_more=len(counters) > len(on_page), counters=on_page)
+    answer, visible_objects = snapshot.search(wanted), wanted.visible
     summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
     hits = [
         _to_hit(hit, summary)
@@ -140,6 +134,8 @@ def search(
         total=total,
         has_more=len(answer.hits) > question.items_per_page,
         position=snapshot.position,
+        facets=answer.facets,
+        facet_hits=answer.facet_hits,
         counters=tuple([summaries[hit.object_id].seq for hit in hits[: question.items_per_page]])
         if snapshot.numbered
         else (),
@@ -151,7 +147,7 @@ def standing(
     snapshot: Snapshot,
     repository: Repository,
     principals: Principals,
-    query: Query,
+    question: SearchQuestion,
     now: Instant,
     limit: int,
     max_pending: int = MAX_PENDING,
@@ -159,18 +155,17 @@ def standing(
     max_sorted: int = sorting.MOST_SORTED,
     type_prefix: str = "",
 ) -> Sequence[int]:
-    """Return the counters of at most ``limit`` hits, in the order in which they stand. The rest is as for ``search``.
+    """Return the counters of at most ``limit`` hits of all pages, in the order in which they stand.
 
-    Raises as ``search``.
+    The rest is as for ``search``, which also says what it raises.
     """
     memory = memory or SearchMemory()
-    bound_query = bound(cx, repository, principals, memory, query, now)
-    visible_objects = visible(cx, repository, principals, bound_query, snapshot.position, max_pending, memory)
-    wanted = Search(bound_query, visible_objects, 0, limit)
-    if not query.sorts:
+    wanted = _prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    wanted = msgspec.structs.replace(wanted, limit=limit)
+    if not question.query.sorts:
         return snapshot.counters(wanted, "relevance")
     view = RepositoryView.read(cx, repository, principals)
-    return sorting.counters(cx, view, snapshot, wanted, query.sorts, max_sorted, type_prefix)
+    return sorting.counters(cx, view, snapshot, wanted, question.query.sorts, max_sorted, type_prefix)
 
 
 def shown(
@@ -178,35 +173,29 @@ def shown(
     snapshot: Snapshot,
     repository: Repository,
     principals: Principals,
-    query: Query,
+    question: SearchQuestion,
     now: Instant,
     counters: Sequence[int],
     max_pending: int = MAX_PENDING,
     memory: SearchMemory | None = None,
-    *,
-    include_total: bool = False,
-) -> Shown:
-    """Return those of the objects with these counters that the query still finds for the caller, in this order.
+) -> HitPage:
+    """Return a page of those of the objects with these counters that are still hits, in this order.
 
-    Where they lie is not asked again: it was asked when they were found. If the locations cannot be found any more,
-    nothing is counted. Raises as ``search``.
+    Total and facets are those of the whole query as it stands now. Where the objects lie is not asked again: it was
+    asked when they were found. If the locations cannot be found any more, nothing is counted. Raises as ``search``.
     """
     memory = memory or SearchMemory()
-    anywhere = msgspec.structs.replace(query, locations=())
-    bound_query = bound(cx, repository, principals, memory, anywhere, now)
-    visible_objects = visible(cx, repository, principals, bound_query, snapshot.position, max_pending, memory)
-    total = include_total and not query.locations
-    found = _shown(
-        cx, snapshot, repository, principals, Search(bound_query, visible_objects, 0, 0, total=total), counters
+    anywhere = msgspec.structs.replace(
+        question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
     )
-    if not include_total or total:
-        return found
+    wanted = _prepared(cx, snapshot, repository, principals, anywhere, now, max_pending, memory)
     try:
-        located = bound(cx, repository, principals, memory, query, now)
+        counted = _prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
     except WrongValue:
-        return found
-    answer = snapshot.search(Search(located, visible_objects, 0, 0, total=True))
-    return msgspec.structs.replace(found, total=answer.total)
+        if not question.query.locations:
+            raise
+        counted = msgspec.structs.replace(wanted, facets=())
+    return _shown(cx, snapshot, repository, principals, question, wanted, counters, counted)
 
 
 def _shown(
@@ -214,24 +203,76 @@ def _shown(
     snapshot: Snapshot,
     repository: Repository,
     principals: Principals,
+    question: SearchQuestion,
     wanted: Search,
     counters: Sequence[int],
-) -> Shown:
-    """Show the hits of a search that have these counters, in this order; the total is that of the search."""
+    counted: Search | None = None,
+) -> HitPage:
+    """Show those hits of a search that have these counters, in this order; another search may say what is counted."""
     summaries = objects.summaries_by_counter(cx, repository.id, counters) if counters else {}
-    browsable = {
-        counter: summary
+    browsable = [
+        summary
         for counter in counters
         if (summary := summaries.get(counter)) is not None and _may_browse(summary, principals, wanted.visible)
-    }
-    among = frozenset(summary.id for summary in browsable.values())
-    alone = msgspec.structs.replace(wanted, offset=0, limit=len(among), total=False, among=among)
+    ]
+    among = frozenset(summary.id for summary in browsable)
+    alone = Search(wanted.query, wanted.visible, 0, len(among), among=among)
     found = {hit.object_id: hit for hit in snapshot.search(alone).hits} if among else {}
-    total = None
-    if wanted.total:
-        total = snapshot.search(msgspec.structs.replace(wanted, offset=0, limit=0)).total
-    hits = tuple(_to_hit(found[summary.id], summary) for summary in browsable.values() if summary.id in found)
-    return Shown(hits, total, snapshot.position)
+    counted, answer = counted or wanted, Answer(())
+    if counted.total or counted.facets:
+        answer = snapshot.search(msgspec.structs.replace(counted, offset=0, limit=0))
+    return HitPage(
+        hits=tuple(_to_hit(found[summary.id], summary) for summary in browsable if summary.id in found),
+        page=question.page,
+        items_per_page=question.items_per_page,
+        total=answer.total,
+        has_more=False,
+        position=snapshot.position,
+        facets=answer.facets,
+        facet_hits=answer.facet_hits,
+    )
+
+
+def _prepared(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    question: SearchQuestion,
+    now: Instant,
+    max_pending: int,
+    memory: SearchMemory,
+) -> Search:
+    """Make the search of a question, as the caller may see the snapshot; its limit is still to be said."""
+    query = bound(cx, repository, principals, memory, question.query, now)
+    counted, query = _with_facets(cx, repository, memory, question, query, now)
+    names = facets.property_names(counted)
+    return Search(
+        query,
+        visible(cx, repository, principals, query, snapshot.position, max_pending, memory, names),
+        offset=0,
+        limit=0,
+        total=question.include_total,
+        facets=counted,
+        facet_hits=question.query.facet_hits,
+    )
+
+
+def _with_facets(
+    cx: Connection,
+    repository: Repository,
+    memory: SearchMemory,
+    question: SearchQuestion,
+    query: BoundQuery,
+    now: Instant,
+) -> tuple[tuple[BoundFacet, ...], BoundQuery]:
+    """Return the facets of a question, checked, and the query narrowed to their values."""
+    if not question.query.facets and not question.narrowings:
+        return (), query
+    binder = FacetBinder(memory.catalogue(cx, repository.id), now, question.facet_limits)
+    counted = binder.bind(question.query.facets)
+    narrowed = facets.narrowed(counted, question.narrowings)
+    return counted, query if narrowed is None else _both(query, narrowed)
 
 
 def bound(
@@ -252,10 +293,14 @@ def bound(
     if not query.locations:
         return bound_query
     within = locations.condition(cx, RepositoryView.read(cx, repository, principals), query.locations)
-    conditions = tuple(part for part in (bound_query.condition, within) if part is not None)
-    if len(conditions) < 2:
-        return BoundQuery(bound_query.types, conditions[0] if conditions else None)
-    return BoundQuery(bound_query.types, ConditionSet("AND", conditions))
+    return bound_query if within is None else _both(bound_query, within)
+
+
+def _both(query: BoundQuery, condition: Condition) -> BoundQuery:
+    """Return the query for those objects that meet one more condition."""
+    if query.condition is None:
+        return BoundQuery(query.types, condition)
+    return BoundQuery(query.types, ConditionSet("AND", (query.condition, condition)))
 
 
 def visible(
@@ -266,8 +311,9 @@ def visible(
     position: Position,
     max_pending: int = MAX_PENDING,
     memory: SearchMemory | None = None,
+    shown: Collection[str] = (),
 ) -> Visible:
-    """Return what the caller may see of an index as of ``position``.
+    """Return what the caller may see of an index as of ``position``. ``shown`` are properties whose values it shows.
 
     A change that the index has missed hides its object. There are two exceptions, because in both the caller may see
     all values and text that the index holds: only the ACL changed, and they may see the object now; or properties
@@ -275,7 +321,7 @@ def visible(
     Raises IndexBehind.
     """
     missed = changes.hiding(cx, repository.id, position, max_pending)
-    acl_matters = bool(missed) and bool(bind.property_names(query.condition) & _CHANGED_WITH_THE_ACL)
+    acl_matters = bool(missed) and bool(bind.property_names(query.condition).union(shown) & _CHANGED_WITH_THE_ACL)
     decidable = {
         object_id: kinds
         for object_id, kinds in missed.items()
