@@ -46,10 +46,10 @@ def test_2_8_another_repository_is_refused(site: Site) -> None:
     assert "'another'" in answer.text
 
 
-def test_2_8_sorts_are_refused_until_they_are_obeyed(site: Site) -> None:
-    answer = _posted(site, {"sorts": [{"property": "title", "ascending": False}]})
+def test_2_8_sorts_of_unknown_properties_are_refused_with_their_place(site: Site) -> None:
+    answer = _posted(site, {"sorts": [{"property": "unheard_of", "ascending": False}]})
     assert answer.status_code == 400
-    assert "'sorts' is not offered yet" in answer.text
+    assert "sorts[0]" in answer.text
 
 
 def test_2_8_locations_of_the_address_name_folders_by_their_paths(site: Site) -> None:

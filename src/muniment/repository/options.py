@@ -146,6 +146,31 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         int,
         Doc(description="How long the `next` link of a POST search can be followed, in seconds.", ge=60, le=2_592_000),
     ] = 86_400
+    walk_seconds: Annotated[
+        int,
+        Doc(
+            description="How long `next` of a search can be followed from page to page, from its first page on, in "
+            "seconds.",
+            ge=60,
+            le=86_400,
+        ),
+    ] = 3600
+    walk_hits: Annotated[
+        int,
+        Doc(
+            description="Most hits that `next` shows exactly once while others write; after them it goes on by number.",
+            ge=1000,
+            le=100_000,
+        ),
+    ] = 10_000
+    max_sorted_hits: Annotated[
+        int,
+        Doc(
+            description="Most hits of a search that is sorted by properties; a search with more of them answers 400.",
+            ge=1000,
+            le=10_000_000,
+        ),
+    ] = 100_000
     max_pending_changes: Annotated[
         int,
         Doc(
@@ -175,7 +200,8 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     kept_queries: Annotated[
         int,
         Doc(
-            description="Most posted searches with further pages kept for one caller; a new one replaces the oldest.",
+            description="Most posted searches and walks with further pages that are kept for one caller; a new one "
+            "replaces the oldest.",
             ge=1,
             le=100_000,
         ),
@@ -183,7 +209,7 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     kept_query_bytes: Annotated[
         int,
         Doc(
-            description="Most bytes that the kept searches of one caller may take together.",
+            description="Most bytes that the kept searches and walks of one caller may take together.",
             ge=65_536,
             le=1_073_741_824,
         ),

@@ -63,7 +63,10 @@ LOCATIONS = Parameter("locations", "Paths of folders, with commas between: hits 
 COLLECTIONS = Parameter("collections", "Accepted, and has no effect: a repository has one index.")
 QUERY_LOCALE = Parameter("query-locale", "Accepted, and has no effect: keywords are read in the server's language.")
 SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR, FACET_IDS, QUERY_LOCALE)
-KEYWORD_SEARCH = (Q, OBJECT_TYPE, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS, *SEARCH)
+KEYWORD_SEARCH = (
+    *(Q, OBJECT_TYPE, SORT, LINK, CURSOR, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
+    *SEARCH,
+)
 
 SHOWING = (VIEW, LINKS)
 
@@ -105,17 +108,13 @@ SHOWING_REFUSED = {"inline": NOT_YET}
 LIST_REFUSED = dict.fromkeys(("locations", "facet"), NOT_YET)
 FOLDER_REFUSED = {**LIST_REFUSED, **dict.fromkeys(("include-all-versions", "hide-shared-parent"), NOT_YET)}
 REPOSITORY_REFUSED = dict.fromkeys(("dql", "include-domains"), NOT_YET)
-SEARCH_REFUSED = dict.fromkeys(
-    ("sort",),
-    NOT_YET,
-)
-DOCUMENT_SEARCH_REFUSED = {
-    **SEARCH_REFUSED,
-    **dict.fromkeys(
-        ("q", "object-type", "link", "facet", "timezone", "facet-value-constraints", "locations", "collections"),
-        "belongs to a GET; a POST says it in the query document",
+DOCUMENT_SEARCH_REFUSED = dict.fromkeys(
+    (
+        *("q", "object-type", "sort", "link", "cursor", "facet", "timezone", "facet-value-constraints"),
+        *("locations", "collections"),
     ),
-}
+    "belongs to a GET; a POST says it in the query document",
+)
 CREATE_REFUSED = dict.fromkeys(("modifier", "require-dc-write"), NOT_YET)
 REPLACE_REFUSED = {"modifier": NOT_YET}
 MEDIA_REFUSED = dict.fromkeys(("page", "modifier"), NOT_YET)

@@ -41,6 +41,7 @@ from muniment.repository.options import RepositoryNames
 from muniment.repository.people import Kind
 from muniment.repository.refusals import (
     BadQuery,
+    BadSort,
     IndexBehind,
     IndexUnavailable,
     UnknownLink,
@@ -57,6 +58,7 @@ SEARCH: Table = {
     UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
     UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
     WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
+    BadSort: ErrorCode(400, "E_BAD_SORT"),
     UnknownLink: ErrorCode(404, "E_UNKNOWN_SEARCH"),
     IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
     IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
@@ -100,7 +102,6 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
                     search.by_keywords,
                     "Search by keywords, or turn a page of a posted search.",
                     parameters=(*parameters.KEYWORD_SEARCH, parameters.PLAIN_POSITION),
-                    refused=parameters.SEARCH_REFUSED,
                     answers=(_hits(wire),),
                 ),
                 "POST": Operation(

@@ -13,25 +13,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.clock import SECOND
+from muniment.clock import SECOND, Instant
 from muniment.repository.aql import as_json, as_xml, keywords
 from muniment.repository.aql.facets import FacetLimits
-from muniment.repository.aql.tree import Fulltext, Location, Query, QueryLimits
+from muniment.repository.aql.tree import Fulltext, Location, Query, QueryLimits, SortCriterion
 from muniment.repository.change_log.changes import Position
 from muniment.repository.endpoints import collections, facets, parameters, positions, representations, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.facets import AskedFacets
 from muniment.repository.endpoints.representations import View
+from muniment.repository.filters import reader
 from muniment.repository.index.contract import Index, Snapshot
 from muniment.repository.objects import objects
 from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import BadQuery, IndexBehind, NotOfferedYet
+from muniment.repository.refusals import BadQuery, IndexBehind
 from muniment.repository.repositories import Repository
-from muniment.repository.search import atom, kept_searches, results
+from muniment.repository.search import atom, kept_searches, paging, walks
 from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.repository.search.walks import Binding, Walk
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
 
@@ -41,6 +43,14 @@ _MOST_LOCATIONS = 100
 
 _SHORT = 4096
 """How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
+
+
+_SHOWING = ("include-total", "inline", "links", "view")
+"""The parameters that say how hits are shown. All others that links repeat say which hits they are, and in which order:
+cursors are bound to those."""
+
+_TRIES = 3
+"""How often a page is read anew where another request keeps the same walk at the same time."""
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -59,22 +69,25 @@ class _Asked(msgspec.Struct, frozen=True):
     view: View
     repeated: dict[str, str]
     facets: AskedFacets
+    cursor: str | None = None
     query: Query | None = None
     posted: bool = False
 
 
 class _WrittenPage(msgspec.Struct, frozen=True):
-    """A page, written: its bytes, its position, and the query's document where it must be kept for `next`."""
+    """A page, written: its bytes, its position, and the query's document and the walk that `next` needs kept."""
 
     body: bytes
     position: Position
     unkept: bytes | None
+    walk: Walk | None
+    walk_expires: Instant
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     caller = await enter(request, context)
-    own = ("q", "object-type", "link", "locations", "facet", "timezone", "facet-value-constraints")
+    own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
     asked = _asked(request, context.options, own)
     if "link" not in asked.repeated:
         text = asked.repeated.get("q", "")
@@ -112,16 +125,27 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
         feed = _page(cx, context, snapshot, repository, principals, asked, here)
         return feed, caller.spell(principals, feed.position)
 
-    feed, position = await caller.search(index, answered)
-    if feed.unkept is not None:
-        document, options = feed.unkept, context.options
-        quota = kept_searches.SearchQuota(options.kept_queries, options.kept_query_bytes)
-        await caller.write(
-            lambda cx, principals: kept_searches.keep(
-                cx, repository.id, principals.key, document, options.link_seconds, quota, context.clock()
-            )
-        )
-    return Response(feed.body, headers={"Content-Type": asked.media_type, positions.HEADER: position})
+    for _ in range(_TRIES):
+        feed, position = await caller.search(index, answered)
+        if (feed.unkept is None and feed.walk is None) or await _keep(context, caller, feed):
+            return Response(feed.body, headers={"Content-Type": asked.media_type, positions.HEADER: position})
+    raise walks.gone()
+
+
+async def _keep(context: RepositoryContext, caller: Caller, feed: _WrittenPage) -> bool:
+    """Keep what the page's `next` needs; return False if the same walk was kept meanwhile, by another request."""
+    options, repository = context.options, caller.repository
+    quota = kept_searches.SearchQuota(options.kept_queries, options.kept_query_bytes)
+
+    def keep(cx: Connection, principals: Principals) -> bool:
+        now = context.clock()
+        if feed.unkept is not None:
+            kept_searches.keep(cx, repository.id, principals.key, feed.unkept, options.link_seconds, quota, now)
+        if feed.walk is None:
+            return True
+        return kept_searches.keep_walk(cx, repository.id, principals.key, feed.walk, feed.walk_expires, quota, now)
+
+    return await caller.write(keep)
 
 
 def _page(
@@ -140,40 +164,46 @@ def _page(
     kept = kept_searches.encode(query) if asked.posted else None
     if strangers := set(query.repositories) - {repository.name}:
         raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
-    if query.sorts:
-        raise NotOfferedYet(f"The element 'sorts' is not offered yet ({query.sorts[0].place}).")
     if query.columns and asked.view == View():
         asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
-    page = results.search(
-        cx,
-        snapshot,
-        repository,
-        principals,
-        SearchQuestion(
-            *(query, asked.page, asked.items_per_page, asked.include_total),
-            asked.facets.narrowings(query, context.options.names),
-            FacetLimits(context.options.max_facets, context.options.max_facet_values),
-        ),
-        context.clock(),
-        context.options.max_page_offset,
-        context.options.max_pending_changes,
-        context.memory,
+    now, options, memory = context.clock(), context.options, context.memory
+    question = SearchQuestion(
+        *(query, asked.page, asked.items_per_page, asked.include_total),
+        asked.facets.narrowings(query, options.names),
+        FacetLimits(options.max_facets, options.max_facet_values),
     )
-    repeated, others, unkept = asked.repeated, page.has_more or page.page > 1, None
-    if kept is not None:
+    repeated, unkept = asked.repeated, None
+    if asked.cursor is not None:
+        turned = paging.follow(
+            *(cx, snapshot, repository, principals, question, asked.cursor, _selection(repeated)), now, options, memory
+        )
+    else:
+        page = paging.by_number(cx, snapshot, repository, principals, question, now, options, memory)
         # A page that was asked for and does not exist is no reason to keep anything.
-        others = page.has_more or (page.page > 1 and bool(page.hits))
-        if others or any(facet.values for facet in page.facets):
+        if kept is not None and (_has_others(page) or any(facet.values for facet in page.facets)):
             link = kept_searches.name(repository.id, principals.key, kept)
             repeated = {"link": link, **repeated}
-            half_way = context.clock() + context.options.link_seconds * SECOND // 2
+            half_way = now + options.link_seconds * SECOND // 2
             unkept = kept if kept_searches.kept_until(cx, link, kept) < half_way else None
+        following = Binding(repository.id, principals.key, _selection(repeated), page.page + 1, page.items_per_page)
+        turned = paging.begin(cx, page, following, now, options)
+    page, others = turned.page, _has_others(turned.page) or (kept is None and asked.page > 1)
     inlined = _inlined(cx, context, repository, principals, asked, page, here) if asked.inline else {}
-    written = _feed(page, repeated, here, context, inlined, others=others, entry_links=asked.links)
+    cursors = asked.cursor, turned.following
+    written = _feed(page, repeated, cursors, here, context, inlined, others=others, entry_links=asked.links)
     if query.facets:
         counts = facets.in_feed(page, asked.facets, repeated, f"{here}/search", context.options.names)
         written = msgspec.structs.replace(written, facets=counts)
-    return _WrittenPage(spelling.feed(asked.media_type, written, context.options.names), page.position, unkept)
+    body = spelling.feed(asked.media_type, written, options.names)
+    return _WrittenPage(body, page.position, unkept, turned.unkept, turned.expires)
+
+
+def _has_others(page: HitPage) -> bool:
+    return page.has_more or (page.page > 1 and bool(page.hits))
+
+
+def _selection(repeated: Mapping[str, str]) -> str:
+    return urlencode(sorted((name, text) for name, text in repeated.items() if name not in _SHOWING))
 
 
 def _inlined(
@@ -206,10 +236,12 @@ def _limits(options: RepositoryOptions) -> QueryLimits:
 
 
 def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]) -> Query:
-    named = repeated.get("object-type")
+    named, names = repeated.get("object-type"), options.names
+    sort = reader.read_sort(repeated.get("sort", ""), lambda name: spelling.read_property(name, names))
     return Query(
-        types=(spelling.read_type(named, options.names),) if named else (),
+        types=(spelling.read_type(named, names),) if named else (),
         condition=Fulltext(keywords.read(text, _limits(options))) if text.strip() else None,
+        sorts=tuple(SortCriterion(key.name, not key.descending, "", not key.folded, key.place) for key in sort),
         locations=_locations(repeated.get("locations", "")),
     )
 
@@ -231,6 +263,7 @@ def _locations(text: str) -> tuple[Location, ...]:
 def _feed(
     page: HitPage,
     repeated: Mapping[str, str],
+    cursors: tuple[str | None, str | None],
     here: str,
     context: RepositoryContext,
     inlined: Mapping[str, object],
@@ -241,12 +274,14 @@ def _feed(
     service = f"{here}/search"
     prefix = f"{service}?{urlencode(repeated)}&" if repeated else f"{service}?"
 
-    def link(rel: str, number: int) -> atom.Link:
-        return atom.Link(rel, f"{prefix}page={number}&items-per-page={page.items_per_page}")
+    def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:
+        address = f"{prefix}page={number}&items-per-page={page.items_per_page}"
+        return atom.Link(rel, f"{address}&cursor={cursor}" if cursor else address)
 
-    shown = [link("self", page.page)]
+    own, following = cursors
+    shown = [link("self", page.page, own)]
     if page.has_more:
-        shown.append(link("next", page.page + 1))
+        shown.append(link("next", page.page + 1, following))
     if others and page.page > 1:
         shown.append(link("previous", page.page - 1))
     if others:
@@ -285,7 +320,7 @@ def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -
     beside = [name for name in own if name != "link" and name in query]
     if "link" in query and beside:
         raise Malformed(f"The parameter 'link' stands for a whole query: {beside[0]!r} cannot go with it.")
-    kept = (*own, "facet-id-constraints", "include-total", "inline", "links", "view")
+    kept = (*own, "facet-id-constraints", *_SHOWING)
     repeated = {name: query[name] for name in kept if name in query}
     return _Asked(
         page=collections.read_number(query),
@@ -298,6 +333,7 @@ def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -
         view=representations.read_view(query, options.names),
         repeated=repeated,
         facets=facets.asked(query, options),
+        cursor=query.get("cursor") or None,
     )
 
 

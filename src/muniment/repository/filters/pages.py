@@ -4,7 +4,7 @@ The place of a member is what it is sorted by and, at last, its key. The databas
 costs the same at any depth.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from muniment.repository.cursors import Place, Stretch
 from muniment.repository.filters import conditions, listed, sql
 from muniment.repository.filters.listed import SORTED, Kind, ListedProperty, PropertiesOf
-from muniment.repository.filters.tree import EVERYTHING, Selection
+from muniment.repository.filters.tree import EVERYTHING, Selection, SortKey
 from muniment.repository.folding import fold
 from muniment.repository.refusals import BadSort, UnknownProperty
 
@@ -84,6 +84,23 @@ def count(cx: Connection, members: sa.Select[Any], properties: PropertiesOf, sel
     return int(cx.execute(sa.select(sa.func.count()).select_from(wanted.subquery())).scalar_one())
 
 
+def sort(
+    cx: Connection,
+    members: sa.Select[Any],
+    properties: PropertiesOf,
+    sort_keys: Sequence[SortKey],
+    last: OrderKey,
+    offset: int,
+    limit: int,
+) -> list[Any]:
+    """Return the first column of these members in the order of a sort. No two members share the ``last`` key.
+
+    Raises UnknownProperty, BadSort.
+    """
+    order = _order(Selection(sort=tuple(sort_keys)), properties, Order((last,)))
+    return list(cx.scalars(members.order_by(*_ordering(order)).limit(limit).offset(offset)))
+
+
 def wants(cx: Connection, member: Mapping[str, str | int], selection: Selection) -> bool:
     """Say whether the selection wants a thing with these values, which is in no table. Raises as ``fetch``."""
 
@@ -107,10 +124,10 @@ def _order(selection: Selection, properties: PropertiesOf, own_order: Order) -> 
         try:
             found = properties(sort_key.name)
         except UnknownProperty as unknown:
-            raise UnknownProperty(f"{unknown.sentence.rstrip('.')} (character {sort_key.place}).") from unknown
+            raise UnknownProperty(f"{unknown.sentence.rstrip('.')} ({sort_key.place}).") from unknown
         if found.value is None or found.compared is None:
             why = "cannot be sorted by" if found.names else "has several values, so a list cannot be sorted by it"
-            raise BadSort(f"The property {sort_key.name!r} {why} (character {sort_key.place}).")
+            raise BadSort(f"The property {sort_key.name!r} {why} ({sort_key.place}).")
         expression = _sorted_by(found, found.compared if sort_key.folded else found.value)
         keys.append(OrderKey(expression, sort_key.descending, found.nullable, found.kind))
         indexed = indexed and found.indexed and not sort_key.folded

@@ -62,9 +62,14 @@ def read(filter_text: str, sort_text: str, neutral: Callable[[str], str]) -> Sel
     Raises BadFilter, BadSort.
     """
     wanted = None if not filter_text.strip() else _Reader(filter_text, neutral).read()
-    keys = () if not sort_text.strip() else tuple(_sort_keys(sort_text, neutral))
+    keys = read_sort(sort_text, neutral)
     text = f"{len(filter_text)} {filter_text} {sort_text}" if wanted is not None or keys else ""
     return Selection(wanted, keys, text)
+
+
+def read_sort(text: str, neutral: Callable[[str], str]) -> tuple[SortKey, ...]:
+    """Read a sort; an empty text stands for none. ``neutral`` translates names of properties. Raises BadSort."""
+    return () if not text.strip() else tuple(_sort_keys(text, neutral))
 
 
 class _Reader:
@@ -241,7 +246,7 @@ def _sort_keys(text: str, neutral: Callable[[str], str]) -> list[SortKey]:
         name = neutral(match[1])
         if name in {key.name for key in keys}:
             raise BadSort(f"The sort names {match[1][:64]!r} twice (character {place}).")
-        keys.append(SortKey(name, directions == ["desc"], bool(others), place))
+        keys.append(SortKey(name, directions == ["desc"], bool(others), f"character {place}"))
         if len(keys) > MAX_SORT_KEYS:
             raise BadSort(f"The sort names more than {MAX_SORT_KEYS} properties (character {place}).")
     return keys

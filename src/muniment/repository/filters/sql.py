@@ -4,9 +4,12 @@ Values of properties are stored as JSON: an object of lists, in a column of text
 order it looks at rows and conditions, so no expression here may fail on any row, whatever its repository.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -66,6 +69,32 @@ class position_of(FunctionElement[int]):  # noqa: N801
     type = sa.Integer()
 
 
+class numbers_of(FunctionElement[int]):  # noqa: N801
+    """The whole numbers of a list, as rows: ``numbers_of(numbers_parameter(...))``."""
+
+    inherit_cache = True
+
+
+class _Numbers(sa.TypeDecorator[Sequence[int]]):
+    """A list of whole numbers as a parameter: JSON on SQLite, an array on PostgreSQL."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
+        return dialect.type_descriptor(postgresql.ARRAY(sa.BigInteger) if dialect.name == "postgresql" else sa.Text())
+
+    def process_bind_param(self, value: Sequence[int] | None, dialect: sa.Dialect) -> Any:
+        if value is None or dialect.name == "postgresql":
+            return value
+        return msgspec.json.encode(value).decode()
+
+
+def numbers_parameter(numbers: Sequence[int]) -> sa.ColumnElement[Any]:
+    """Make a parameter of a list of whole numbers, however many they are."""
+    return sa.literal(list(numbers), _Numbers())
+
+
 def plain_folded(text: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
     """Fold a plain text (``folding.is_plain``): only A to Z change."""
     return sa.func.lower(by_code_point(text))
@@ -106,6 +135,16 @@ def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> s
         f"jsonb_array_elements(coalesce(CAST({first} AS JSONB) -> CAST({name} AS TEXT), "
         f"CAST({second} AS JSONB) -> CAST({name} AS TEXT)))"
     )
+
+
+@compiles(numbers_of, "sqlite")
+def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_each({', '.join(_parts(element, compiler, options))})"
+
+
+@compiles(numbers_of, "postgresql")
+def _(element: FunctionElement[Any], compiler: SQLCompiler, **options: Any) -> str:
+    return f"(SELECT unnest(CAST({', '.join(_parts(element, compiler, options))} AS BIGINT[])) AS value)"
 
 
 @compiles(as_text, "sqlite")

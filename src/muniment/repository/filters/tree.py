@@ -49,12 +49,12 @@ Filter: TypeAlias = Comparison | AllOf | AnyOf | Not
 
 
 class SortKey(msgspec.Struct, frozen=True):
-    """A property to sort by. ``folded``: texts are ordered without case."""
+    """A property to sort by. ``folded``: texts are ordered without case. ``place`` says where the sort names it."""
 
     name: str
     descending: bool
     folded: bool
-    place: int
+    place: str
 
 
 class Selection(msgspec.Struct, frozen=True):

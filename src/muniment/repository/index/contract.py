@@ -7,9 +7,9 @@ A search takes a snapshot of the index first, and then opens a read of the datab
 the snapshot has missed, and the answer is true as of the read.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -19,6 +19,10 @@ from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.facets import BoundFacet
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.document import Document
+
+
+Order: TypeAlias = Literal["relevance", "newest", "oldest", "made"]
+"""An order of hits: by score, by the last modification, or by counter. Equal hits are in the order of counters."""
 
 
 class IndexedObject(Protocol):
@@ -97,7 +101,8 @@ class FacetCounts(msgspec.Struct, frozen=True):
 class Search(msgspec.Struct, frozen=True):
     """One question to a snapshot. ``offset`` and ``limit`` count hits.
 
-    ``facet_hits`` is how many hits, the first ones, feed the facets; None for all.
+    ``facet_hits`` is how many hits, the first ones, feed the facets; None for all. ``among`` names the objects that
+    alone count, None for all. If the limit leaves none of them out, hits come in any order.
     """
 
     query: BoundQuery
@@ -108,6 +113,7 @@ class Search(msgspec.Struct, frozen=True):
     facets: tuple[BoundFacet, ...] = ()
     facet_hits: int | None = None
     statistics: Statistics | None = None
+    among: frozenset[str] | None = None
 
 
 class IndexHit(msgspec.Struct, frozen=True):
@@ -138,8 +144,18 @@ class Snapshot(Protocol):
     def position(self) -> Position:
         """The position in the change log up to which this snapshot is complete."""
 
+    @property
+    def numbered(self) -> bool:
+        """Whether ``counters`` can be asked. An index of an earlier release may not know them."""
+
     def search(self, search: Search) -> Answer:
         """Answer a search. Raises BadQuery if the engine refuses the query, as for too many words of a prefix."""
+
+    def counters(self, search: Search, order: Order) -> Sequence[int]:
+        """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.
+
+        Raises as ``search``, and IndexUnavailable if the index does not know them.
+        """
 
     def documents(self) -> Iterator[Document]:
         """Read every document of the index, for the checker; documents with the same key are all returned."""

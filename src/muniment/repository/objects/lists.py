@@ -3,7 +3,7 @@
 What the caller may not browse is left out by the database, before anything is said of it. Source: docs/filters.md.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from muniment.repository.cursors import Place, Stretch
 from muniment.repository.filters import listed, pages, sql
 from muniment.repository.filters.listed import ListedProperty, PropertiesOf
 from muniment.repository.filters.pages import Order, OrderKey
-from muniment.repository.filters.tree import EVERYTHING, Selection
+from muniment.repository.filters.tree import EVERYTHING, Selection, SortKey
 from muniment.repository.folding import fold
 from muniment.repository.objects.object_types import BUILT_IN_NAMES
 from muniment.repository.objects.properties import PropertyDefinition
@@ -50,14 +50,36 @@ def page(
     ``type_prefix`` spells the names of the built-in types, which the selection compares as they are shown.
     Raises UnknownProperty, WrongValue, BadSort.
     """
-    properties = _properties(cx, folder, type_prefix)
+    properties = _properties(cx, folder.view, type_prefix)
     found = pages.fetch(cx, _members(folder), properties, _BY_NAME, stretch, selection)
     return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in found]
 
 
 def count(cx: Connection, folder: Folder, selection: Selection = EVERYTHING, *, type_prefix: str = "") -> int:
     """Count what ``page`` lists in all. Raises UnknownProperty, WrongValue."""
-    return pages.count(cx, _members(folder), _properties(cx, folder, type_prefix), selection)
+    return pages.count(cx, _members(folder), _properties(cx, folder.view, type_prefix), selection)
+
+
+def sort(
+    cx: Connection,
+    view: RepositoryView,
+    counters: Sequence[int],
+    sort_keys: Sequence[SortKey],
+    offset: int,
+    limit: int,
+    *,
+    type_prefix: str = "",
+) -> list[int]:
+    """Return the counters of those of these objects that exist, in the order of a sort; equal objects by counter.
+
+    It asks for no right. It is one statement, however many they are. ``type_prefix`` is that of ``page``.
+    Raises UnknownProperty, BadSort.
+    """
+    wanted = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
+    members = sa.select(objects.c.seq).join_from(wanted, objects, objects.c.seq == wanted.c.value)
+    members = members.where(objects.c.repository_id == view.repository.id)
+    properties = _properties(cx, view, type_prefix)
+    return pages.sort(cx, members, properties, sort_keys, OrderKey(objects.c.seq), offset, limit)
 
 
 def _members(folder: Folder) -> sa.Select[Any]:
@@ -77,9 +99,9 @@ def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
     return sa.or_(objects.c.owner_key == view.principals.key, objects.c.acl_id.in_(granted))
 
 
-def _properties(cx: Connection, folder: Folder, type_prefix: str) -> PropertiesOf:
+def _properties(cx: Connection, view: RepositoryView, type_prefix: str) -> PropertiesOf:
     def find(name: str) -> ListedProperty:
-        definition = folder.view.catalogue.property(name)
+        definition = view.catalogue.property(name)
         if name == "acl_name":
             return listed.naming(named_acl)
         if name == "r_object_type":
@@ -89,7 +111,7 @@ def _properties(cx: Connection, folder: Folder, type_prefix: str) -> PropertiesO
         return _COLUMNS.get(name) or _stored(definition)
 
     def named_acl(text: str) -> sa.ColumnElement[bool]:
-        acl_id = acls.look_up(cx, folder.view.repository.id, [text], folder.view.principals).get(text)
+        acl_id = acls.look_up(cx, view.repository.id, [text], view.principals).get(text)
         return sa.false() if acl_id is None else objects.c.acl_id == acl_id
 
     return find

@@ -42,9 +42,9 @@ from muniment.repository.repositories import Repository
 # The repository is compared afterwards: with it in the query, SQLite reads all objects of the repository.
 _IDS = objects.c.id.in_(sa.bindparam("ids", expanding=True))
 _BY_IDS = PreparedStatement(sa.select(objects).where(_IDS))
-_SUMMARIES = PreparedStatement(
-    sa.select(objects.c.repository_id, *(objects.c[name] for name in ObjectSummary.__struct_fields__)).where(_IDS)
-)
+_SUMMARY = sa.select(objects.c.repository_id, *(objects.c[name] for name in ObjectSummary.__struct_fields__))
+_SUMMARIES = PreparedStatement(_SUMMARY.where(_IDS))
+_SUMMARIES_BY_COUNTER = PreparedStatement(_SUMMARY.where(objects.c.seq.in_(sa.bindparam("counters", expanding=True))))
 
 # The database leaves out what the caller may not browse: a hidden object takes as many statements and rows as none.
 _HIGHEST = acl_entries.highest(objects.c.acl_id, objects.c.owner_key)
@@ -324,6 +324,12 @@ def rows(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, 
 def summaries(cx: Connection, repository_id: int, ids: Sequence[str]) -> dict[str, ObjectSummary]:
     """Return the summaries of at most a page of objects by id, as ``rows`` does: a third of its time."""
     portion = _SUMMARIES.all(cx, ids=ids)
+    return {row[2]: ObjectSummary(*row[1:]) for row in portion if row[0] == repository_id}
+
+
+def summaries_by_counter(cx: Connection, repository_id: int, counters: Sequence[int]) -> dict[int, ObjectSummary]:
+    """Return the summaries of at most a page of objects by counter, as ``summaries`` does by id."""
+    portion = _SUMMARIES_BY_COUNTER.all(cx, counters=counters)
     return {row[1]: ObjectSummary(*row[1:]) for row in portion if row[0] == repository_id}
 
 

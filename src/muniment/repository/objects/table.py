@@ -78,6 +78,7 @@ class StoredObject(msgspec.Struct, frozen=True):
 class ObjectSummary(msgspec.Struct, frozen=True):
     """The part of an object that a page of a search shows, and that decides who may see it."""
 
+    seq: int
     id: str
     name: str
     owner: str

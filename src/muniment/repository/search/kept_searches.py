@@ -2,7 +2,8 @@
 
 The `next` of such a feed is a plain GET with a link. Only the same caller can follow it, on any worker. The query is
 kept in our neutral names, so a link stays valid when an operator changes the names on the wire. Each caller has a
-quota of queries and of bytes. Beyond it, their oldest searches are dropped, so that a search is always answered.
+quota of queries and of bytes, in which their walks count as well. Beyond it, their oldest searches and walks are
+dropped, so that a search is always answered.
 
 Each row names the format of its query. A query of another format, or with damaged bytes, counts as expired: its caller
 sends the search again.
@@ -18,6 +19,8 @@ from muniment.clock import SECOND, Instant
 from muniment.db import PreparedStatement, repository_tables
 from muniment.repository.aql.tree import Query
 from muniment.repository.refusals import UnknownLink
+from muniment.repository.search import walks
+from muniment.repository.search.walks import Held, Walk
 
 FORMAT = 2
 """The format of the queries that this release writes and reads. Raise it with every change of ``aql.tree``."""
@@ -31,13 +34,14 @@ links = sa.Table(
     sa.Column("document", sa.LargeBinary, nullable=False),
     sa.Column("format", sa.Integer, nullable=False),
     sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("kept", sa.BigInteger, nullable=False),
     sa.Column("expires", sa.BigInteger, nullable=False, index=True),
-    sa.Index("ix_links_caller", "caller", "expires"),
+    sa.Index("ix_links_caller", "caller", "kept"),
 )
 
 
 class SearchQuota(msgspec.Struct, frozen=True):
-    """How many searches are kept for one caller, over all repositories, and how many bytes their documents may have."""
+    """How many searches and walks are kept for one caller, over all repositories, and how many bytes they may have."""
 
     queries: int
     bytes: int
@@ -86,12 +90,12 @@ def keep(
 ) -> str:
     """Keep the document for this caller for so many seconds from now, and return its link.
 
-    If the caller exceeds the quota, their oldest searches are dropped.
+    If the caller exceeds the quota, their oldest searches and walks are dropped.
     """
     link = name(repository_id, caller, document)
     digest = bytes.fromhex(link)
     expires = now + seconds * SECOND
-    columns = {"document": document, "format": FORMAT, "size": len(document), "expires": expires}
+    columns = {"document": document, "format": FORMAT, "size": len(document), "kept": now, "expires": expires}
     update = links.update().where(links.c.digest == digest).values(columns)
     if not cx.execute(update).rowcount:
         _wait_for_others(cx, caller)
@@ -99,6 +103,20 @@ def keep(
         cx.execute(_KEEP, {"digest": digest, "repository_id": repository_id, "caller": caller, **columns})
         _drop_oldest(cx, caller, digest, quota)
     return link
+
+
+def keep_walk(
+    cx: Connection, repository_id: int, caller: str, walk: Walk, expires: Instant, quota: SearchQuota, now: Instant
+) -> bool:
+    """Keep a walk for this caller until it expires; return False if one of its name is kept already.
+
+    If the caller exceeds the quota, their oldest searches and walks are dropped.
+    """
+    _wait_for_others(cx, caller)
+    if not walks.keep(cx, repository_id, caller, walk, expires, now):
+        return False
+    _drop_oldest(cx, caller, walk.name, quota)
+    return True
 
 
 def follow(cx: Connection, repository_id: int, link: str, caller: str, now: Instant) -> bytes:
@@ -126,9 +144,9 @@ def follow(cx: Connection, repository_id: int, link: str, caller: str, now: Inst
 
 
 def purge(cx: Connection, now: Instant, limit: int = 200) -> int:
-    """Drop at most ``limit`` searches that have expired, and return how many."""
+    """Drop at most ``limit`` searches and as many walks that have expired, and return how many."""
     expired = sa.select(links.c.digest).where(links.c.expires <= now).limit(limit)
-    return cx.execute(links.delete().where(links.c.digest.in_(expired))).rowcount
+    return cx.execute(links.delete().where(links.c.digest.in_(expired))).rowcount + walks.purge(cx, now, limit)
 
 
 def _wait_for_others(cx: Connection, caller: str) -> None:
@@ -139,20 +157,24 @@ def _wait_for_others(cx: Connection, caller: str) -> None:
 
 
 def _drop_oldest(cx: Connection, caller: str, newest: bytes, quota: SearchQuota) -> None:
-    query = sa.select(links.c.digest, links.c.size).where(links.c.caller == caller)
-    count, size, surplus = 0, 0, []
+    searches = cx.execute(sa.select(links.c.kept, links.c.size, links.c.digest).where(links.c.caller == caller))
+    held = [Held(*row) for row in searches]
+    held += walks.held(cx, caller)
     # The newest comes first, even if the clock was set back.
-    for row in cx.execute(query.order_by(links.c.digest != newest, links.c.expires.desc(), links.c.digest)):
-        count, size = count + 1, size + row.size
-        if row.digest != newest and (count > quota.queries or size > quota.bytes):
-            surplus.append(row.digest)
+    held.sort(key=lambda each: (each.name == newest, each.kept, each.name), reverse=True)
+    count, size, surplus = 0, 0, []
+    for each in held:
+        count, size = count + 1, size + each.size
+        if each.name != newest and (count > quota.queries or size > quota.bytes):
+            surplus.append(each.name)
     if surplus:
         cx.execute(links.delete().where(links.c.digest.in_(surplus)))
+        walks.drop(cx, surplus)
 
 
 _KEEP = sa.text(
-    "INSERT INTO links (digest, repository_id, caller, document, format, size, expires) "
-    "VALUES (:digest, :repository_id, :caller, :document, :format, :size, :expires) ON CONFLICT DO NOTHING"
+    "INSERT INTO links (digest, repository_id, caller, document, format, size, kept, expires) "
+    "VALUES (:digest, :repository_id, :caller, :document, :format, :size, :kept, :expires) ON CONFLICT DO NOTHING"
 )
 
 

@@ -5,7 +5,7 @@ snapshot has missed, and which properties the hits have now. So a page obeys eve
 however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
 import structlog
@@ -19,15 +19,15 @@ from muniment.repository.aql.narrowing import Narrowing
 from muniment.repository.aql.tree import Query
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
-from muniment.repository.index.contract import FacetCounts, IndexHit, Search, Snapshot, Visible
+from muniment.repository.index.contract import Answer, FacetCounts, IndexHit, Search, Snapshot, Visible
 from muniment.repository.objects import objects
 from muniment.repository.objects.table import ObjectSummary
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import BadQuery
+from muniment.repository.refusals import BadQuery, WrongValue
 from muniment.repository.repositories import Repository
-from muniment.repository.search import locations
+from muniment.repository.search import locations, sorting
 from muniment.repository.search.memory import SearchMemory
 
 log = structlog.get_logger("muniment.repository.search.results")
@@ -69,7 +69,8 @@ class HitPage(msgspec.Struct, frozen=True):
     """One page of hits, as of ``position`` in the change log.
 
     ``has_more`` says whether another page follows. ``total`` is None unless the caller wants it. ``facet_hits`` is how
-    many hits fed the facets, where that was not all of them.
+    many hits fed the facets, where that was not all of them. ``counters`` are those of the hits, empty where the index
+    does not know them.
     """
 
     hits: tuple[Hit, ...]
@@ -80,6 +81,7 @@ class HitPage(msgspec.Struct, frozen=True):
     position: Position
     facets: tuple[FacetCounts, ...] = ()
     facet_hits: int | None = None
+    counters: tuple[int, ...] = ()
 
 
 def search(
@@ -92,29 +94,29 @@ def search(
     max_offset: int,
     max_pending: int = MAX_PENDING,
     memory: SearchMemory | None = None,
+    max_sorted: int = sorting.MOST_SORTED,
+    type_prefix: str = "",
 ) -> HitPage:
     """Return one page of hits. ``cx`` must be a read that began after the snapshot of the index was taken.
 
     Relative dates count from ``now``. ``max_offset`` is the deepest hit that a page may include. ``max_pending`` is
     how many changes that hide or show objects the snapshot may have missed. ``memory`` is the process's, for those who
-    search again. Raises BadQuery, UnknownType, UnknownProperty, WrongValue, IndexBehind.
+    search again. ``max_sorted`` and ``type_prefix`` are those of ``sorting.counters``.
+    Raises BadQuery, BadSort, UnknownType, UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
     """
     offset = (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
     memory = memory or SearchMemory()
-    query = bound(cx, repository, principals, memory, question.query, now)
-    counted, query = _with_facets(cx, repository, memory, question, query, now)
-    names = facets.property_names(counted)
-    visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending, memory, names)
-    answer = snapshot.search(
-        Search(
-            *(query, visible_objects, offset, question.items_per_page + 1),
-            total=question.include_total,
-            facets=counted,
-            facet_hits=question.query.facet_hits,
-        )
-    )
+    wanted = _prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    wanted = msgspec.structs.replace(wanted, offset=offset, limit=question.items_per_page + 1)
+    if question.query.sorts:
+        view = RepositoryView.read(cx, repository, principals)
+        counters = sorting.counters(cx, view, snapshot, wanted, question.query.sorts, max_sorted, type_prefix)
+        on_page = tuple(counters[: question.items_per_page])
+        page = _shown(cx, snapshot, repository, principals, question, wanted, on_page)
+        return msgspec.structs.replace(page, has_more=len(counters) > len(on_page), counters=on_page)
+    answer, visible_objects = snapshot.search(wanted), wanted.visible
     summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
     hits = [
         _to_hit(hit, summary)
@@ -134,6 +136,125 @@ def search(
         position=snapshot.position,
         facets=answer.facets,
         facet_hits=answer.facet_hits,
+        counters=tuple([summaries[hit.object_id].seq for hit in hits[: question.items_per_page]])
+        if snapshot.numbered
+        else (),
+    )
+
+
+def standing(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    question: SearchQuestion,
+    now: Instant,
+    limit: int,
+    max_pending: int = MAX_PENDING,
+    memory: SearchMemory | None = None,
+    max_sorted: int = sorting.MOST_SORTED,
+    type_prefix: str = "",
+) -> Sequence[int]:
+    """Return the counters of at most ``limit`` hits of all pages, in the order in which they stand.
+
+    The rest is as for ``search``, which also says what it raises.
+    """
+    memory = memory or SearchMemory()
+    wanted = _prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    wanted = msgspec.structs.replace(wanted, limit=limit)
+    if not question.query.sorts:
+        return snapshot.counters(wanted, "relevance")
+    view = RepositoryView.read(cx, repository, principals)
+    return sorting.counters(cx, view, snapshot, wanted, question.query.sorts, max_sorted, type_prefix)
+
+
+def shown(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    question: SearchQuestion,
+    now: Instant,
+    counters: Sequence[int],
+    max_pending: int = MAX_PENDING,
+    memory: SearchMemory | None = None,
+) -> HitPage:
+    """Return a page of those of the objects with these counters that are still hits, in this order.
+
+    Total and facets are those of the whole query as it stands now. Where the objects lie is not asked again: it was
+    asked when they were found. If the locations cannot be found any more, nothing is counted. Raises as ``search``.
+    """
+    memory = memory or SearchMemory()
+    anywhere = msgspec.structs.replace(
+        question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
+    )
+    wanted = _prepared(cx, snapshot, repository, principals, anywhere, now, max_pending, memory)
+    try:
+        counted = _prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    except WrongValue:
+        if not question.query.locations:
+            raise
+        counted = msgspec.structs.replace(wanted, facets=())
+    return _shown(cx, snapshot, repository, principals, question, wanted, counters, counted)
+
+
+def _shown(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    question: SearchQuestion,
+    wanted: Search,
+    counters: Sequence[int],
+    counted: Search | None = None,
+) -> HitPage:
+    """Show those hits of a search that have these counters, in this order; another search may say what is counted."""
+    summaries = objects.summaries_by_counter(cx, repository.id, counters) if counters else {}
+    browsable = [
+        summary
+        for counter in counters
+        if (summary := summaries.get(counter)) is not None and _may_browse(summary, principals, wanted.visible)
+    ]
+    among = frozenset(summary.id for summary in browsable)
+    alone = Search(wanted.query, wanted.visible, 0, len(among), among=among)
+    found = {hit.object_id: hit for hit in snapshot.search(alone).hits} if among else {}
+    counted, answer = counted or wanted, Answer(())
+    if counted.total or counted.facets:
+        answer = snapshot.search(msgspec.structs.replace(counted, offset=0, limit=0))
+    return HitPage(
+        hits=tuple(_to_hit(found[summary.id], summary) for summary in browsable if summary.id in found),
+        page=question.page,
+        items_per_page=question.items_per_page,
+        total=answer.total,
+        has_more=False,
+        position=snapshot.position,
+        facets=answer.facets,
+        facet_hits=answer.facet_hits,
+    )
+
+
+def _prepared(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    question: SearchQuestion,
+    now: Instant,
+    max_pending: int,
+    memory: SearchMemory,
+) -> Search:
+    """Make the search of a question, as the caller may see the snapshot; its limit is still to be said."""
+    query = bound(cx, repository, principals, memory, question.query, now)
+    counted, query = _with_facets(cx, repository, memory, question, query, now)
+    names = facets.property_names(counted)
+    return Search(
+        query,
+        visible(cx, repository, principals, query, snapshot.position, max_pending, memory, names),
+        offset=0,
+        limit=0,
+        total=question.include_total,
+        facets=counted,
+        facet_hits=question.query.facet_hits,
     )
 
 

@@ -142,7 +142,9 @@ def test_a_feed_is_paged_by_its_own_links(site: Site) -> None:
     assert ids(site.feed(last)) == ids(feed)
     assert ids(site.feed(links(feed)["previous"])) == found[2:4]
     assert ids(site.feed(links(feed)["first"])) == found[:2]
-    assert dict(parse_qsl(urlsplit(links(feed)["self"]).query)) == {
+    own = dict(parse_qsl(urlsplit(links(feed)["self"]).query))
+    assert len(own.pop("cursor")) > 40
+    assert own == {
         "q": "valve",
         "items-per-page": "2",
         "include-total": "true",
@@ -219,7 +221,6 @@ REFUSED = (
     ("wait-for=x", "wait-for"),
     ("q=%FF", "UTF-8"),
     ("q=a%00b", "NUL"),
-    *((f"{name}=x", repr(name)) for name in parameters.SEARCH_REFUSED),
 )
 
 

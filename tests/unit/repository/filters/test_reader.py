@@ -73,10 +73,10 @@ def test_a_filter_is_bounded() -> None:
 def test_a_sort_is_a_list_of_properties() -> None:
     keys = reader.read("", "a, B desc,c ASC no-case , d no-case", str.lower).sort
     assert [(key.name, key.descending, key.folded, key.place) for key in keys] == [
-        ("a", False, False, 1),
-        ("b", True, False, 4),
-        ("c", False, True, 11),
-        ("d", False, True, 27),
+        ("a", False, False, "character 1"),
+        ("b", True, False, "character 4"),
+        ("c", False, True, "character 11"),
+        ("d", False, True, "character 27"),
     ]
     for text, said in (
         ("a,", "character 3"),

@@ -13,7 +13,7 @@ from muniment.repository.aql.conditions import BoundQuery, Carries, ConditionSet
 from muniment.repository.aql.tree import Fulltext, PropertyList, Query, Term, Value
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind, Position
-from muniment.repository.index.contract import Answer, IndexHit, Search, Visible
+from muniment.repository.index.contract import Answer, IndexHit, Order, Search, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.objects import creation, object_types
 from muniment.repository.objects.table import StoredObject
@@ -43,6 +43,15 @@ class Given:
         """Answer."""
         self.asked.append(search)
         return self.answer
+
+    @property
+    def numbered(self) -> bool:
+        """Know counters."""
+        return True
+
+    def counters(self, search: Search, order: Order) -> list[int]:
+        """Have no hit in any order."""
+        raise NotImplementedError((search, order))
 
     def documents(self) -> Iterator[Document]:
         """Hold nothing."""

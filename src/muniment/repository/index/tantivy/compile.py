@@ -129,6 +129,10 @@ class Compiler:
         found_anywhere = _all_of([_silent(self.readable(visible)), query.anywhere])
         return _any_of([found_anywhere, _all_of([_silent(self._only_browsable(visible)), query.in_metadata])])
 
+    def among(self, query: Query, keys: Collection[str]) -> Query:
+        """Make the query for those of a query's objects that have one of these keys."""
+        return _all_of([query, _silent(self._terms(fields.KEY, keys))])
+
     def browsable(self, visible: Visible) -> Query:
         """Make the query for everything that the caller may browse."""
         return self._permitted(visible, visible.browse_acls, visible.browse)

@@ -1,20 +1,18 @@
 """How does one snapshot of the built-in index answer a search? With a page, a total, terms, excerpts and facets."""
 
-import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import NamedTuple, assert_never
 
 import msgspec
 import tantivy
-from tantivy import DocAddress, FieldType, Occur, Order, Query
+from tantivy import DocAddress, Query
 
-from muniment.clock import Instant
 from muniment.memories import Memory
 from muniment.repository.aql.tree import Phrase, Term, Wild
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import Position
-from muniment.repository.index.contract import Answer, FacetCounts, IndexHit, Search, Visible
+from muniment.repository.index.contract import Answer, FacetCounts, IndexHit, Order, Search, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import excerpts, failures, fields
 from muniment.repository.index.tantivy.analysis import Analyser
@@ -27,19 +25,9 @@ from muniment.repository.index.tantivy.compile import (
     PermissionMemory,
 )
 from muniment.repository.index.tantivy.facets import FacetCounter
+from muniment.repository.index.tantivy.order import Ranked, Ranking, both, count_of
 from muniment.repository.index.text import normal
-
-REACH = 2_000
-"""The depth up to which hits of equal score are ordered by counter; deeper hits keep the engine's order."""
-
-Ranked: TypeAlias = tuple[float, DocAddress]
-"""The engine's address of a hit, with its score or the value by which it is ordered."""
-
-_BESIDE = 200
-"""How many hits beyond a page are read first, to find all hits whose score equals that of the last hit."""
-
-_FURTHER = 4
-"""The factor by which more hits are read when the first ones do not include all of them."""
+from muniment.repository.refusals import IndexUnavailable
 
 MOST_FED = 10_000
 """A search for fewer hits to feed the facets than this is obeyed; more hits are counted as fast as all of them."""
@@ -90,6 +78,7 @@ class TantivySnapshot:
         self._schema = schema
         self._analyser = analyser
         self._memory = memory
+        self._ranking = Ranking(searcher, schema)
         self._dated = dated
         self._position = fields.read_position(searcher, schema)
 
@@ -98,6 +87,11 @@ class TantivySnapshot:
         """The position in the change log up to which this snapshot is complete."""
         return self._position
 
+    @property
+    def numbered(self) -> bool:
+        """Whether the index knows the counters of its objects; only the former formats do not."""
+        return self._dated
+
     def search(self, search: Search) -> Answer:
         """Answer a search: the best hits first, or without keywords the newest first; equal hits by counter.
 
@@ -105,16 +99,24 @@ class TantivySnapshot:
         name that no property can have, IndexUnavailable when the engine fails.
         """
         with failures.refused("a search failed"):
-            compiler = Compiler(
-                *(self._index, self._searcher, self._schema, self._analyser, self._memory.permissions),
-                search.statistics,
-            )
-            plan = self._plan(compiler, search)
-            query = compiler.visible(plan.compiled, search.visible)
+            compiler, plan, query = self._compiled(search)
             ranked, total = self._page(query, search, scored=bool(plan.compiled.leaves))
             hits = self._hits(compiler, search.visible, ranked, plan) if ranked else ()
             counts, fed = self._facets(compiler, query, search, scored=bool(plan.compiled.leaves))
             return Answer(hits, total, counts, fed)
+
+    def counters(self, search: Search, order: Order) -> list[int]:
+        """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.
+
+        Raises as ``search``, and IndexUnavailable if the index does not know them.
+        """
+        if not self.numbered:
+            raise IndexUnavailable("The index is being made anew for this release: try again in a while.")
+        with failures.refused("a search failed"):
+            _, plan, query = self._compiled(search)
+            if order == "relevance" and not plan.compiled.leaves:
+                order = "newest"
+            return self._ranking.counters(query, order, search.offset, search.limit)
 
     def documents(self) -> Iterator[Document]:
         """Read every document of the index, for the checker; documents with the same key are all returned."""
@@ -127,7 +129,7 @@ class TantivySnapshot:
                     count=False,
                     order_by_field=fields.NUMBER,
                     offset=offset,
-                    order=Order.Asc,
+                    order=tantivy.Order.Asc,
                 ).hits
                 stored_documents = [self._searcher.doc(address) for _, address in hits]
             for document in stored_documents:
@@ -150,6 +152,15 @@ class TantivySnapshot:
                 return
             offset += len(hits)
 
+    def _compiled(self, search: Search) -> tuple[Compiler, _Plan, Query]:
+        compiler = Compiler(
+            *(self._index, self._searcher, self._schema, self._analyser, self._memory.permissions),
+            search.statistics,
+        )
+        plan = self._plan(compiler, search)
+        query = compiler.visible(plan.compiled, search.visible)
+        return compiler, plan, query if search.among is None else compiler.among(query, search.among)
+
     def _plan(self, compiler: Compiler, search: Search) -> _Plan:
         # Numbers and truth values of one size are equal in Python, and differ as JSON.
         written = _encoder.encode(search.query)
@@ -166,82 +177,13 @@ class TantivySnapshot:
         """Return the hits of the page, and the total if the search wants it."""
         limit, offset = max(search.limit, 0), search.offset
         if limit == 0:
-            return [], _count(self._searcher.search(query, 1, count=search.total))
-        if not scored:
-            order = self._newest if self._dated else self._by_number
-            return order(query, offset, limit, total=search.total)
-        if offset >= REACH:
-            result = self._searcher.search(query, limit, count=search.total, offset=offset)
-            return list(result.hits), _count(result)
-        end = offset + limit
-        count = end + _BESIDE
-        result = self._searcher.search(query, count, count=search.total)
-        ranked = list(result.hits)
-        while len(ranked) == count <= REACH and ranked[end - 1][0] == ranked[-1][0]:
-            count = min(_FURTHER * count, REACH + 1)
-            ranked = list(self._searcher.search(query, count, count=False).hits)
-        if end < len(ranked) <= REACH:
-            ranked = [hit for hit in ranked if hit[0] >= ranked[end - 1][0]]
-        return self._ties_ordered(ranked)[offset:end], _count(result)
-
-    def _ties_ordered(self, ranked: list[Ranked]) -> list[Ranked]:
-        """Order hits of equal score by counter, except a group across REACH, whose order would differ by page."""
-        last_score = ranked[REACH][0] if len(ranked) > REACH else None
-        complete = (
-            len(ranked) if last_score is None else next(at for at, hit in enumerate(ranked) if hit[0] <= last_score)
-        )
-        head = ranked[:complete]
-        return self._ordered(head) + ranked[complete:]
-
-    def _newest(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
-        """Return a page of objects, the last modified first. The order is exact however deep the page is.
-
-        The engine orders by one field only, so this method orders the objects of the same instant. If the objects of an
-        instant lie on both sides of an edge of the page, a query of its own reads them by counter.
-        """
-        ahead = min(offset, 1)
-        result = self._searcher.search(
-            query,
-            ahead + limit + 1,
-            count=total,
-            order_by_field=fields.MODIFIED,
-            offset=offset - ahead,
-            order=Order.Desc,
-        )
-        ranked = list(result.hits)
-        before, page, after = ranked[:ahead], ranked[ahead : ahead + limit], ranked[ahead + limit :]
-        beyond = {instant for instant, _ in (*before, *after)}
-        in_order: list[Ranked] = []
-        for instant, group in itertools.groupby(self._ordered(page), key=lambda hit: hit[0]):
-            tied = list(group)
-            if instant in beyond:
-                skipped = offset - self._count_later(query, int(instant)) if offset and not in_order else 0
-                tied = self._modified_at(query, int(instant), skipped, len(tied))
-            in_order += tied
-        return [(0.0, address) for _, address in in_order], _count(result)
-
-    def _count_later(self, query: Query, instant: Instant) -> int:
-        later = Query.range_query(self._schema, fields.MODIFIED, FieldType.Integer, instant, include_lower=False)
-        return _count(self._searcher.search(_and(query, later), 1)) or 0
-
-    def _modified_at(self, query: Query, instant: Instant, offset: int, limit: int) -> list[Ranked]:
-        """Return the objects that were modified at one instant, ordered by counter."""
-        at_instant = Query.term_query(self._schema, fields.MODIFIED, instant, "basic")
-        return self._by_number(_and(query, at_instant), offset, limit, total=False)[0]
-
-    def _by_number(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
-        result = self._searcher.search(
-            query, limit, count=total, order_by_field=fields.NUMBER, offset=offset, order=Order.Asc
-        )
-        return [(0.0, address) for _, address in result.hits], _count(result)
-
-    def _ordered(self, hits: list[Ranked]) -> list[Ranked]:
-        """Order hits by their score (or instant), the greatest first, then by counter."""
-        if all(hit[0] > lower[0] for hit, lower in itertools.pairwise(hits)):
-            return hits
-        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
-        in_order = sorted(zip(hits, numbers, strict=True), key=lambda each: (-each[0][0], each[1] or 0))
-        return [hit for hit, _ in in_order]
+            return [], count_of(self._searcher.search(query, 1, count=search.total))
+        if search.among is not None and len(search.among) <= limit:
+            result = self._searcher.search(query, limit, count=search.total)
+            return [(score if scored else 0.0, address) for score, address in result.hits], count_of(result)
+        by_score, by_modification = self._ranking.by_score, self._ranking.by_modification
+        rank = by_score if scored else by_modification if self._dated else self._ranking.by_counter
+        return rank(query, offset, limit, total=search.total)
 
     def _hits(
         self,
@@ -307,14 +249,14 @@ class TantivySnapshot:
     def _fed(self, query: Query, search: Search, *, scored: bool) -> tuple[int | None, Query]:
         """Narrow a query to the first hits, where so few feed the facets."""
         fed = search.facet_hits
-        if fed is None or fed > MOST_FED or (_count(self._searcher.search(query, 1)) or 0) <= fed:
+        if fed is None or fed > MOST_FED or (count_of(self._searcher.search(query, 1)) or 0) <= fed:
             return None, query
         if fed == 0:
             return 0, Query.empty_query()
         first = msgspec.structs.replace(search, offset=0, limit=fed, total=False)
         ranked, _ = self._page(query, first, scored=scored)
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked])
-        return fed, _and(query, Query.term_set_query(self._schema, fields.NUMBER, [number or 0 for number in numbers]))
+        return fed, both(query, Query.term_set_query(self._schema, fields.NUMBER, [number or 0 for number in numbers]))
 
 
 def shown_term(leaf: Leaf) -> str:
@@ -332,15 +274,6 @@ def shown_term(leaf: Leaf) -> str:
 def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, leaves: Collection[int]) -> str | None:
     found_excerpts = (finder.excerpt(normal(value), leaves) for _, value in keyword_values(source.values, source.ids))
     return next((excerpt for excerpt in found_excerpts if excerpt is not None), None)
-
-
-def _and(query: Query, other: Query) -> Query:
-    return Query.boolean_query([(Occur.Must, query), (Occur.Must, other)])
-
-
-def _count(result: tantivy.SearchResult) -> int | None:
-    number: int | None = getattr(result, "count", None)  # the engine's stubs do not know it
-    return number
 
 
 def _place(address: DocAddress) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import failures, fields
 from muniment.repository.index.tantivy.compile import string_range
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
-from muniment.repository.index.tantivy.snapshot import REACH
+from muniment.repository.index.tantivy.order import REACH
 from muniment.repository.refusals import BadQuery, IndexUnavailable
 from tests import passes
 
@@ -247,7 +247,7 @@ def test_a_short_prefix_finds_every_word_however_many(world: World) -> None:
 
 @pytest.mark.parametrize("beside", [1, 2, 50])
 def test_ties_are_ordered_by_counter_and_pages_join(world: World, monkeypatch: pytest.MonkeyPatch, beside: int) -> None:
-    monkeypatch.setattr("muniment.repository.index.tantivy.snapshot._BESIDE", beside)
+    monkeypatch.setattr("muniment.repository.index.tantivy.order._BESIDE", beside)
     for at in reversed(range(30)):
         world.hold(kept(at, "pump"))
     for condition in (says("pump"), None, Fulltext(Wild("pum*"))):
@@ -261,8 +261,8 @@ def test_pages_join_where_ties_reach_deeper_than_ties_are_ordered(
     world: World, monkeypatch: pytest.MonkeyPatch, beside: int
 ) -> None:
     assert REACH >= 1000
-    monkeypatch.setattr("muniment.repository.index.tantivy.snapshot._BESIDE", beside)
-    monkeypatch.setattr("muniment.repository.index.tantivy.snapshot.REACH", 10)
+    monkeypatch.setattr("muniment.repository.index.tantivy.order._BESIDE", beside)
+    monkeypatch.setattr("muniment.repository.index.tantivy.order.REACH", 10)
     for at in reversed(range(12)):
         world.hold(kept(at, "pump pump" if at in (3, 5) else "pump other"))
     whole = [hit.object_id for hit in world.ask(says("pump"), limit=12).hits]

@@ -1,0 +1,143 @@
+"""In which order does the built-in engine return hits? By score, by modification or by counter; ties by counter."""
+
+import itertools
+from typing import TypeAlias
+
+import tantivy
+from tantivy import DocAddress, FieldType, Occur, Query
+
+from muniment.clock import Instant
+from muniment.repository.index.contract import Order
+from muniment.repository.index.tantivy import fields
+
+REACH = 2_000
+"""The depth up to which hits of equal score are ordered by counter; deeper hits keep the engine's order."""
+
+Ranked: TypeAlias = tuple[float, DocAddress]
+"""The engine's address of a hit, with its score or the value by which it is ordered."""
+
+_BESIDE = 200
+"""How many hits beyond a page are read first, to find all hits whose score equals that of the last hit."""
+
+_FURTHER = 4
+"""The factor by which more hits are read when the first ones do not include all of them."""
+
+
+class Ranking:
+    """Ranks the hits of queries of one searcher."""
+
+    def __init__(self, searcher: tantivy.Searcher, schema: tantivy.Schema) -> None:
+        self._searcher = searcher
+        self._schema = schema
+
+    def counters(self, query: Query, order: Order, offset: int, limit: int) -> list[int]:
+        """Return the counters of hits in this order. By score, hits of equal score across the last one are any."""
+        if limit < 1:
+            return []
+        if order == "made":
+            hits = self._ordered_by(fields.NUMBER, query, offset, limit, total=False, descending=False).hits
+            return [int(number) for number, _ in hits]
+        if order == "relevance":
+            hits = list(self._searcher.search(query, offset + limit, count=False).hits)
+            ranked = self._ties_in_order(hits)[offset:]
+        else:
+            ranked, _ = self.by_modification(query, offset, limit, total=False, descending=order == "newest")
+        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked])
+        return [int(number) for number in numbers if number is not None]
+
+    def by_score(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
+        """Return a page of hits, the best first, and the total if it is wanted."""
+        if offset >= REACH:
+            result = self._searcher.search(query, limit, count=total, offset=offset)
+            return list(result.hits), count_of(result)
+        end = offset + limit
+        count = end + _BESIDE
+        result = self._searcher.search(query, count, count=total)
+        ranked = list(result.hits)
+        while len(ranked) == count <= REACH and ranked[end - 1][0] == ranked[-1][0]:
+            count = min(_FURTHER * count, REACH + 1)
+            ranked = list(self._searcher.search(query, count, count=False).hits)
+        if end < len(ranked) <= REACH:
+            ranked = [hit for hit in ranked if hit[0] >= ranked[end - 1][0]]
+        return self._head_in_order(ranked)[offset:end], count_of(result)
+
+    def by_modification(
+        self, query: Query, offset: int, limit: int, *, total: bool, descending: bool = True
+    ) -> tuple[list[Ranked], int | None]:
+        """Return a page of hits by their last modification. The order is exact however deep the page is.
+
+        The engine orders by one field only, so this method orders the objects of the same instant. If the objects of an
+        instant lie on both sides of an edge of the page, a query of its own reads them by counter.
+        """
+        ahead = min(offset, 1)
+        result = self._ordered_by(
+            fields.MODIFIED, query, offset - ahead, ahead + limit + 1, total=total, descending=descending
+        )
+        ranked = list(result.hits)
+        before, page, after = ranked[:ahead], ranked[ahead : ahead + limit], ranked[ahead + limit :]
+        beyond = {instant for instant, _ in (*before, *after)}
+        in_order: list[Ranked] = []
+        for instant, group in itertools.groupby(self._ties_in_order(page), key=lambda hit: hit[0]):
+            tied = list(group)
+            if instant in beyond:
+                skipped = 0
+                if offset and not in_order:
+                    skipped = offset - self._count_before(query, int(instant), descending=descending)
+                tied = self._modified_at(query, int(instant), skipped, len(tied))
+            in_order += tied
+        return [(0.0, address) for _, address in in_order], count_of(result)
+
+    def by_counter(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
+        """Return a page of hits in the order in which the objects were made."""
+        result = self._ordered_by(fields.NUMBER, query, offset, limit, total=total, descending=False)
+        return [(0.0, address) for _, address in result.hits], count_of(result)
+
+    def _ordered_by(
+        self, field: str, query: Query, offset: int, limit: int, *, total: bool, descending: bool
+    ) -> tantivy.SearchResult:
+        order = tantivy.Order.Desc if descending else tantivy.Order.Asc
+        return self._searcher.search(query, limit, count=total, order_by_field=field, offset=offset, order=order)
+
+    def _count_before(self, query: Query, instant: Instant, *, descending: bool) -> int:
+        schema, field, kind = self._schema, fields.MODIFIED, FieldType.Integer
+        if descending:
+            before = Query.range_query(schema, field, kind, lower_bound=instant, include_lower=False)
+        else:
+            before = Query.range_query(schema, field, kind, upper_bound=instant, include_upper=False)
+        return count_of(self._searcher.search(both(query, before), 1)) or 0
+
+    def _modified_at(self, query: Query, instant: Instant, offset: int, limit: int) -> list[Ranked]:
+        """Return the objects that were modified at one instant, ordered by counter."""
+        at_instant = Query.term_query(self._schema, fields.MODIFIED, instant, "basic")
+        return self.by_counter(both(query, at_instant), offset, limit, total=False)[0]
+
+    def _head_in_order(self, ranked: list[Ranked]) -> list[Ranked]:
+        """Order hits of equal score by counter, except a group across REACH, whose order would differ by page."""
+        last_score = ranked[REACH][0] if len(ranked) > REACH else None
+        complete = (
+            len(ranked) if last_score is None else next(at for at, hit in enumerate(ranked) if hit[0] <= last_score)
+        )
+        head = ranked[:complete]
+        return self._ties_in_order(head) + ranked[complete:]
+
+    def _ties_in_order(self, hits: list[Ranked]) -> list[Ranked]:
+        """Order hits of equal score (or instant), which stand side by side, by counter."""
+        if all(hit[0] != following[0] for hit, following in itertools.pairwise(hits)):
+            return hits
+        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
+        numbered = list(zip(hits, numbers, strict=True))
+        in_order: list[Ranked] = []
+        for _, group in itertools.groupby(numbered, key=lambda each: each[0][0]):
+            in_order += [hit for hit, _ in sorted(group, key=lambda each: each[1] or 0)]
+        return in_order
+
+
+def both(query: Query, other: Query) -> Query:
+    """Make the query for the objects that both queries find."""
+    return Query.boolean_query([(Occur.Must, query), (Occur.Must, other)])
+
+
+def count_of(result: tantivy.SearchResult) -> int | None:
+    """Return how many hits there are in all; None where they were not counted."""
+    number: int | None = getattr(result, "count", None)  # the engine's stubs do not know it
+    return number

@@ -1,0 +1,300 @@
+"""A walk: what is left to show of a search, kept in its order while its caller turns the pages.
+
+The first page keeps nothing: its cursor says which hits it shows. When that cursor is followed, the counters of all
+further hits are kept, in the order that they have then and without those that were shown. Each later page reads its
+slice. So an object that does not change is shown once, whatever else is written. Rights are asked anew for each page.
+Source: docs/aql.md, "Paging"; docs/decisions/0044.
+
+A cursor is sealed and valid for one caller, repository, search, page and page size, until the walk expires. Any worker
+can follow it.
+"""
+
+import secrets
+import struct
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Self
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.clock import SECOND, Instant
+from muniment.db import PreparedStatement, repository_tables
+from muniment.repository import keys
+from muniment.repository.keys import BadSeal
+from muniment.repository.refusals import UnknownLink
+
+FORMAT = 1
+"""The format of the walks and cursors that this release writes and reads."""
+
+SHOWN_AT_MOST = 200
+"""How many counters a cursor holds at most. Those of a larger page are kept as a walk of their own."""
+
+_walks = sa.Table(
+    "walks",
+    repository_tables,
+    sa.Column("name", sa.LargeBinary(16), primary_key=True),
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+    sa.Column("caller", sa.String(320), nullable=False),
+    sa.Column("edition", sa.LargeBinary(8), nullable=False),
+    sa.Column("counters", sa.LargeBinary, nullable=False),
+    sa.Column("width", sa.Integer, nullable=False),
+    sa.Column("hits", sa.Integer, nullable=False),
+    sa.Column("cut", sa.Boolean, nullable=False),
+    sa.Column("format", sa.Integer, nullable=False),
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("kept", sa.BigInteger, nullable=False),
+    sa.Column("expires", sa.BigInteger, nullable=False, index=True),
+    sa.Index("ix_walks_caller", "caller", "kept"),
+)
+
+_PURPOSE = "walk"
+_WIDTHS = {2: "H", 4: "I", 8: "Q"}
+_ROW_BYTES = 200
+"""What a row takes beside its counters, for the quota."""
+
+
+class Walk(msgspec.Struct, frozen=True):
+    """A walk as it is kept: the counters of its hits in their order.
+
+    ``edition`` tells a walk from an earlier one of the same name that was dropped. ``cut`` says that the search has
+    more hits than a walk may have.
+    """
+
+    name: bytes
+    edition: bytes
+    counters: Sequence[int]
+    cut: bool = False
+
+    @classmethod
+    def of(cls, name: bytes, counters: Sequence[int], *, cut: bool = False) -> Self:
+        """Make a walk of a new edition."""
+        return cls(name, secrets.token_bytes(8), counters, cut)
+
+    def part(self, offset: int, limit: int) -> "Slice":
+        """Return at most ``limit`` of its hits."""
+        return Slice(self.counters[offset : offset + limit], self.edition, len(self.counters), self.cut)
+
+
+class Slice(NamedTuple):
+    """A part of a walk, with the walk's edition and its number of hits in all, and whether it was cut."""
+
+    counters: Sequence[int]
+    edition: bytes
+    in_all: int
+    cut: bool
+
+
+class Held(NamedTuple):
+    """A row that counts against its caller's quota."""
+
+    kept: Instant
+    size: int
+    name: bytes
+
+
+class Cursor(msgspec.Struct, frozen=True, array_like=True):
+    """Where a walk goes on. ``began`` is when its first page was made.
+
+    After the first page ``edition`` is empty, and ``shown`` holds the packed counters of its hits; if that is empty
+    too, they are kept under ``shown_name``. After a later page ``offset`` says where in the walk the next page begins.
+    """
+
+    name: bytes
+    began: Instant
+    offset: int = 0
+    edition: bytes = b""
+    shown: bytes = b""
+
+    @property
+    def shown_name(self) -> bytes:
+        """The name under which the counters of a large first page are kept."""
+        return bytes(byte ^ 0xFF for byte in self.name)
+
+    def after(self, part: Slice, size: int) -> Self | None:
+        """Return the cursor of the page after a slice of the walk; None if the walk ends with it."""
+        offset = self.offset + size
+        return type(self)(self.name, self.began, offset, part.edition) if offset < part.in_all else None
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """The page that a cursor leads to: of which search of which caller, with how many hits.
+
+    ``selection`` stands for the search: its parameters as the caller wrote them, or the link of a kept one.
+    """
+
+    repository_id: int
+    caller: str
+    selection: str
+    page: int
+    items_per_page: int
+
+    def texts(self) -> tuple[str, ...]:
+        """Return what the cursor's seal is bound to."""
+        numbers = (FORMAT, self.repository_id, self.page, self.items_per_page)
+        return (_PURPOSE, *map(str, numbers), self.caller, self.selection)
+
+
+def begin(counters: Sequence[int], now: Instant) -> tuple[Cursor, Walk | None]:
+    """Return the cursor after a first page that shows these objects, and for a large page what must be kept for it."""
+    cursor = Cursor(secrets.token_bytes(16), now)
+    if len(counters) > SHOWN_AT_MOST:
+        return cursor, Walk.of(cursor.shown_name, counters)
+    return msgspec.structs.replace(cursor, shown=_pack_shown(counters)), None
+
+
+def write(cx: Connection, cursor: Cursor, binding: Binding) -> str:
+    """Write a cursor as the text that its caller gets."""
+    return keys.seal(cx).seal(msgspec.msgpack.encode(cursor), *binding.texts())
+
+
+def read(cx: Connection, text: str, binding: Binding, seconds: int, now: Instant) -> Cursor:
+    """Read a cursor that a caller sends. Raises UnknownLink if it does not lead to this page, or the walk expired.
+
+    A walk lasts so many seconds from its first page on.
+    """
+    try:
+        cursor = msgspec.msgpack.decode(keys.seal(cx).open(text, *binding.texts()), type=Cursor)
+    except (BadSeal, msgspec.DecodeError) as error:
+        raise gone() from error
+    if expiry(cursor, seconds) <= now:
+        raise gone()
+    return cursor
+
+
+def expiry(cursor: Cursor, seconds: int) -> Instant:
+    """Return when the walk of a cursor expires."""
+    return cursor.began + seconds * SECOND
+
+
+def shown(cx: Connection, cursor: Cursor, repository_id: int, caller: str, now: Instant) -> Sequence[int]:
+    """Return the counters of the first page's hits. Raises UnknownLink if they are not kept any more."""
+    if cursor.shown:
+        return _unpack_shown(cursor.shown)
+    part = fetch(cx, cursor.shown_name, repository_id, caller, 0, 1_000_000, now)
+    if part is None:
+        raise gone()
+    return part.counters
+
+
+def keep(cx: Connection, repository_id: int, caller: str, walk: Walk, expires: Instant, now: Instant) -> bool:
+    """Keep a walk until it expires; return False if one of its name is kept already."""
+    width, packed = _pack(walk.counters)
+    row = {
+        "name": walk.name,
+        "repository_id": repository_id,
+        "caller": caller,
+        "edition": walk.edition,
+        "counters": packed,
+        "width": width,
+        "hits": len(walk.counters),
+        "cut": walk.cut,
+        "format": FORMAT,
+        "size": len(packed) + _ROW_BYTES,
+        "kept": now,
+        "expires": expires,
+    }
+    return cx.execute(_KEEP, row).rowcount > 0
+
+
+def fetch(
+    cx: Connection, name: bytes, repository_id: int, caller: str, offset: int, limit: int, now: Instant
+) -> Slice | None:
+    """Return at most ``limit`` counters of a caller's kept walk; None if it is not kept, or has expired."""
+    row = _SLICE.first(
+        cx, name=name, repository=repository_id, caller=caller, now=now, format=FORMAT, offset=offset, limit=limit
+    )
+    if row is None:
+        return None
+    packed, width, edition, hits, cut = row
+    return Slice(_unpack(bytes(packed), int(width)), bytes(edition), int(hits), bool(cut))
+
+
+def held(cx: Connection, caller: str) -> list[Held]:
+    """List the walks that are kept for a caller, over all repositories."""
+    columns = (_walks.c.kept, _walks.c.size, _walks.c.name)
+    return [Held(row[0], row[1], bytes(row[2])) for row in cx.execute(sa.select(*columns).where(_walks.c.caller == caller))]
+
+
+def drop(cx: Connection, names: Collection[bytes]) -> None:
+    """Drop these walks."""
+    cx.execute(_walks.delete().where(_walks.c.name.in_(names)))
+
+
+def purge(cx: Connection, now: Instant, limit: int) -> int:
+    """Drop at most ``limit`` walks that have expired, and return how many."""
+    expired = sa.select(_walks.c.name).where(_walks.c.expires <= now).limit(limit)
+    return cx.execute(_walks.delete().where(_walks.c.name.in_(expired))).rowcount
+
+
+def make(
+    cursor: Cursor, standing: Sequence[int], after: Sequence[int], first_page: int, items_per_page: int, most: int
+) -> Walk:
+    """Make the walk that goes on after a first page: without the hits ``after`` that the page shows.
+
+    ``standing`` are all hits as they stand now, at most one more than the ``most`` that a walk may have. A walk that is
+    cut ends with a whole page. What stands before a first page further down is passed over: as many hits as the middle
+    one of its own hits says, so that hits that moved or came since do not count.
+    """
+    passed, cut = 0, len(standing) > most
+    if first_page > 1:
+        places = {counter: at for at, counter in enumerate(standing)}
+        before = sorted(places[counter] - at for at, counter in enumerate(after) if counter in places)
+        passed = max(0, before[len(before) // 2]) if before else (first_page - 1) * items_per_page
+    left_out = frozenset(after)
+    counters = [counter for counter in standing[passed:most] if counter not in left_out]
+    if cut and len(counters) > items_per_page:
+        del counters[len(counters) // items_per_page * items_per_page :]
+    return Walk.of(cursor.name, counters, cut=cut)
+
+
+def gone() -> UnknownLink:
+    """Return the refusal of a cursor that leads nowhere."""
+    return UnknownLink(
+        "This walk through a search is over, or the cursor belongs to another one: send the search again."
+    )
+
+
+def _pack(counters: Sequence[int]) -> tuple[int, bytes]:
+    """Pack whole numbers, each in the same few bytes, so that a slice of them is a slice of the bytes."""
+    width = next(width for width in _WIDTHS if max(counters, default=0) < 1 << 8 * width)
+    return width, struct.pack(f"<{len(counters)}{_WIDTHS[width]}", *counters)
+
+
+def _unpack(packed: bytes, width: int) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(packed) // width}{_WIDTHS[width]}", packed)
+
+
+def _pack_shown(counters: Sequence[int]) -> bytes:
+    least = min(counters, default=0)
+    width, packed = _pack([counter - least for counter in counters])
+    return bytes([width]) + least.to_bytes(8, "little") + packed
+
+
+def _unpack_shown(packed: bytes) -> list[int]:
+    least = int.from_bytes(packed[1:9], "little")
+    return [least + counter for counter in _unpack(packed[9:], packed[0])]
+
+
+_KEEP = sa.text(
+    "INSERT INTO walks (name, repository_id, caller, edition, counters, width, hits, cut, format, size, kept, expires) "
+    "VALUES (:name, :repository_id, :caller, :edition, :counters, :width, :hits, :cut, :format, :size, :kept, :expires)"
+    " ON CONFLICT DO NOTHING"
+)
+
+_offset = sa.bindparam("offset", type_=sa.Integer) * _walks.c.width + 1
+_SLICE = PreparedStatement(
+    sa.select(
+        sa.func.substr(_walks.c.counters, _offset, sa.bindparam("limit", type_=sa.Integer) * _walks.c.width),
+        _walks.c.width,
+        _walks.c.edition,
+        _walks.c.hits,
+        _walks.c.cut,
+    ).where(
+        _walks.c.name == sa.bindparam("name", type_=sa.LargeBinary),
+        _walks.c.repository_id == sa.bindparam("repository"),
+        _walks.c.caller == sa.bindparam("caller"),
+        _walks.c.format == sa.bindparam("format"),
+        _walks.c.expires > sa.bindparam("now"),
+    )
+)
