@@ -18,7 +18,14 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import InUse, UnknownProperty, WrongValue
 from muniment.repository.repositories import Repository
 
-_KINDS = {"objects": "objects", "acls": "ACLs", "object_types": "types", "links": "kept searches", "changes": "changes"}
+_KINDS = {
+    "objects": "objects",
+    "acls": "ACLs",
+    "object_types": "types",
+    "links": "kept searches",
+    "saved_searches": "saved searches",
+    "changes": "changes",
+}
 _MOST_NAMED = 10
 """How many of the objects that carry an ACL a refusal names."""
 

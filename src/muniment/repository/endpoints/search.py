@@ -4,7 +4,8 @@ Source: given 2.8-2.10, 4.6; docs/interface.md, ours 6.
 """
 
 import asyncio
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from urllib.parse import urlencode
 
 import msgspec
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.clock import SECOND
+from muniment.clock import SECOND, Instant
 from muniment.repository.aql import as_json, as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.change_log.changes import Position
@@ -52,6 +53,26 @@ class _Asked(msgspec.Struct, frozen=True):
     repeated: dict[str, str]
     document: bytes | None = None
     read_document: ReadsQuery = as_xml.read
+    kept: "KeptQuery | None" = None
+
+
+class FoundQuery(msgspec.Struct, frozen=True):
+    """A query that callers keep, found: its title, and when it was changed."""
+
+    query: Query
+    title: str
+    modified: Instant
+
+
+class KeptQuery(msgspec.Struct, frozen=True):
+    """Where a query is kept that is not part of the request.
+
+    ``find`` finds it, in the read that answers, so nobody executes what they may not see any more. ``path`` is where a
+    GET executes it, below the repository's address. Without one, the query is kept for ``next`` as a posted one is.
+    """
+
+    find: Callable[[Connection, Principals], FoundQuery]
+    path: str = ""
 
 
 class _WrittenPage(msgspec.Struct, frozen=True):
@@ -60,6 +81,7 @@ class _WrittenPage(msgspec.Struct, frozen=True):
     body: bytes
     position: Position
     unkept: bytes | None
+    etag: str = ""
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
@@ -82,6 +104,37 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     )
 
 
+async def execute(request: Request, context: RepositoryContext, caller: Caller, kept: KeptQuery) -> Response:
+    """Execute a query that is kept, and answer with a page of its hits as a search does.
+
+    Where a GET executes it, the feed has an ETag of what it tells, and 304 answers a caller who has it already.
+    """
+    return await _answer(
+        request, context, caller, msgspec.structs.replace(_asked(request, context.options, ()), kept=kept)
+    )
+
+
+async def all_ids(
+    request: Request, context: RepositoryContext, caller: Caller, kept: KeptQuery, most: int
+) -> list[str]:
+    """Execute a query that is kept, and return the ids of its first hits. It waits as a search does."""
+    repository, index = caller.repository, context.indexes(caller.repository)
+    if wait_for := parameters.read(request).get("wait-for"):
+        await _reached(context, index, await caller.position(wait_for))
+
+    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[str]:
+        question = SearchQuestion(kept.find(cx, principals).query, 1, most, bare=True)
+        found = results.search(
+            *(cx, snapshot, repository, principals, question, context.clock()),
+            max(most, context.options.max_page_offset),
+            context.options.max_pending_changes,
+            context.memory,
+        )
+        return [hit.object_id for hit in found.hits]
+
+    return await caller.search(index, answered)
+
+
 async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: _Asked) -> Response:
     repository = caller.repository
     index = context.indexes(repository)
@@ -102,7 +155,12 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
                 cx, repository.id, principals.key, document, options.link_seconds, quota, context.clock()
             )
         )
-    return Response(feed.body, headers={"Content-Type": asked.media_type, positions.HEADER: position})
+    headers = {positions.HEADER: position}
+    if feed.etag:
+        headers |= {"ETag": feed.etag, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+        if representations.matches(request, "if-none-match", feed.etag.removeprefix("W/")):
+            return Response(status_code=304, headers=headers)
+    return Response(feed.body, headers={"Content-Type": asked.media_type, **headers})
 
 
 def _page(
@@ -115,7 +173,10 @@ def _page(
     here: str,
 ) -> _WrittenPage:
     """Answer one page, from the query's reading to the feed's bytes; runs off the loop as one piece of work."""
-    query, kept = _query(cx, context, repository, principals, asked)
+    found = None if asked.kept is None else asked.kept.find(cx, principals)
+    query, kept = _query(cx, context, repository, principals, asked) if found is None else (found.query, None)
+    if found is not None and asked.kept is not None and not asked.kept.path:
+        kept = kept_searches.encode(query)
     page = results.search(
         cx,
         snapshot,
@@ -137,8 +198,22 @@ def _page(
             half_way = context.clock() + context.options.link_seconds * SECOND // 2
             unkept = kept if kept_searches.kept_until(cx, link, kept) < half_way else None
     inlined = _inlined(cx, context, repository, principals, asked, page, here) if asked.inline else {}
-    written = _feed(page, repeated, here, context, inlined, others=others, entry_links=asked.links)
-    return _WrittenPage(spelling.feed(asked.media_type, written, context.options.names), page.position, unkept)
+    path = asked.kept.path if asked.kept is not None and asked.kept.path else "search"
+    written = _feed(page, repeated, f"{here}/{path}", here, context, inlined, others=others, entry_links=asked.links)
+    etag = ""
+    if found is not None:
+        newest = max((hit.updated for hit in page.hits), default=found.modified)
+        written = msgspec.structs.replace(written, title=found.title, updated=max(newest, found.modified))
+        etag = _etag(written, asked.media_type) if path != "search" else ""
+    body = spelling.feed(asked.media_type, written, context.options.names)
+    return _WrittenPage(body, page.position, unkept, etag)
+
+
+def _etag(feed: atom.Feed, media_type: str) -> str:
+    """Make the tag of what a feed tells. Scores are left out: they change with every document of the repository."""
+    unscored = [msgspec.structs.replace(entry, score=None) for entry in feed.entries]
+    told = msgspec.json.encode((media_type, msgspec.structs.replace(feed, entries=tuple(unscored))))
+    return f'W/"{hashlib.sha256(told).hexdigest()[:32]}"'
 
 
 def _inlined(
@@ -188,6 +263,7 @@ def _query(
 def _feed(
     page: HitPage,
     repeated: Mapping[str, str],
+    service: str,
     here: str,
     context: RepositoryContext,
     inlined: Mapping[str, object],
@@ -195,7 +271,6 @@ def _feed(
     others: bool,
     entry_links: bool,
 ) -> atom.Feed:
-    service = f"{here}/search"
     prefix = f"{service}?{urlencode(repeated)}&" if repeated else f"{service}?"
 
     def link(rel: str, number: int) -> atom.Link:

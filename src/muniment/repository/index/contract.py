@@ -83,7 +83,10 @@ class Facet(msgspec.Struct, frozen=True):
 
 
 class Search(msgspec.Struct, frozen=True):
-    """One question to a snapshot. ``offset`` and ``limit`` count hits."""
+    """One question to a snapshot. ``offset`` and ``limit`` count hits.
+
+    ``bare``: the hits have neither excerpts nor terms.
+    """
 
     query: BoundQuery
     visible: Visible
@@ -92,6 +95,7 @@ class Search(msgspec.Struct, frozen=True):
     total: bool = False
     facets: tuple[Facet, ...] = ()
     statistics: Statistics | None = None
+    bare: bool = False
 
 
 class IndexHit(msgspec.Struct, frozen=True):

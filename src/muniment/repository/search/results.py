@@ -36,12 +36,16 @@ _CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"}
 
 
 class SearchQuestion(msgspec.Struct, frozen=True):
-    """A caller's question: a query as they wrote it, and the page of hits that they want."""
+    """A caller's question: a query as they wrote it, and the page of hits that they want.
+
+    ``bare``: the hits need neither excerpts nor terms.
+    """
 
     query: Query
     page: int
     items_per_page: int
     include_total: bool = False
+    bare: bool = False
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -94,7 +98,11 @@ def search(
     query = bound(cx, repository, principals, memory, question.query, now)
     visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending, memory)
     answer = snapshot.search(
-        Search(query, visible_objects, offset, question.items_per_page + 1, total=question.include_total)
+        Search(
+            *(query, visible_objects, offset, question.items_per_page + 1),
+            total=question.include_total,
+            bare=question.bare,
+        )
     )
     summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
     hits = [

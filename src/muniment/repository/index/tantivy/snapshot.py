@@ -105,7 +105,9 @@ class TantivySnapshot:
             plan = self._plan(compiler, search)
             query = compiler.visible(plan.compiled, search.visible)
             ranked, total = self._page(query, search, scored=bool(plan.compiled.leaves))
-            hits = self._hits(compiler, search.visible, ranked, plan) if ranked else ()
+            hits = self._bare_hits(ranked) if search.bare else ()
+            if ranked and not search.bare:
+                hits = self._hits(compiler, search.visible, ranked, plan)
             return Answer(hits, total, {facet.name: self._facet(query, facet) for facet in search.facets})
 
     def documents(self) -> Iterator[Document]:
@@ -234,6 +236,11 @@ class TantivySnapshot:
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
         in_order = sorted(zip(hits, numbers, strict=True), key=lambda each: (-each[0][0], each[1] or 0))
         return [hit for hit, _ in in_order]
+
+    def _bare_hits(self, ranked: Sequence[Ranked]) -> tuple[IndexHit, ...]:
+        return tuple(
+            IndexHit(fields.read_key(self._searcher.doc(address)), float(score), "", ()) for score, address in ranked
+        )
 
     def _hits(
         self,
