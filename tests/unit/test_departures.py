@@ -91,8 +91,8 @@ def test_what_a_user_owns_is_given_before_they_are_removed(both: Both, monkeypat
     bob = both.acting("bob@People")
     ids = {both.shelf.create({"object_name": f"plan {number}"}, bob).id for number in range(5)}
     departure = both.remove("bob@People", "alice@People")
-    assert departure.gifts == [giving.GiftCount("demo", 5, 0)]
-    assert departure.left == giving.Belongings(0, 0, 0)
+    assert departure.gifts == [giving.GiftCount("demo", 5, 0, 0)]
+    assert departure.left == giving.Belongings(0, 0, 0, 0)
     alice = both.acting("alice@People")
     assert {both.shelf.read(object_id, alice)[0].owner_key for object_id in ids} == {alice.key}
     with both.office.db.read() as cx, pytest.raises(UnknownEntry):

@@ -31,7 +31,7 @@ _STANDING_SECONDS = 30.0
 
 
 class Belongings(NamedTuple):
-    """What the bearer of one key owns: objects with so many bytes of content, ACLs, and saved searches and templates."""
+    """What the bearer of one key owns: objects with so many bytes of content, ACLs, and searches that are saved, templates too."""
 
     objects: int
     bytes: int

@@ -372,11 +372,15 @@ def _document_columns(document: KeptDocument) -> dict[str, Any]:
 
 
 def _summary(row: Any) -> SearchSummary:
-    return SearchSummary(*(getattr(row, name) for name in SearchSummary.__struct_fields__))
+    return SearchSummary(**_fields(row))
 
 
 def _saved(row: Any) -> SavedSearch:
-    return SavedSearch(*(getattr(row, name) for name in SearchSummary.__struct_fields__), _document(row))
+    return SavedSearch(**_fields(row), document=_document(row))
+
+
+def _fields(row: Any) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in SearchSummary.__struct_fields__}
 
 
 def _document(row: Any) -> KeptDocument:

@@ -14,7 +14,7 @@ def upgrade() -> None:
     op.create_table(
         "saved_searches",
         sa.Column("id", sa.String(16), primary_key=True),
-        sa.Column("repository_id", sa.ForeignKey("repositories.id"), nullable=False),
+        sa.Column("repository_id", sa.Integer, sa.ForeignKey("repositories.id"), nullable=False),
         sa.Column("is_template", sa.Boolean, nullable=False),
         sa.Column("name", sa.String(255), nullable=False),
         sa.Column("description", sa.String(1000), nullable=False),
@@ -35,7 +35,7 @@ def upgrade() -> None:
     op.create_index("ix_saved_searches_created", "saved_searches", ["repository_id", "is_template", "created"])
     op.create_table(
         "saved_results",
-        sa.Column("search_id", sa.ForeignKey("saved_searches.id"), primary_key=True),
+        sa.Column("search_id", sa.String(16), sa.ForeignKey("saved_searches.id"), primary_key=True),
         sa.Column("caller", sa.String(400), primary_key=True),
         sa.Column("stored", sa.BigInteger, nullable=False),
         sa.Column("size", sa.Integer, nullable=False),
