@@ -82,7 +82,7 @@ def _among(cx: Connection, view: RepositoryView, object_ids: str) -> tuple[sa.Se
     ids: sa.TableValuedAlias
     if cx.dialect.name == "postgresql":
         elements = sa.func.jsonb_array_elements_text(sa.cast(written, JSONB))
-        ids = elements.table_valued(sa.column("value", sa.Text()), with_ordinality="key", name="ids")
+        ids = elements.table_valued(sa.column("value", sa.Text()), with_ordinality="key", name="ids").render_derived()
     else:
         ids = sa.func.json_each(written).table_valued(
             sa.column("key", sa.Integer()), sa.column("value", sa.Text()), name="ids"
