@@ -44,7 +44,7 @@ quick: .venv/ready-to-test ## Run unit and house tests on SQLite alone, but for 
 campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties
 	@exec $(BIN)/python -m pytest -n 2 -m campaign --hypothesis-profile campaign --timeout 3000 $(ARGS)
 
-bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search"
+bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search", "--only growth" (a million objects)
 	@exec $(BIN)/python -m bench $(ARGS)
 
 coverage: .venv/ready-to-test ## Run the tests and print which lines of ours they never reach
@@ -66,6 +66,8 @@ lock: .venv/ready-to-test ## Choose newer versions of what this depends on; need
 		--custom-compile-command "make lock" pyproject.toml --group dev -o requirements-dev.lock
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" tests/campaign/scanner.in -o tests/campaign/scanner.lock
+	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-deps \
+		--custom-compile-command "make lock" tests/peers/field_client.in -o tests/peers/field_client.lock
 	printf 'hatchling\neditables\n' | uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --custom-compile-command "make lock" --constraint requirements-dev.lock - -o requirements-build.lock
 

@@ -1,17 +1,24 @@
 """Bare ASGI endpoints beside which ours are measured: they decide nothing.
 
-``application`` reads the JSON of a tokeninfo request and writes the same bytes as ours. ``files`` writes a request's
+``application`` reads the JSON of a tokeninfo request and writes the same bytes as ours. ``stored`` does so after one
+prepared statement on PostgreSQL that finds the token. ``files`` writes a request's
 body to a file, and gives a file out, in the pieces our content store uses.
 """
 
+import asyncio
 import os
 from typing import Any
 
 import msgspec
+import psycopg
 
 REPLY = os.environ.get("BENCH_REPLY", "{}").encode()
 FILE = os.environ.get("BENCH_FILE", "")
+DATABASE = os.environ.get("BENCH_DATABASE", "")
 PIECE = 262_144
+
+_FIND = "SELECT expires FROM bench_tokens WHERE token = %s"
+_CONNECTIONS = 4
 
 
 class Asked(msgspec.Struct):
@@ -28,16 +35,44 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Answer every request with the same bytes (ASGI)."""
     if scope["type"] != "http":
         return
+    await _read(scope, receive)
+    await _write(200, REPLY, send)
+
+
+async def _read(scope: dict[str, Any], receive: Any) -> Asked | None:
     body, more = b"", True
     while more and scope["method"] == "POST":
         message = await receive()
         body += message.get("body", b"")
         more = message.get("more_body", False)
-    if body:
-        _asked.decode(body)
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(REPLY)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": REPLY})
+    return _asked.decode(body) if body else None
+
+
+async def _write(status: int, body: bytes, send: Any) -> None:
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+_idle: "asyncio.Queue[psycopg.AsyncConnection[Any]]" = asyncio.Queue()
+
+
+async def stored(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """Answer a request whose token is in the database with the same bytes (ASGI)."""
+    if scope["type"] != "http":
+        return
+    asked = await _read(scope, receive)
+    if asked is None:
+        while _idle.qsize() < _CONNECTIONS:  # the first request of all, which asks whether the server is ready
+            _idle.put_nowait(await psycopg.AsyncConnection.connect(DATABASE, autocommit=True))
+        await _write(200, b"{}", send)
+        return
+    connection = await _idle.get()
+    try:
+        found = await (await connection.execute(_FIND, (asked.token,), prepare=True)).fetchone()
+    finally:
+        _idle.put_nowait(connection)
+    await _write(404 if found is None else 200, REPLY, send)
 
 
 async def files(scope: dict[str, Any], receive: Any, send: Any) -> None:

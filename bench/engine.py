@@ -1,7 +1,7 @@
 """The engine alone, in a process of its own: it keeps the texts and answers the same questions, and does nothing else.
 
 python -m bench.engine build TEXTS FOLDER
-python -m bench.engine search FOLDER QUERIES THREADS SECONDS
+python -m bench.engine search FOLDER KIND QUERIES THREADS SECONDS EXCERPTS
 """
 
 import json
@@ -17,11 +17,9 @@ from typing import Any
 
 import tantivy
 
-from bench.ours import ACLS, GROUPS, SEEN, SIZES
+from bench.ours import ACLS, READABLE, SIZES
 from bench.page import ROOT
-
-READABLE = [f"acl-{number}" for number in range(ACLS) if number % GROUPS < SEEN]
-"""The ACLs that the caller of every search may read by."""
+from bench.search_kinds import KINDS
 
 _HEAP = 128_000_000
 
@@ -43,9 +41,9 @@ def build(texts: Path, folder: Path) -> tuple[float, float]:
     return float(took), float(used)
 
 
-def search(folder: Path, queries: Path, threads: int, seconds: float) -> Searched:
-    """Ask the queries in turn on so many threads of a fresh process."""
-    (said,) = _said("search", folder, queries, threads, seconds)
+def search(folder: Path, kind: str, queries: Path, threads: int, seconds: float, *, excerpts: bool) -> Searched:
+    """Ask the queries of a kind in turn on so many threads of a fresh process, which makes the excerpts or not."""
+    (said,) = _said("search", folder, kind, queries, threads, seconds, int(excerpts))
     return Searched(**json.loads(said))
 
 
@@ -77,23 +75,25 @@ def _build(texts: Path, folder: Path) -> None:
     print(time.perf_counter() - began, time.process_time() - used, sep="\t")
 
 
-def _search(folder: Path, queries: Path, threads: int, seconds: float) -> None:
+def _search(folder: Path, row: str, queries: Path, threads: int, seconds: float, *, excerpts: bool) -> None:
+    (kind,) = [one for one in KINDS if one.row == row]
     index: Any = tantivy.Index.open(str(folder))
     schema, searcher = index.schema, index.searcher()
     asked: list[list[str]] = json.loads(queries.read_text())
     times: list[float] = []
 
     def one(words: list[str]) -> int:
-        body = index.parse_query(" AND ".join(words), ["body"])
+        body = kind.engine(index, words)
         must = tantivy.Occur.Must
-        kind = tantivy.Query.term_query(schema, "type", "document", "basic")
+        document = tantivy.Query.term_query(schema, "type", "document", "basic")
         acl = tantivy.Query.term_set_query(schema, "acl", READABLE)
         size = tantivy.Query.range_query(schema, "size", tantivy.FieldType.Unsigned, *SIZES)
-        query = tantivy.Query.boolean_query([(must, body), (must, kind), (must, acl), (must, size)])
+        query = tantivy.Query.boolean_query([(must, body), (must, document), (must, acl), (must, size)])
         found = searcher.search(query, 20, count=True)
-        excerpts = tantivy.SnippetGenerator.create(searcher, body, schema, "body")
-        for _, place in found.hits:
-            excerpts.snippet_from_doc(searcher.doc(place)).to_html()
+        if excerpts:
+            snippets = tantivy.SnippetGenerator.create(searcher, body, schema, "body")
+            for _, place in found.hits:
+                snippets.snippet_from_doc(searcher.doc(place)).to_html()
         return int(found.count)
 
     totals = [one(words) for words in asked]
@@ -118,7 +118,8 @@ def _search(folder: Path, queries: Path, threads: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "build":
-        _build(Path(sys.argv[2]), Path(sys.argv[3]))
+    task, *given = sys.argv[1:]
+    if task == "build":
+        _build(Path(given[0]), Path(given[1]))
     else:
-        _search(Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))
+        _search(Path(given[0]), given[1], Path(given[2]), int(given[3]), float(given[4]), excerpts=bool(int(given[5])))

@@ -4,7 +4,7 @@ wrk sends prepared requests in turn over keep-alive connections. Where each requ
 (refresh tokens that serve once), each connection has a thread with its own state.
 """
 
-import json
+import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ function setup(thread)
   thread:set("place", counter)
 end
 function init(args)
-  bad, first, at = 0, "", (place - 1) * 7
+  bad, first, at, seen = 0, "", (place - 1) * 7, 0
   token = tokens[place]
   prepared = {}
   for n = 1, #paths do prepared[n] = wrk.format(methods[n], paths[n], all_headers[n], bodies[n]) end
@@ -33,6 +33,8 @@ function request()
   return prepared[at % #prepared + 1]
 end
 function response(status, headers, body)
+  seen = seen + 1
+  if most > 0 and seen >= most then wrk.thread:stop() end
   if chained then
     local fresh = string.match(body, '"refresh_token"%s*:%s*"([^"]+)"')
     if fresh then token = fresh end
@@ -101,18 +103,19 @@ def run(
     core: int | None = None,
     chains: Sequence[str] = (),
     tolerated: float = 0.0,
+    most: int = 0,
 ) -> Figures:
     """Send the requests in turn for so long; each answer must be 2xx and hold one of the texts ``wanted``.
 
     With ``chains`` there is one request whose body has ``%s`` for a token: each connection begins with one of the
-    chains and goes on with the ``refresh_token`` of each answer, if it gives one. ``core`` binds the generator. CPU is
-    that of ``programs`` over the answers. Raises WrongAnswers when more than the share ``tolerated`` is wrong, and
-    RuntimeError when wrk fails.
+    chains and goes on with the ``refresh_token`` of each answer, if it gives one. ``core`` binds the generator. After
+    ``most`` answers, if a number is given, it sends no more. CPU is that of ``programs`` over the answers. Raises
+    WrongAnswers when more than the share ``tolerated`` is wrong, and RuntimeError when wrk fails.
     """
     threads = connections if chains else min(connections, 2)
     if core is not None and not chains:
         threads = 1
-    script = _script(requests, wanted, chains)
+    script = _script(requests, wanted, chains, most // threads)
     parts = urlsplit(requests[0].address)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         file.write(script)
@@ -134,8 +137,9 @@ def run(
     return Figures(1e6 * count / duration, p50 / 1000, p99 / 1000, 1000 * used / count, count)
 
 
-def _script(requests: Sequence[Request], wanted: Sequence[str], chains: Sequence[str]) -> str:
+def _script(requests: Sequence[Request], wanted: Sequence[str], chains: Sequence[str], most: int) -> str:
     values = {
+        "most": str(most),
         "methods": _table([_quoted(one.method) for one in requests]),
         "paths": _table([_quoted(_path(one.address)) for one in requests]),
         "bodies": _table([_quoted(one.body) for one in requests]),
@@ -164,14 +168,16 @@ def _path(address: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    """Spell a string of Lua, which knows no escapes of Unicode."""
+    escaped = re.sub(r'[\x00-\x1f"\\\x7f]', lambda found: f"\\{ord(found[0]):03}", text)
+    return f'"{escaped}"'
 
 
 def send(requests: Sequence[Request], wanted: Sequence[str], programs: Sequence[Program], count: int) -> None:
-    """Send at least so many requests over sixteen connections; raises as ``run`` does."""
+    """Send so many requests, give or take one a connection, over sixteen connections; raises as ``run`` does."""
     sent = 0
-    while sent < count:
-        sent += run(requests, wanted, programs, seconds=10, connections=16).count
+    while count - sent >= 16:
+        sent += run(requests, wanted, programs, seconds=5, connections=16, most=count - sent).count
 
 
 def bearer(token: str) -> tuple[str, str]:

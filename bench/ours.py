@@ -34,6 +34,9 @@ PARTITION, CLIENT, PERSON = "people", "bench-client", "ana"
 GROUPS, SEEN, ACLS = 8, 6, 40
 """Groups there are, groups ana is in, and ACLs, each readable by one group: she may read three documents of four."""
 
+READABLE = [f"acl-{number}" for number in range(ACLS) if number % GROUPS < SEEN]
+"""The ACLs that the caller of every search may read by."""
+
 SIZES = (200, 100_000)
 """The sizes in bytes between which every search asks its documents to be."""
 
@@ -49,15 +52,19 @@ class Data:
     folder: Path
     secret: str
     resource_id: str
+    overrides: tuple[str, ...] = ()
 
     def opened(self) -> DataFolder:
         """Open it as a command does."""
-        return DataFolder(self.folder, None, ())
+        return DataFolder(self.folder, None, self.overrides)
 
 
-def prepare(folder: Path) -> Data:
-    """Make a data folder: ana in six of eight groups one inside another, a client, forty ACLs."""
-    data_folder = DataFolder(folder, None, ())
+def prepare(folder: Path, *overrides: str) -> Data:
+    """Make a data folder: ana in six of eight groups one inside another, a client, forty ACLs.
+
+    The overrides (``key=value``) are settings in force whenever it is opened.
+    """
+    data_folder = DataFolder(folder, None, overrides)
     secret = secrets.token_urlsafe(12)
     begun = initialise.run(data_folder, secret)
     names = data_folder.settings.directory.names
@@ -79,7 +86,7 @@ def prepare(folder: Path) -> Data:
         for number in range(ACLS):
             reader = f"group-{number % GROUPS}@{PARTITION}"
             acls.add(cx, held.id, f"acl-{number}", administrator, {reader: Permission.READ}, now)
-    return Data(folder, secret, begun.resource_id)
+    return Data(folder, secret, begun.resource_id, overrides)
 
 
 def fill(data: Data, texts: Iterable[str]) -> None:
@@ -180,10 +187,14 @@ class Site:
         return Request("POST", self.login, self.sign_in_form(), (FORM,))
 
     def search(self, token: str, words: Sequence[str]) -> Request:
-        """Prepare an AQL search: type, keywords, a range of sizes; the total and 20 entries with excerpts."""
+        """Prepare an AQL search for keywords."""
+        return self.aql(token, f"<fulltext>{' '.join(words)}</fulltext>")
+
+    def aql(self, token: str, expression: str) -> Request:
+        """Prepare an AQL search: a type, the expression, a range of sizes; the total and 20 entries with excerpts."""
         document = (
             '<search xmlns="urn:muniment:vocab"><types><type>document</type></types>'
-            f'<expression-set operator="AND"><expressions><fulltext>{" ".join(words)}</fulltext>'
+            f'<expression-set operator="AND"><expressions>{expression}'
             f'<property-range name="r_full_content_size" operator="BETWEEN"><from>{SIZES[0]}</from><to>{SIZES[1]}</to>'
             "</property-range></expressions></expression-set></search>"
         )
@@ -215,7 +226,7 @@ FORM = ("Content-Type", "application/x-www-form-urlencoded")
 def serving(data: Data, *overrides: str, core: int | None = None, log: str = "serve.log") -> Iterator[Site]:
     """Serve a data folder with the default settings but for the overrides (``key=value``)."""
     port = free_port()
-    settings = [word for override in (f"web.port={port}", *overrides) for word in ("--set", override)]
+    settings = _settings(f"web.port={port}", *overrides)
     base = f"https://127.0.0.1:{port}"
     folder = data.folder
     with started(
@@ -226,7 +237,11 @@ def serving(data: Data, *overrides: str, core: int | None = None, log: str = "se
 
 def command(data: Data, *arguments: str) -> list[str]:
     """Write a command line over the data folder."""
-    return [sys.executable, "-m", "muniment", "--data", str(data.folder), *arguments]
+    return [sys.executable, "-m", "muniment", "--data", str(data.folder), *_settings(*data.overrides), *arguments]
+
+
+def _settings(*overrides: str) -> list[str]:
+    return [word for override in overrides for word in ("--set", override)]
 
 
 def _administrator() -> Principals:

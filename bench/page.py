@@ -12,22 +12,55 @@ from pathlib import Path
 import msgspec
 
 from bench.load import wrk_version
-from bench.peers import cache
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
+KEPT = Path(__file__).parent / "measured.json"
+"""The lines of every row's last run. The file is in the project, so that a run of some rows keeps the others' lines."""
+
 MARKS = ("<!-- make bench writes from here -->", "<!-- to here -->")
 
 
+class Target(msgspec.Struct, frozen=True):
+    """The ratio that a comparison must reach, and the better one that it aims at: both at least, or both at most."""
+
+    must: float
+    aim: float | None = None
+    at_most: bool = False
+
+    def reached(self, ratio: float, wanted: float) -> bool:
+        """Say whether the ratio is as good as the wanted one."""
+        return ratio <= wanted if self.at_most else ratio >= wanted
+
+    def spelled(self, wanted: float | None) -> str:
+        """Spell one of the two."""
+        return "" if wanted is None else f"{'<=' if self.at_most else '>='} {wanted:g}x"
+
+
+def at_least(must: float, aim: float | None = None) -> Target:
+    """A target of which more is better: rates."""
+    return Target(must, aim)
+
+
+def at_most(must: float, aim: float | None = None) -> Target:
+    """A target of which less is better: times and memory."""
+    return Target(must, aim, at_most=True)
+
+
 class Line(msgspec.Struct, kw_only=True):
-    """One comparison. ``ratio`` is None where there is none (``remark`` says why), ``met`` where nothing is asked."""
+    """One comparison. ``ratio`` is None where there is none (``remark`` says why), ``met`` where nothing is asked.
+
+    ``aimed`` says whether the aim is reached, None where there is none.
+    """
 
     row: str
     work: str
     beside: str
     must: str = ""
+    aim: str = ""
     ratio: float | None = None
     met: bool | None = None
+    aimed: bool | None = None
     ours: str = ""
     theirs: str = ""
     our_cpu: str = ""
@@ -51,28 +84,24 @@ def compared(
     theirs: Sequence[float],
     *,
     unit: str = "/s",
-    must: float | None = None,
+    target: Target | None = None,
     our_cpu: str = "",
     their_cpu: str = "",
     versions: str = "",
     remark: str = "",
 ) -> Line:
-    """Write and print a line of two figures, the medians of interleaved rounds; the ratio is ours over theirs.
-
-    Of rates more is better, of times (unit ms) less.
-    """
-    less = unit == " ms"
+    """Write and print a line of two figures, the medians of interleaved rounds; the ratio is ours over theirs."""
     mine, other = statistics.median(ours), statistics.median(theirs)
     ratio = mine / other
-    asked = "" if must is None else f"<= {must:g}x" if less else f">= {must:g}x"
-    met = None if must is None else ratio <= must if less else ratio >= must
     line = Line(
         row=row,
         work=work,
         beside=beside,
-        must=asked,
+        must="" if target is None else target.spelled(target.must),
+        aim="" if target is None else target.spelled(target.aim),
         ratio=ratio,
-        met=met,
+        met=None if target is None else target.reached(ratio, target.must),
+        aimed=None if target is None or target.aim is None else target.reached(ratio, target.aim),
         ours=shown(mine) + unit,
         theirs=shown(other) + unit,
         our_cpu=our_cpu,
@@ -80,13 +109,21 @@ def compared(
         versions=versions,
         remark=remark,
     )
+    asked = f"must be {line.must}, aim {line.aim or 'none'}: {_met(line)}" if line.must else ""
     print(f"    {work} | {beside}: {line.ours} | {line.theirs} | {ratio:.2f}x {asked}", flush=True)
     return line
 
 
-def skipped(row: str, work: str, beside: str, must: str, why: str) -> Line:
+def skipped(row: str, work: str, beside: str, why: str, target: Target | None = None) -> Line:
     """Write a line for what could not be measured here."""
-    return Line(row=row, work=work, beside=beside, must=must, remark=f"Skipped: {' '.join(why.split())[:400]}")
+    return Line(
+        row=row,
+        work=work,
+        beside=beside,
+        must="" if target is None else target.spelled(target.must),
+        aim="" if target is None else target.spelled(target.aim),
+        remark=f"Skipped: {' '.join(why.split())[:400]}",
+    )
 
 
 def broken(row: str, error: BaseException) -> Line:
@@ -118,14 +155,13 @@ def keep(lines: Sequence[Line], rows: Sequence[str], *, quick: bool) -> None:
     if quick:
         print("\nQuick rounds: docs/benchmarks.md stays as it is.")
         return
-    file = cache() / "measured.json"
-    kept = msgspec.json.decode(file.read_bytes(), type=Measured) if file.exists() else Measured()
+    kept = msgspec.json.decode(KEPT.read_bytes(), type=Measured) if KEPT.exists() else Measured()
     when = f"{datetime.now(UTC):%Y-%m-%d}, {_commit()}"
     for row in {line.row for line in lines}:
         kept.rows[row] = [line for line in lines if line.row == row]
         for line in kept.rows[row]:
             line.when = when
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(kept)))
+    KEPT.write_bytes(msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
     page = PAGE.read_text()
     head, rest = page.split(MARKS[0])
     tail = rest.split(MARKS[1])[1]
@@ -153,16 +189,24 @@ def _written(lines: Sequence[Line]) -> str:
 
 def table(lines: Sequence[Line], marked: dict[str, str] | None = None) -> list[str]:
     """Write the lines as a table of Markdown; ``marked`` says which sign stands for which run."""
-    head = ("Work", "Beside", "Must reach", "Ratio", "Met", "Ours", "Theirs", "CPU ours", "CPU theirs")
+    head = ("Work", "Beside", "Must reach", "Aim", "Ratio", "Met", "Ours", "Theirs", "CPU ours", "CPU theirs")
     written = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for line in lines:
         ratio = "" if line.ratio is None else f"{line.ratio:.2f}x"
-        met = {True: "yes", False: "**no**", None: ""}[line.met]
-        met = next((word for word in ("skipped", "broke") if line.remark.lower().startswith(f"{word}:")), met)
         work = line.work + (marked or {}).get(line.when, "").replace("*", r"\*")
-        cells = (work, line.beside, line.must, ratio, met, line.ours, line.theirs, line.our_cpu, line.their_cpu)
+        figures = (line.ours, line.theirs, line.our_cpu, line.their_cpu)
+        cells = (work, line.beside, line.must, line.aim, ratio, _met(line), *figures)
         written.append("| " + " | ".join(cells) + " |")
     return written
+
+
+def _met(line: Line) -> str:
+    for word in ("skipped", "broke"):
+        if line.remark.lower().startswith(f"{word}:"):
+            return word
+    if line.aimed:
+        return "yes, aim"
+    return {True: "yes", False: "**no**", None: ""}[line.met]
 
 
 def _machine() -> str:

@@ -9,14 +9,27 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.servers import free_port
 
-__all__ = ["Program", "away", "free_port", "run", "started"]
+__all__ = ["Held", "Program", "away", "free_port", "run", "started"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _END_WITH_US = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
+
+
+@dataclass(frozen=True)
+class Held:
+    """Memory of processes in bytes: private pages, without mapped files of data; those files' pages; all by share.
+
+    ``mapped`` and ``pss`` are proportional set sizes: a page that several processes share is counted once.
+    """
+
+    private: int
+    mapped: int
+    pss: int
 
 
 class Program:
@@ -43,6 +56,37 @@ class Program:
                     if line.startswith("Pss:"):
                         total += int(line.split()[1]) * 1024
         return total
+
+    def held(self, data: Path) -> Held:
+        """What all processes hold for themselves, and what they have mapped of the files below ``data``."""
+        own = mapped = 0
+        below = f"{data.resolve()}/"
+        for pid in self.pids():
+            with suppress(OSError):
+                of_data = False
+                for line in Path(f"/proc/{pid}/smaps").read_text(errors="replace").splitlines():
+                    key, _, rest = line.partition(" ")
+                    if not key.endswith(":"):
+                        # The head of a mapping: addresses, rights, offset, device, inode, path.
+                        parts = line.split(maxsplit=5)
+                        of_data = len(parts) == 6 and parts[5].startswith(below)
+                    elif of_data and key == "Pss:":
+                        mapped += int(rest.split()[0]) * 1024
+                    elif not of_data and key in ("Private_Clean:", "Private_Dirty:"):
+                        own += int(rest.split()[0]) * 1024
+        return Held(own, mapped, self.memory())
+
+    def quiet(self, within: float) -> bool:
+        """Wait until all processes have used next to no processor time for a second; say whether they came to that."""
+        until = time.monotonic() + within
+        before = self.cpu_seconds()
+        while time.monotonic() < until:
+            time.sleep(1)
+            now = self.cpu_seconds()
+            if now - before < 0.05:
+                return True
+            before = now
+        return False
 
     def pids(self) -> list[int]:
         """The process and all its descendants."""

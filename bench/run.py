@@ -7,9 +7,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the bench. ``rounds`` of ``seconds`` each for every side in turn; the median counts."""
+    """One run of the bench. ``rounds`` of ``seconds`` each for every side in turn; the median counts.
+
+    ``rows`` are the names of the rows that are wanted.
+    """
 
     scratch: Path
+    rows: frozenset[str]
     quick: bool
     rounds: int
     seconds: float

@@ -4,19 +4,30 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from muniment.clock import Instant
 from muniment.db import Database, Half
 from tests.clock import NOON, Clock
+from tests.office import Office
 from tests.properties.lengths import CAMPAIGN, SHARE
 from tests.scenes import NAMES, Loop, Site, World
 from tests.servers import NoPostgres, Postgres, Sqlite, running_postgres
 from tests.shelf import Shelf
-from tests.unit.directory.office import Office
 
 # make campaign asks for it; what takes long by the example says in its own place how many it takes.
 settings.register_profile("campaign", max_examples=int(5000 * SHARE), deadline=None)
+
+# Left to itself, structlog writes a traceback with every local variable, which takes a second of a core.
+structlog.configure(
+    processors=[
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.dev.set_exc_info,
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 _LONGER = tuple(Path(__file__).parent / folder for folder in ("properties", "campaign"))
 """What ``make test`` runs for a moment, and the campaign for long."""
@@ -134,8 +145,8 @@ def office(directory_db: Database, now: Instant) -> Office:
 
 @pytest.fixture
 def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    """An empty repository with an index, for tests of its decisions."""
-    made = Shelf(repository_db, tmp_path / "index", now)
+    """An empty repository, for tests of its decisions."""
+    made = Shelf(repository_db, tmp_path, now)
     yield made
     made.close()
 

@@ -1,6 +1,7 @@
 """How the database means to look up what is asked: the steps of its plans."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,26 +16,8 @@ def steps(
 ) -> list[tuple[str, list[str]]]:
     """Ask the question in a snapshot, or in a transaction that writes, and give each statement that it sends with the
     steps of its plan."""
-    sent: list[tuple[str, Any]] = []
-
-    def note(_cx: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
-        sent.append((statement, parameters))
-
-    on_driver = db._on_driver
-
-    def note_prepared(cx: Connection, sql: str, values: Any = None) -> Any:
-        if values is not None:
-            sent.append((sql, values))
-        return on_driver(cx, sql, values)
-
-    sa.event.listen(database.engine, "before_cursor_execute", note)
-    db._on_driver = note_prepared  # type: ignore[assignment]
-    try:
-        with database.begin() if writes else database.read() as cx:
-            question(cx)
-    finally:
-        db._on_driver = on_driver
-        sa.event.remove(database.engine, "before_cursor_execute", note)
+    with _sent(database) as sent, database.begin() if writes else database.read() as cx:
+        question(cx)
     explain, column = ("EXPLAIN QUERY PLAN", 3) if database.dialect == "sqlite" else ("EXPLAIN", 0)
     with database.begin() as cx:  # PostgreSQL plans a lock only where it may write
         return [
@@ -67,18 +50,32 @@ def work(database: Database, question: Callable[[Connection], object]) -> int:
     return count
 
 
-def _analysed(database: Database, question: Callable[[Connection], object]) -> list[dict[str, Any]]:
+@contextmanager
+def _sent(database: Database) -> Iterator[list[tuple[str, Any]]]:
+    """List the statements that are sent to this database, prepared ones too, with their parameters."""
     sent: list[tuple[str, Any]] = []
+    on_driver = db.on_driver
 
     def note(_cx: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
         sent.append((statement, parameters))
 
+    def note_prepared(cx: Connection, sql: str, values: Any = None) -> Any:
+        if values is not None and cx.engine is database.engine:
+            sent.append((sql, values))
+        return on_driver(cx, sql, values)
+
     sa.event.listen(database.engine, "before_cursor_execute", note)
+    db.on_driver = note_prepared  # type: ignore[assignment]
     try:
-        with database.read() as cx:
-            question(cx)
+        yield sent
     finally:
+        db.on_driver = on_driver
         sa.event.remove(database.engine, "before_cursor_execute", note)
+
+
+def _analysed(database: Database, question: Callable[[Connection], object]) -> list[dict[str, Any]]:
+    with _sent(database) as sent, database.read() as cx:
+        question(cx)
     with database.begin() as cx:
         explain = "EXPLAIN (ANALYZE, FORMAT JSON)"
         answers = [

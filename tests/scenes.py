@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 import httpx
 import lxml.etree
 import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from muniment import app, certificates, clock, db, settings
 from muniment.directory import administration, memberships, resources, system
@@ -68,12 +69,31 @@ class Loop:
         self._loop.close()
 
 
+def in_one_piece(application: ASGIApp) -> ASGIApp:
+    """Give the application each request's body in one piece, as a server does with nearly every body."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        messages = [await receive()]
+        while messages[-1].get("more_body", False):
+            messages.append(await receive())
+        whole: Message = {"type": "http.request", "body": b"".join(message.get("body", b"") for message in messages)}
+
+        async def receive_whole() -> Message:
+            nonlocal whole
+            message, whole = whole, {}
+            return message or await receive()
+
+        await application(scope, receive_whole, send)
+
+    return answer
+
+
 class InProcess(httpx.BaseTransport):
     """Hands requests to an ASGI application without a socket, from any thread."""
 
     def __init__(self, application: Any, loop: Loop) -> None:
         self._loop = loop
-        self._inner = httpx.ASGITransport(application)
+        self._inner = httpx.ASGITransport(in_one_piece(application))
         self._events: asyncio.Queue[dict[str, str]] = asyncio.Queue()
         self._started = threading.Event()
         self._lifespan = asyncio.run_coroutine_threadsafe(self._live(application), loop._loop)

@@ -1,7 +1,8 @@
-"""A repository with an index on a shelf: its agent runs only when a test tells it to."""
+"""A repository alone, for its decisions; with an index, and behind its addresses, when a test asks for them."""
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -20,11 +21,12 @@ from muniment.repository.index.contract import Index
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index_agent import agent
 from muniment.repository.objects import creation, object_types, objects
+from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
-from muniment.repository.permissions import acl_names, acls
+from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import NotSignedIn, UnknownAcl
 from muniment.repository.repositories import Repository
@@ -34,56 +36,120 @@ from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.web.transactions import Transactions
 from tests.clock import Clock
 
-MARTA = Principals("marta@staff", frozenset({"editors@staff"}))
-BORIS = Principals("boris@staff")
-EDITOR = Principals("edith@staff", frozenset({"editors@staff"}))
-ADMINISTRATOR = Principals("root@staff", administrator=True)
+MARTA = Principals("Marta@demo", frozenset({"staff@demo"}))
+EDITH = Principals("edith@demo", frozenset({"staff@demo"}))
+JON = Principals("jon@demo", frozenset({"guests@demo"}))
+BORIS = Principals("boris@demo")
+ADMIN = Principals("root@demo", administrator=True)
+CALLERS = (MARTA, BORIS, EDITH, ADMIN)
+
 _SUFFIX = "ou=P,dc=x"
-CALLERS = (MARTA, BORIS, EDITOR, ADMINISTRATOR)
+_BEARERS = {caller.id.partition("@")[0].lower(): caller for caller in (MARTA, JON, BORIS, ADMIN)}
 
 
 class Shelf:
-    """A repository with an index, whose agent runs only when told to."""
+    """A repository in a database, with a content store and an index in a folder.
+
+    The index is made when a test first asks for it. Its agent runs only when a test tells it to.
+    """
 
     def __init__(
         self, database: Database, folder: Path, now: Instant, name: str = "demo", language: str = "English"
     ) -> None:
-        self.database = database
-        self.now = now
+        self.database, self.now = database, now
+        self.folder, self.language = folder, language
+        self.store = FileStore(folder / "content")
+        self.memory = SearchMemory()
+        self.signed_out: set[str] = set()
         with database.begin() as cx:
             self.repository = repositories.add(cx, name, "00000000-0000-4000-8000-000000000000", "", now)
             acls.initialise(cx, self.repository.id, now)
-            self.catalogue = object_types.catalogue(cx, self.repository.id)
-        self.folder = folder
-        self.writer = TantivyWriter(folder, language)
-        self.index = TantivyIndex(folder, language)
-        self.memory = SearchMemory()
-        self.signed_out: set[str] = set()
 
-    def catch_up(self) -> None:
-        """Let the agent do all there is to do."""
-        while (before := self.writer.position) != agent.catch_up(self.database, self.repository, self.writer, self.now):
-            assert self.writer.position > before
-        self.writer.apply((), (), self.writer.position)
+    def close(self) -> None:
+        """Let the index go, if there is one."""
+        for opened in ("writer", "index"):
+            if opened in vars(self):
+                vars(self).pop(opened).close()
 
-    def add(self, name: str, said: str = "", acl: str = "private", owner: Principals = MARTA) -> str:
-        """Keep a document whose text has been extracted already."""
-        given: dict[str, Given] = {"object_name": name, "acl_name": acl, "a_content_type": "text/plain"}
+    def files(self) -> list[Path]:
+        """The files of the content store."""
+        return [
+            path for path in (self.folder / "content").rglob("*") if path.is_file() and path.name != "removals.lock"
+        ]
+
+    # Decisions
+
+    def catalogue(self) -> Catalogue:
+        """The types as they are now."""
+        with self.database.read() as cx:
+            return object_types.catalogue(cx, self.repository.id)
+
+    def view(self, principals: Principals) -> RepositoryView:
+        """The repository as this caller works with it now."""
+        with self.database.read() as cx:
+            return RepositoryView.read(cx, self.repository, principals)
+
+    def create(
+        self,
+        given: Mapping[str, Given],
+        principals: Principals = MARTA,
+        type_name: str = "document",
+        folder_id: str | None = None,
+        content: StoredContent | None = None,
+    ) -> StoredObject:
+        """Make an object."""
+        view = self.view(principals)
         with self.database.begin() as cx:
-            made = creation.create(cx, self.view(owner), "document", given, None, self.content(said), self.now)
+            return creation.create(cx, view, type_name, given, folder_id, content, self.now)
+
+    def change(self, object_id: str, given: Mapping[str, Given], principals: Principals = MARTA) -> StoredObject:
+        """Change an object."""
+        view = self.view(principals)
+        with self.database.begin() as cx:
+            return objects.change(cx, view, object_id, given, self.now + 1)
+
+    def read(self, object_id: str, principals: Principals = MARTA) -> tuple[StoredObject, Permission]:
+        """Read an object."""
+        with self.database.read() as cx:
+            return objects.read(cx, self.repository, object_id, principals)
+
+    def delete(self, object_id: str, principals: Principals = MARTA) -> StoredObject:
+        """Delete an object."""
+        with self.database.begin() as cx:
+            return objects.delete(cx, self.repository, principals, object_id, self.now)
+
+    def acl(self, name: str, entries: Mapping[str, Permission], principals: Principals = MARTA) -> acls.Acl:
+        """Make an ACL."""
+        with self.database.begin() as cx:
+            return acls.add(cx, self.repository.id, name, principals, entries, self.now)
+
+    def permit(self, name: str, entries: Mapping[str, Permission]) -> None:
+        """Make an ACL of Marta's, or replace the entries of the one there is."""
+        with self.database.begin() as cx:
+            try:
+                known = acls.find(cx, self.repository.id, name, MARTA)
+            except UnknownAcl:
+                acls.add(cx, self.repository.id, name, MARTA, entries, self.now)
+            else:
+                acls.change(cx, known, ADMIN, entries, self.now)
+
+    # Texts
+
+    def add(self, name: str, said: str = "", acl: str = "private", owner: Principals = MARTA, **values: Given) -> str:
+        """Keep a document whose text has been extracted already."""
+        given: dict[str, Given] = {"object_name": name, "acl_name": acl, "a_content_type": "text/plain", **values}
+        made = self.create(given, owner, content=self.content(said))
         self.extract(said)
         return made.id
 
-    def view(self, caller: Principals) -> RepositoryView:
-        """The repository as this caller works with it."""
-        return RepositoryView(self.repository, self.catalogue, caller)
+    def content(self, said: str) -> StoredContent:
+        """Stand in for stored bytes: nothing reads them."""
+        return StoredContent(uuid.uuid4().hex, len(said), b"\0" * 32)
 
     def replace(self, object_id: str, said: str) -> None:
         """Replace a document's content; its text is not extracted yet."""
         with self.database.begin() as cx:
-            objects.replace_content(
-                cx, self.repository, ADMINISTRATOR, object_id, self.content(said), "text/plain", self.now
-            )
+            objects.replace_content(cx, self.repository, ADMIN, object_id, self.content(said), "text/plain", self.now)
 
     def extract(self, said: str) -> None:
         """Finish the text of the one content that waits for it."""
@@ -92,29 +158,33 @@ class Shelf:
             assert job is not None
             assert queue.finish(cx, job, said, self.now)
 
-    def change(self, object_id: str, **given: Given) -> StoredObject:
-        """Change properties as the administrator; an ACL is a built-in one, or Marta's."""
-        name = str(given.get("acl_name", acls.PUBLIC))
-        if name not in (acls.PRIVATE, acls.PUBLIC) and not acl_names.is_id(name):
-            given["acl_name"] = acl_names.write(MARTA.id, name)
-        with self.database.begin() as cx:
-            return objects.change(cx, self.view(ADMINISTRATOR), object_id, given, self.now)
+    # The index
 
-    def delete(self, object_id: str) -> None:
-        """Delete an object."""
-        with self.database.begin() as cx:
-            objects.delete(cx, self.repository, ADMINISTRATOR, object_id, self.now)
+    @cached_property
+    def writer(self) -> TantivyWriter:
+        """The one writer of the index."""
+        return TantivyWriter(self.folder / "index", self.language)
 
-    def acl(self, name: str, **entries: Permission) -> None:
-        """Make an ACL of Marta's, or replace the entries of the one there is."""
-        spelled = {key.replace("_at_", "@"): permission for key, permission in entries.items()}
-        with self.database.begin() as cx:
-            try:
-                known = acls.find(cx, self.repository.id, name, MARTA)
-            except UnknownAcl:
-                acls.add(cx, self.repository.id, name, MARTA, spelled, self.now)
-            else:
-                acls.change(cx, known, ADMINISTRATOR, spelled, self.now)
+    @cached_property
+    def index(self) -> TantivyIndex:
+        """The index, for reading; the writer makes it if there is none yet."""
+        assert (self.folder / "index").exists() or self.writer
+        return TantivyIndex(self.folder / "index", self.language)
+
+    def catch_up(self) -> None:
+        """Let the agent do all there is to do."""
+        while (before := self.writer.position) != agent.catch_up(self.database, self.repository, self.writer, self.now):
+            assert self.writer.position > before
+        self.writer.apply((), (), self.writer.position)
+
+    def restart(self) -> None:
+        """Let the writer go; the next one who asks opens it again."""
+        self.writer.close()
+        del self.writer
+
+    def report(self) -> agent.Report:
+        """Check the index against the database."""
+        return agent.check(self.database, self.repository, self.index.snapshot())
 
     def page(self, caller: Principals, asked: str | Expression, items: int = 100, number: int = 1) -> HitPage:
         """Search as a caller, by keywords or by an expression."""
@@ -139,49 +209,33 @@ class Shelf:
             rows = objects.rows(cx, self.repository.id, wanted)
         return sorted(wanted, key=lambda object_id: rows[object_id].seq)
 
-    def restart(self) -> None:
-        """Let the writer go and open it again."""
-        self.writer.close()
-        self.writer = TantivyWriter(self.folder)
-
-    def close(self) -> None:
-        """Let the index go."""
-        self.writer.close()
-        self.index.close()
-
-    def report(self) -> agent.Report:
-        """Check the index against the database."""
-        return agent.check(self.database, self.repository, self.index.snapshot())
-
-    def content(self, said: str) -> StoredContent:
-        """Stand in for stored bytes: nothing here reads them."""
-        return StoredContent(uuid.uuid4().hex, len(said), b"\0" * 32)
+    # Addresses
 
     def context(
         self,
-        folder: Path,
         options: RepositoryOptions,
         indexes: Callable[[Repository], Index] | None = None,
         clock: Clock | None = None,
     ) -> RepositoryContext:
-        """What the addresses of this repository stand on, with its own index or another; contents go into the folder.
+        """What the addresses of this repository stand on, with its own index or another.
 
-        A token is the name of Marta, Boris or the administrator ``root``, and may go on after a dot.
+        A token is the short name of Marta, Jon, Boris or the administrator ``root``, and may go on after a dot.
         """
 
         def verify(token: str, _resource_id: str) -> bytes:
-            name = token.partition(".")[0]
-            if token in self.signed_out or name not in {"marta", "boris", "root"}:
+            bearer = _BEARERS.get(token.partition(".")[0])
+            if bearer is None or token in self.signed_out:
                 raise NotSignedIn("no")
-            groups = [f"cn=administrators,ou=Root,ou=staff,{_SUFFIX}"] if name == "root" else []
-            values = [{"name": "memberOf", "values": groups}]
-            return msgspec.json.encode({"user": {"id": f"{name}@staff", "values": values}})
+            groups = bearer.groups | ({"administrators@demo"} if bearer.administrator else set())
+            locations = [f"cn={group.partition('@')[0]},ou=Root,ou=demo,{_SUFFIX}" for group in groups]
+            values = [{"name": "memberOf", "values": locations}]
+            return msgspec.json.encode({"user": {"id": bearer.id.lower(), "values": values}})
 
         return RepositoryContext(
             transactions=Transactions(self.database),
             options=options,
-            callers=Callers.in_process(verify, ("administrators@staff",), _SUFFIX),
-            store=FileStore(folder / "content"),
+            callers=Callers.in_process(verify, ("administrators@demo",), _SUFFIX),
+            store=self.store,
             indexes=indexes or (lambda _repository: self.index),
             clock=clock or Clock(),
         )

@@ -1,11 +1,10 @@
 """Build one ASGI application of both halves, or of one half."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-import msgspec
 import structlog
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -13,28 +12,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment import certificates
+from muniment import certificates, directory_callers
 from muniment.clock import Instant, now
 from muniment.db import Database
-from muniment.directory import identities, system
-from muniment.directory import names as directory_names
+from muniment.directory import system
 from muniment.directory.console import frame
 from muniment.directory.context import Directory
-from muniment.directory.endpoints import oauth
 from muniment.directory.endpoints import routes as directory_routes
 from muniment.directory.endpoints import spelling as directory_spelling
-from muniment.directory.endpoints.oauth import TOKENINFO
-from muniment.directory.oauth import revocation, tokeninfo
-from muniment.directory.oauth.token_requests import TokenRequest
-from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import (
-    InvalidClient,
-    InvalidScope,
-    SignInRefused,
-)
-from muniment.directory.refusals import (
-    NotSignedIn as NoTicket,
-)
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.directory_people import DirectoryPeople
 from muniment.events import Recorder
@@ -43,12 +28,10 @@ from muniment.front import routes as front_routes
 from muniment.front.halves import Halves
 from muniment.installation import Installation
 from muniment.repository.callers import credentials
-from muniment.repository.callers.callers import Ask, Callers, Tickets, in_this_process
-from muniment.repository.callers.credentials import TicketNames
-from muniment.repository.callers.pairs import AccessToken, EndGrant, Pairs, PairSignIn, SignIn
-from muniment.repository.callers.tokeninfo import ATTRIBUTES, Attributes, refused
+from muniment.repository.callers.callers import Callers
+from muniment.repository.callers.tokeninfo import ATTRIBUTES, Attributes
 from muniment.repository.content.contract import ContentStore
-from muniment.repository.content.files import FileStore
+from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.endpoints import routes as repository_routes
 from muniment.repository.endpoints import spelling as repository_spelling
 from muniment.repository.endpoints.context import RepositoryContext
@@ -56,16 +39,15 @@ from muniment.repository.endpoints.parameters import exposed
 from muniment.repository.index.contract import Engine, Index
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine
-from muniment.repository.options import RepositoryOptions
 from muniment.repository.people import People
-from muniment.repository.permissions.bearers import Identify
-from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.repository.repositories import Repository
 from muniment.schema import check_schema
 from muniment.settings import Settings
+from muniment.web.access_log import AccessLog
 from muniment.web.addresses import Addresses
 from muniment.web.cors import Cors
-from muniment.web.responses import ErrorCode, find_code
+from muniment.web.hot import HotFront
+from muniment.web.responses import ErrorCode
 from muniment.web.transactions import Transactions
 from muniment.web.transport import Transport
 from muniment.web.witness import Witness, record_counts
@@ -75,30 +57,40 @@ log = structlog.get_logger("muniment.app")
 _DAY_SECONDS = 86_400
 
 
-def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now) -> ASGIApp:
+def build(
+    settings: Settings, data: Path, *, clock: Callable[[], Instant] = now, access_log: AccessLog | None = None
+) -> ASGIApp:
     """Build the application over a data folder whose databases are migrated.
 
-    The application's lifespan opens this process's databases, password gate and index readers, and closes them at the
-    end. The lifespan raises SchemaMismatch when a database is not at this release's schema.
+    Without an ``access_log``, each request's line is written at once. The application's lifespan opens this process's
+    databases, password gate and index readers, and closes them at the end. The lifespan raises SchemaMismatch when a
+    database is not at this release's schema.
     """
     halves = Halves(Installation(data, settings), clock, reader)
 
     recorder = Recorder(halves.installation.events, halves.installation.counts)
+    access_log = access_log or AccessLog()
+    witness: Witness | None = None
 
     @asynccontextmanager
-    async def lifespan(application: Starlette) -> AsyncIterator[None]:
+    async def lifespan(_application: Starlette) -> AsyncIterator[None]:
+        nonlocal witness
         async with AsyncExitStack() as stack:
+            stack.callback(access_log.flush)
             _run_in_background(record_counts(recorder, clock), stack)
-            application.state.addresses = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
-            yield
+            witness = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
+            if halves.directory is not None:
+                front.addresses = directory_routes.table(settings.directory.names).remembered(halves.directory)
+            try:
+                yield
+            finally:
+                witness, front.addresses = None, {}
 
     starlette = Starlette(lifespan=lifespan)
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await starlette(scope, receive, send)
-        else:
-            await starlette.state.addresses(scope, receive, send)
+    def answer(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        # No request comes before the lifespan has begun.
+        return (starlette if witness is None else witness)(scope, receive, send)
 
     async def requires_tls() -> bool:
         # Without the directory, nobody can tell whether TLS is required. Then it is.
@@ -112,12 +104,14 @@ def build(settings: Settings, data: Path, *, clock: Callable[[], Instant] = now)
         shape=_shape(settings),
         credential_headers=[frame.ticket_header(settings.directory.names)],
         credential_parameters=credentials.parameters(settings.repository) if "repository" in settings.halves else (),
+        access_log=access_log,
     )
+    front = HotFront(transport)
     repository = settings.repository
     if "repository" not in settings.halves or not repository.cors_origins:
-        return transport
+        return front
     return Cors(
-        transport,
+        front,
         f"/{repository.names.prefix}",
         repository.cors_origins,
         credentials=repository.cors_credentials,
@@ -143,7 +137,8 @@ def engine(installation: Installation) -> Engine:
 
 def content(installation: Installation) -> ContentStore:
     """Open the content store."""
-    return FileStore(installation.content)
+    largest = installation.settings.repository.packed_bytes
+    return FileStore(installation.content, packing=Packing(largest, now) if largest else None)
 
 
 def gate(installation: Installation) -> PasswordGate:
@@ -208,126 +203,7 @@ def _callers(halves: Halves) -> Callers:
             attributes,
             options,
         )
-    directory, transactions = halves.directory, halves.directory.transactions
-    off_loop = None if transactions.database.dialect == "sqlite" else transactions.off_loop
-    pairs = None
-    if options.basic_client:
-        signs_in, ends = signing_in(directory, options), ending(directory)
-        pairs = Pairs(signs_in, ends, seconds=options.basic_seconds, most=options.basic_pairs)
-
-    async def csrf(ticket: str) -> str:
-        return await transactions.read(frame.csrf, ticket)
-
-    return Callers.in_process(
-        in_process(directory),
-        options.administrators,
-        names.dn_suffix,
-        attributes,
-        off_loop,
-        identify_in(transactions.database, settings),
-        tickets=Tickets(_ticket_names(names), in_this_process(ticket_holder(directory), off_loop), csrf),
-        pairs=pairs,
-    )
-
-
-def _ticket_names(names: DirectoryNames) -> TicketNames:
-    return TicketNames(frame.ticket_header(names), lambda request: frame.cookie(request, names, "ticket"))
-
-
-def identify_in(directory: Database, settings: Settings) -> Identify:
-    """Return a function that finds in the directory's database the present bearers of names."""
-
-    def identify(ids: Collection[str]) -> Mapping[str, str]:
-        with directory.read() as cx:
-            return identities.of(cx, settings.directory.names, ids)
-
-    return identify
-
-
-def in_process(directory: Directory) -> Ask:
-    """Return a function that asks this process's directory for tokeninfo, without a socket.
-
-    It returns the same document as the address does. Where the address would refuse, it raises the refusal that
-    ``repository.callers.refused`` makes of the address's status.
-    """
-
-    def ask(token: str, resource_id: str) -> bytes:
-        try:
-            with directory.transactions.database.read() as cx:
-                info = tokeninfo.verify(cx, directory.options, directory.memory, token, resource_id, directory.clock())
-        except tuple(TOKENINFO) as refusal:
-            raise refused(find_code(refusal, TOKENINFO).status) from refusal
-        return msgspec.json.encode(info)
-
-    return ask
-
-
-def ticket_holder(directory: Directory) -> Ask:
-    """Make the function that asks the directory in this process whose ticket it is."""
-
-    def ask(ticket: str, resource_id: str) -> bytes:
-        try:
-            with directory.transactions.database.read() as cx:
-                info = tokeninfo.verify_ticket(
-                    cx, directory.options, directory.memory, ticket, resource_id, directory.clock()
-                )
-        except NoTicket as refusal:
-            raise NotSignedIn("The ticket has expired or was ended.") from refusal
-        except tuple(TOKENINFO) as refusal:
-            raise refused(TOKENINFO[type(refusal)].status) from refusal
-        return msgspec.json.encode(info)
-
-    return ask
-
-
-def signing_in(directory: Directory, options: RepositoryOptions) -> SignIn:
-    """Make the function that signs callers in who use HTTP Basic: the password grant, without a socket."""
-
-    async def sign_in(shown: PairSignIn) -> AccessToken:
-        asked = TokenRequest(
-            "password",
-            options.basic_client,
-            options.basic_secret or None,
-            shown.pair.account,
-            {
-                "username": shown.pair.account,
-                "password": shown.pair.password,
-                "scope": directory_names.scope(shown.resource_id),
-            },
-            shown.address,
-        )
-        event = oauth.begin_sign_in(shown.scope, asked, "HTTP Basic")
-        assert event is not None  # noqa: S101 - the password grant has an account
-        event.result = "failed"
-        try:
-            issued = await oauth.issue(directory, asked, shown.scope, event)
-            event.result = "done"
-        except SignInRefused as refusal:
-            event.result = "refused"
-            raise NotSignedIn(refusal.sentence) from refusal
-        except (InvalidClient, InvalidScope) as refusal:
-            log.error(  # noqa: TRY400 - a wrong setting, not a bug
-                "the directory refuses to sign callers in",
-                client=options.basic_client,
-                reason=refusal.sentence,
-                to_do="check repository.basic_client, repository.basic_secret and the repository's resource",
-            )
-            raise DirectoryUnavailable("The directory does not sign callers in for this repository.") from refusal
-        finally:
-            event.resource = shown.repository
-        return AccessToken(issued.access_token, issued.expires_in)
-
-    return sign_in
-
-
-def ending(directory: Directory) -> EndGrant:
-    """Make the function that ends the grant of an access token."""
-
-    async def end(token: str) -> None:
-        names = directory.options.names
-        await directory.transactions.write(revocation.revoke, names, token, directory.clock())
-
-    return end
+    return directory_callers.callers(halves.directory, options, attributes)
 
 
 def _shape(settings: Settings) -> Callable[[Request, ErrorCode, str], Response]:

@@ -10,6 +10,7 @@ Instant = int
 SECOND: Instant = 1_000_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_START = _EPOCH.replace(tzinfo=None)
 _DATE = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}([Tt ][0-9:.,]+([Zz]|[+-][0-9:]+)?)?")
 
 
@@ -29,7 +30,7 @@ def timestamp(instant: Instant, *, utc: str = "Z", precision: str = "millisecond
     ``utc`` is the spelling of the offset, ``Z`` or ``+00:00``. ``precision`` is the ``timespec`` of
     ``datetime.isoformat``.
     """
-    return to_datetime(instant).replace(tzinfo=None).isoformat(timespec=precision) + utc
+    return (_START + timedelta(microseconds=instant)).isoformat(timespec=precision) + utc
 
 
 def read_timestamp(text: str) -> Instant:

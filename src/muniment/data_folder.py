@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from muniment import app, clock, guards, locks, schema, settings
+from muniment import clock, directory_callers, guards, locks, schema, settings
 from muniment.clock import Instant
 from muniment.db import Database, Half
 from muniment.exit_codes import Exit, Failure
@@ -140,7 +140,7 @@ class DataFolder:
             return {}
         database = Database(self.installation.database_url("directory"))
         try:
-            return app.identify_in(database, self.settings)(names)
+            return directory_callers.identification(database, self.settings.directory.names)(names)
         finally:
             database.close()
 

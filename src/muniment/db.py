@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -17,13 +17,10 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import visitors
 
-from muniment.troubles import SENTENCES, trouble
+from muniment.troubles import SENTENCES, Trouble, trouble
 
 Half = Literal["directory", "repository"]
 _IDLE_READERS = 8
-
-_LIVELY_SECONDS = 2.0
-"""For how long after a commit a ``Watch`` waits the shorter time."""
 
 _SHORTEST_WAIT, _LONGEST_WAIT, _SHORT_WAITS = 0.0005, 0.005, 0.05
 """The seconds between two tries to begin a write transaction, and how many seconds the short waits go on."""
@@ -54,8 +51,19 @@ class Busy(Exception):
     """The database could not be used within the time allowed; the caller may try again."""
 
 
+class TookTooLong(Busy):
+    """The database stopped a question at the end of its time."""
+
+
 class Unwritable(Busy):
     """The database takes no writes: it is read-only, or its disk is full or broken. The transaction changed nothing."""
+
+
+class KeepsConnection(Protocol):
+    """The owner of a connection that is not in the pool."""
+
+    def close(self) -> None:
+        """Close the connection. Any thread may call it."""
 
 
 class Database:
@@ -71,7 +79,7 @@ class Database:
         self.dialect: Literal["sqlite", "postgresql"] = "sqlite" if is_sqlite else "postgresql"
         self._writer = threading.Lock()
         self._readers: deque[Connection] = deque()
-        self._watches: weakref.WeakSet[Watch] = weakref.WeakSet()
+        self._owners: weakref.WeakSet[KeepsConnection] = weakref.WeakSet()
         self._write_connection: Connection | None = None
         self.busy_seconds = busy_seconds
         if self.dialect == "sqlite":
@@ -98,12 +106,12 @@ class Database:
         Unwritable when the database takes no writes.
         """
         if self.dialect == "postgresql":
-            with _translated_errors(), self._engine.begin() as connection:
+            with translated_errors(), self._engine.begin() as connection:
                 yield connection
             return
         batch = self.begin_batch()
         try:
-            with _translated_errors():
+            with translated_errors():
                 yield batch.connection
         except BaseException as error:
             batch.roll_back(broken=isinstance(error, Unwritable))
@@ -120,10 +128,10 @@ class Database:
         if not self._writer.acquire(timeout=max(0.0, until - time.monotonic())):
             raise Busy("The database is busy with other writes.")
         try:
-            with _translated_errors():
+            with translated_errors():
                 if self._write_connection is None:
                     self._write_connection = _take_connection(self._engine, muniment_write=True)
-                    _driver(self._write_connection).execute("PRAGMA busy_timeout = 0")
+                    driver_of(self._write_connection).execute("PRAGMA busy_timeout = 0")
                 _begin_writing(self._write_connection, until)
         except BaseException as error:
             self._end_writing(broken=isinstance(error, Unwritable))
@@ -133,18 +141,24 @@ class Database:
     def read(self, *, within: float | None = None) -> AbstractContextManager[Connection]:
         """Open a read-only snapshot: every statement of the block sees the same state.
 
-        ``within`` is a limit in seconds: for the whole block on SQLite, for each statement on PostgreSQL. The database
-        stops a statement that takes longer, which raises Busy.
+        ``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds: beyond, it raises TookTooLong.
         """
         if self.dialect == "sqlite":
             return _Snapshot(self._engine, self._readers, within)
         return self._read_postgresql(within)
 
-    def watch(self) -> "Watch":
-        """Return a new Watch, which notices the commits of all processes."""
-        watch = Watch(self)
-        self._watches.add(watch)
-        return watch
+    def take_connection(self, owner: "KeepsConnection") -> Connection:
+        """Return a connection that ``owner`` keeps: outside of the pool, and without a transaction. Raises Busy.
+
+        When SQLite needs all connections closed, the database calls the owner's ``close``.
+        """
+        with translated_errors():
+            if self.dialect == "sqlite":
+                connection = _take_connection(self._engine)
+            else:
+                connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._owners.add(owner)
+        return connection
 
     def close(self) -> None:
         """Close every connection."""
@@ -166,8 +180,8 @@ class Database:
             self._write_connection.invalidate()
             self._write_connection = None
             self._forget_readers()
-            for watch in list(self._watches):
-                watch.close()
+            for owner in list(self._owners):
+                owner.close()
             self._engine.dispose()
         self._writer.release()
 
@@ -179,70 +193,12 @@ class Database:
 
     @contextmanager
     def _read_postgresql(self, within: float | None) -> Iterator[Connection]:
-        with _translated_errors(), self._engine.connect() as connection:
+        with translated_errors(), self._engine.connect() as connection:
             connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with connection.begin():
                 if within is not None:
                     connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, int(within * 1000))}")
                 yield connection
-
-
-class Watch:
-    """Says whether anything was committed since the last call, much more cheaply than a query of the tables.
-
-    It may report a commit that did not happen, but it never misses one. One thread calls it. Any thread may close it,
-    and must do so before the database is closed.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._connection: Connection | None = None
-        self._last_state: object = None
-        self._lock = threading.RLock()
-        self._lively_until = 0.0
-
-    def has_new_commits(self) -> bool:
-        """Return whether there may be new commits since the last call. The first call returns True. Raises Busy."""
-        with self._lock:
-            try:
-                with _translated_errors():
-                    previous_state, self._last_state = self._last_state, self._state()
-            except BaseException:
-                self.close()
-                raise
-            if previous_state == self._last_state:
-                return False
-        self._lively_until = time.monotonic() + _LIVELY_SECONDS
-        return True
-
-    def wait(self, stop: threading.Event, shortest: float, longest: float) -> None:
-        """Wait before the next call: ``shortest`` seconds if there was a commit a moment ago, otherwise ``longest``.
-
-        A process that wakes up costs more than the call itself. The wait ends early when ``stop`` is set.
-        """
-        stop.wait(shortest if time.monotonic() < self._lively_until else longest)
-
-    def close(self) -> None:
-        """Close the watch's connection. After that the next call of ``has_new_commits`` returns True."""
-        # Each connection counts for itself, so the numbers of two connections cannot be compared.
-        with self._lock:
-            connection, self._connection, self._last_state = self._connection, None, None
-            if connection is not None:
-                connection.close()
-
-    def _state(self) -> object:
-        engine, sql = self._database.engine, _STATE[self._database.dialect]
-        if self._connection is None:
-            self._connection = (
-                _take_connection(engine)
-                if self._database.dialect == "sqlite"
-                else engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            )
-        return _on_driver(self._connection, sql).fetchone()
-
-
-# Neither statement begins a transaction: the first reads a counter in shared memory, the second is one round trip.
-_STATE = {"sqlite": "PRAGMA data_version", "postgresql": "SELECT CAST(pg_current_snapshot() AS TEXT)"}
 
 
 class _Snapshot:
@@ -260,9 +216,9 @@ class _Snapshot:
         try:
             self._connection = self._idle.pop()
         except IndexError:
-            with _translated_errors():
+            with translated_errors():
                 self._connection = _take_connection(self._engine)
-        self._driver = _driver(self._connection)
+        self._driver = driver_of(self._connection)
         self._driver.execute("BEGIN")
         if self._within is not None:
             until = time.monotonic() + self._within
@@ -279,7 +235,7 @@ class _Snapshot:
         else:
             self._idle.append(self._connection)
         if failed and error is not None:
-            with _translated_errors():
+            with translated_errors():
                 raise error
 
 
@@ -299,7 +255,7 @@ class WriteBatch:
 
     def __init__(self, connection: Connection, on_end: Callable[[bool], None]) -> None:
         self.connection = connection
-        self._driver = _driver(connection)
+        self._driver = driver_of(connection)
         self._on_end = on_end
         self._broken = False
 
@@ -311,7 +267,7 @@ class WriteBatch:
         """
         self._driver.execute("SAVEPOINT decision")
         try:
-            with _translated_errors():
+            with translated_errors():
                 outcome = Outcome(decision(self.connection), None)
         except Exception as error:
             self._broken |= isinstance(error, Unwritable)
@@ -325,8 +281,8 @@ class WriteBatch:
     def commit(self) -> None:
         """Write all decisions to disk. If that fails, nothing is stored and the error is raised: Busy, Unwritable."""
         try:
-            with _translated_errors():
-                _on_driver(self.connection, "COMMIT")
+            with translated_errors():
+                on_driver(self.connection, "COMMIT")
         except Unwritable:
             self._broken = True
             raise
@@ -348,9 +304,9 @@ _CompiledStatement: TypeAlias = tuple[str, Mapping[str, Any], Sequence[tuple[str
 class PreparedStatement:
     """A statement of SQLAlchemy that is compiled once and then run on the driver (decision 0011).
 
-    It is for the few statements that nearly every request runs, because SQLAlchemy's own work for each execution costs
-    several times the look-up. It can read and write integers, texts, bytes and booleans. A parameter of ``IN``
-    (``expanding``) takes a list. It raises SQLAlchemy's exceptions.
+    It is for the statements of nearly every request, or of each row of an import: SQLAlchemy's own work for each
+    execution costs several times the look-up. It can read and write integers, texts, bytes and booleans. A parameter
+    of ``IN`` (``expanding``) takes a list. It raises SQLAlchemy's exceptions.
     """
 
     def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert") -> None:
@@ -374,6 +330,14 @@ class PreparedStatement:
         """Run the statement with these parameters, without reading a result."""
         self._run(cx, values)
 
+    def run_for_each(self, cx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run the statement once with each of these rows of parameters. The rows hold every parameter."""
+        on_driver(cx, self.text(cx.dialect), rows, each=True)
+
+    def text(self, dialect: sa.Dialect) -> str:
+        """Return the statement as text, for a statement without lists."""
+        return (self._compiled.get((dialect.name, 0)) or self._compile(dialect, 0))[0]
+
     def _read(self, row: Sequence[Any]) -> Sequence[Any]:
         # SQLite stores booleans as 0 and 1.
         return [bool(cell) if at in self._booleans and cell is not None else cell for at, cell in enumerate(row)]
@@ -386,7 +350,7 @@ class PreparedStatement:
         parameters = {**parameters, **values}
         for name, members_of_list in members:
             parameters.update(zip(members_of_list, parameters.pop(name), strict=False))
-        return _on_driver(cx, sql, parameters)
+        return on_driver(cx, sql, parameters)
 
     def _compile(self, dialect: sa.Dialect, size: int) -> _CompiledStatement:
         # The parameters have names, as in psycopg. In SQLite's default style they have positions.
@@ -406,8 +370,8 @@ def copy_sqlite(connection: Connection, file: Path) -> None:
     The copy holds the snapshot of ``connection``, which must have read something already. Raises Unwritable and
     SQLAlchemy's exceptions.
     """
-    source = _driver(connection)
-    with _translated_errors(), closing(sqlite3.connect(file)) as target:
+    source = driver_of(connection)
+    with translated_errors(), closing(sqlite3.connect(file)) as target:
         try:
             source.backup(target, pages=1024)
             # This makes the copy one file. Whoever opens it sets the journal mode again.
@@ -462,7 +426,7 @@ def _begin_writing(connection: Connection, until: float) -> None:
     start = time.monotonic()
     while True:
         try:
-            _on_driver(connection, "BEGIN IMMEDIATE")
+            on_driver(connection, "BEGIN IMMEDIATE")
         except DBAPIError as error:
             now = time.monotonic()
             if now > until or trouble(error) != "busy":
@@ -472,20 +436,26 @@ def _begin_writing(connection: Connection, until: float) -> None:
             return
 
 
-def _on_driver(connection: Connection, sql: str, values: Mapping[str, Any] | None = None) -> Any:
+def on_driver(connection: Connection, sql: str, values: Any = None, *, each: bool = False) -> Any:
+    """Run a statement on the driver, and return the driver's cursor. Raises SQLAlchemy's exceptions.
+
+    ``values`` are its parameters; with ``each`` they are a sequence of such, and it runs once with each.
+    """
     try:
-        return _driver(connection).execute(sql, values or {})
+        cursor = driver_of(connection).cursor()
+        return (cursor.executemany if each else cursor.execute)(sql, values or {})
     except connection.dialect.loaded_dbapi.Error as error:
         base = connection.dialect.loaded_dbapi.Error
         raise sa.exc.DBAPIError.instance(sql, None, error, base, hide_parameters=True) from error
 
 
-def _driver(connection: Connection) -> Any:
+def driver_of(connection: Connection) -> Any:
+    """Return the driver's own connection."""
     return connection.get_execution_options().get("muniment_driver") or connection.connection.driver_connection
 
 
 @contextmanager
-def _translated_errors() -> Iterator[None]:
+def translated_errors() -> Iterator[None]:
     """Raise Busy or Unwritable instead of a driver's error, if ``troubles`` knows what the error means."""
     try:
         yield
@@ -493,7 +463,10 @@ def _translated_errors() -> Iterator[None]:
         kind = trouble(error)
         if kind is None:
             raise
-        refusal = Busy if kind in ("busy", "long", "gone") else Unwritable
+        refusal = _REFUSALS.get(kind, Unwritable)
         raise refusal(SENTENCES[kind]) from error
     except sa.exc.TimeoutError as error:
         raise Busy("Every connection to the database is in use.") from error
+
+
+_REFUSALS: Mapping[Trouble, type[Busy]] = {"busy": Busy, "gone": Busy, "long": TookTooLong}

@@ -13,11 +13,10 @@ from contextlib import AbstractContextManager
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.directory import administration, resources
+from muniment.directory import administration, marks, resources
 from muniment.directory.entries import entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.names import user_id
-from muniment.directory.oauth import access
 from muniment.directory.options import DirectoryNames
 from muniment.directory.resources import Resource
 from muniment.directory.sessions import SessionCount
@@ -47,7 +46,7 @@ def remove_resource(
     ``snapshot`` is None if the repository runs elsewhere. Then it raises CannotKnow unless ``force`` is true. Raises
     StillGuards if the resource guards a repository, BadName if it is the built-in resource.
     """
-    access.lock_rights(directory)
+    marks.lock_rights(directory)
     if snapshot is not None:
         # From here on the directory's other decisions wait, so no guard changes after this look-up.
         with snapshot() as repository:
@@ -136,5 +135,5 @@ def settle_acls(
 
 def _require_resource(directory: Connection | None, resource_id: str) -> None:
     if directory is not None:
-        access.lock_rights(directory)
+        marks.lock_rights(directory)
         resources.by_id(directory, resource_id)

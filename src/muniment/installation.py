@@ -47,6 +47,11 @@ class Installation(msgspec.Struct, frozen=True):
         return self.data / "index"
 
     @property
+    def imports(self) -> Path:
+        """The folder of the lock files of imports."""
+        return self.data / "imports"
+
+    @property
     def tls(self) -> Path:
         """The folder of the local CA and its certificate."""
         return self.data / "tls"

@@ -33,6 +33,17 @@ _POSTGRESQL: dict[str, Trouble] = {
 }
 
 
+def is_undone(error: BaseException) -> bool:
+    """Say whether a transaction that ended with this error has certainly changed nothing.
+
+    If the connection is lost, or the disk fails, while a transaction is committed, nobody knows.
+    """
+    cause = error if isinstance(error, DBAPIError) else error.__cause__
+    if isinstance(cause, DBAPIError):
+        return trouble(cause) not in ("gone", "broken")
+    return isinstance(error, Exception)
+
+
 def trouble(error: DBAPIError) -> Trouble | None:
     """Return the trouble that caused an error, or None if the error is a bug."""
     if isinstance(error.orig, sqlite3.Error):

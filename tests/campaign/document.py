@@ -43,6 +43,10 @@ _QUERY: Mapping[str, Json] = {
     "view": _text(":all", ":default", "object_name,title"),
     "filter": _text("starts-with(object_name,'p')", "r_full_content_size > 3 and not(title='x')", "user_name != ''"),
     "sort": _text("object_name desc", "r_modify_date,object_name", "name"),
+    "facet": _text("r_object_type"),
+    "timezone": _text("UTC", "Europe/Berlin", "GMT-8:00", "Moon"),
+    "facet-value-constraints": _text("document", "a+b|c", "\\N"),
+    "facet-id-constraints": _text("r_object_type=document", "x=y;z"),
     "del-non-empty": _text("true", "false"),
     "wait-for": {"enum": ["", "0.0", Prop.POSITION, "x"]},
     "object-name": _text("raw.txt", "raw.pdf"),
@@ -51,7 +55,6 @@ _QUERY: Mapping[str, Json] = {
     "done": _text("add", "delete"),
 }
 _NOT_OFFERED: Mapping[str, Json] = {
-    "facet": _text("r_object_type"),
     "access_token": _text(Prop.TOKEN),
 }
 """Parameters that no address has, and that clients send to searches."""

@@ -22,7 +22,7 @@ from muniment.directory.endpoints import oauth
 from muniment.directory.endpoints import resources as activation
 from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryNames
-from muniment.repository.aql import as_xml, keywords
+from muniment.repository.aql import as_json, as_xml, keywords
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.callers import tokeninfo
 from muniment.repository.content.contract import StoredContent
@@ -33,7 +33,7 @@ from muniment.repository.filters.listed import Kind, ListedProperty
 from muniment.repository.objects import properties
 from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
 from muniment.repository.options import RepositoryNames
-from muniment.web import bodies, transport
+from muniment.web import bodies, json_text, transport
 from muniment.web import xml as strangers_xml
 from muniment.web.refusals import Refusal
 from tests.clock import NOON
@@ -150,7 +150,7 @@ def _addresses(data: bytes) -> None:
 
 
 def _acl(data: bytes) -> None:
-    acls._entries(bodies.decode_json(data, acls._body).permitted or [], _REPOSITORY)
+    acls._entries(json_text.decode(data, acls._body).permitted or [], _REPOSITORY)
 
 
 def _acl_as_xml(data: bytes) -> None:
@@ -193,6 +193,13 @@ _EXPRESSIONS = (
 _SEARCHES = [_AQL.format(_SPACE, expression).encode() for expression in _EXPRESSIONS]
 
 READERS: dict[str, Reader] = {
+    "aql as JSON": Reader(
+        lambda data: as_json.read(data, _REPOSITORY, QueryLimits()),
+        [
+            b'{"types": ["document"], "columns": [{"name": "title"}], "expression-set": {"expressions": []}}',
+            b'{"locations": [{"location-type": "path-location", "path": "/a", "descendent": true}], "sorts": []}',
+        ],
+    ),
     "aql": Reader(lambda data: as_xml.read(data, _REPOSITORY, QueryLimits()), _SEARCHES),
     "keywords": Reader(_keywords, [b'pump AND ("wet valve" OR NOT dry*)', "水 Ärger".encode(), b"((((a"]),
     "filter": Reader(
@@ -206,7 +213,7 @@ READERS: dict[str, Reader] = {
     "sort": Reader(_sort, [b"object_name DESC no-case, r_modify_date asc", b"a,b,,c"]),
     "form": Reader(lambda data: bodies.form_fields(data, "The form"), [b"grant_type=password&scope=resource:a+b%20c"]),
     "json of tokeninfo": Reader(
-        lambda data: bodies.decode_json(data, oauth._VERIFICATION), [b'{"token": "a", "resource_id": "b"}']
+        lambda data: json_text.decode(data, oauth._VERIFICATION), [b'{"token": "a", "resource_id": "b"}']
     ),
     "json of an object": Reader(
         lambda data: object_body.read(data, "application/json", _REPOSITORY),

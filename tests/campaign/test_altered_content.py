@@ -7,41 +7,35 @@ import pytest
 
 from muniment.repository.content.contract import PIECE
 from tests.campaign.house import REPOSITORY, Visitor
+from tests.contents import lose, spoil
 from tests.e2e.processes import ServedHouse, muniment
-
-
-def altered(data: Path, content: bytes, at: int) -> Path:
-    """Turn one byte of a content around."""
-    place = next(file for file in (data / "content").rglob("*") if file.is_file() and file.read_bytes() == content)
-    with place.open("r+b") as file:
-        file.seek(at)
-        file.write(bytes([content[at] ^ 1]))
-    return place
 
 
 def test_altered_content_is_found_named_and_never_served_as_good(tmp_path: Path) -> None:
     house = ServedHouse(tmp_path)
+    folder = house.data / "content"
     with house.served() as server:
         visitor = Visitor(server, house.world)
-        contents = [b"short", b"l" * (3 * PIECE + 5), b"gone", b"kept"]
+        contents = [b"short", b"l" * (3 * PIECE + 5), b"g" * 70_000, b"gone", b"kept"]
         for number, content in enumerate(contents):
             assert visitor.create(f"paper {number}", content).status_code == 201
-        short, long, gone, kept = visitor.kept
+        short, long, gone, also, kept = visitor.kept
         sound = muniment(house.data, "content", "check")
-        assert (sound.returncode, "demo: sound: 4 whole, 0 missing" in sound.stdout) == (0, True), sound
-        altered(house.data, contents[0], 2)
-        altered(house.data, contents[1], 10)
-        altered(house.data, contents[2], 0).unlink()
-        for object_id in (short, gone):
+        assert (sound.returncode, "demo: sound: 5 whole, 0 missing" in sound.stdout) == (0, True), sound
+        spoil(folder, contents[0], at=2)
+        spoil(folder, contents[1], at=10)
+        lose(folder, contents[2])
+        lose(folder, contents[3])
+        for object_id in (short, gone, also):
             answer = visitor.media(object_id)
             assert (answer.status_code, answer.json()["code"]) == (500, "E_CONTENT_DAMAGED")
         with pytest.raises(httpx.TransportError):
             visitor.media(long)
-        assert visitor.media(kept).content == contents[3]
+        assert visitor.media(kept).content == contents[4]
         checked = muniment(house.data, "content", "check", "-r", "demo")
         assert checked.returncode == 1
-        assert "demo: NOT SOUND: 1 whole, 3 missing or altered" in checked.stdout
-        assert {line.split(":")[0].strip() for line in checked.stdout.splitlines()[1:]} == {short, long, gone}
+        assert "demo: NOT SOUND: 1 whole, 4 missing or altered" in checked.stdout
+        assert {line.split(":")[0].strip() for line in checked.stdout.splitlines()[1:]} == {short, long, gone, also}
         assert visitor.replace(short, b"new").status_code == 201
         assert visitor.media(short).content == b"new"
         assert visitor.http.get(f"{REPOSITORY}/objects/{long}").status_code == 200

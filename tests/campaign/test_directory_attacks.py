@@ -19,8 +19,8 @@ from muniment.directory.refusals import InvalidGrant
 from muniment.directory.sign_in.passwords import PasswordGate, hash_password
 from tests.campaign.house import LOGIN
 from tests.e2e.processes import ServedHouse
+from tests.office import PASSWORD, Office
 from tests.scenes import Person
-from tests.unit.directory.office import Office
 from tests.waiting import until_on_loop
 
 TIMINGS = 500
@@ -46,7 +46,7 @@ def test_time_does_not_tell_who_exists(directory_db: Database, tmp_path: Path, n
     """
     office = Office(directory_db, now, DirectoryOptions(lockout_failures=0))
     with directory_db.begin() as cx:
-        editing.set_password_hash(cx, office.alice, hash_password("right"), now)
+        editing.set_password_hash(cx, office.alice, hash_password(PASSWORD), now)
     gate = PasswordGate(tmp_path / "slots", slots=1, queue=10, memory_kib=19_456, passes=2)
     took: dict[str, list[float]] = {"alice@People": [], "nobody@People": []}
     for number in range(TIMINGS + 50):

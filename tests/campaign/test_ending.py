@@ -10,7 +10,7 @@ from muniment.db import Database, directory_tables
 from muniment.directory import administration
 from muniment.directory.refusals import DeadToken
 from muniment.directory.sessions import SessionCount
-from tests.unit.directory.office import Office
+from tests.office import Office
 
 GRANTS, TOKENS = 100_000, 10
 

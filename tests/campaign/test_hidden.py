@@ -4,16 +4,13 @@ import asyncio
 import statistics
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
 
-from muniment.clock import Instant
-from muniment.db import Database
 from tests.campaign.test_directory_attacks import distance
+from tests.shelf import Shelf
 from tests.unit.repository.endpoints.test_objects import Site
-from tests.unit.repository.shelf import Shelf
 
 pytestmark = pytest.mark.campaign
 
@@ -22,8 +19,8 @@ TIMINGS = 500
 
 
 @pytest.fixture
-def site(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Site]:
-    made = Site(Shelf(repository_db, tmp_path / "content", now), tmp_path / "content")
+def site(shelf: Shelf) -> Iterator[Site]:
+    made = Site(shelf)
     yield made
     made.half.transactions._threads.shutdown()
 

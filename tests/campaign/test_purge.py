@@ -17,7 +17,7 @@ from muniment.directory.oauth import tokens
 from muniment.server import purge
 from tests.conftest import Fresh
 from tests.e2e.processes import ServedHouse, Server
-from tests.unit.directory.office import Office
+from tests.office import Office
 from tests.waiting import until
 
 DEAD = 1_000_000

@@ -4,11 +4,9 @@ Wapiti is kept by others and knows the usual ways in. It has an environment of i
 what the house uses in other versions. Source: issue 4, 2.
 """
 
-import hashlib
 import http.server
 import json
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -20,10 +18,10 @@ import pytest
 
 from muniment.db import Half
 from tests.campaign.stage import Prop, Stage
+from tests.environments import environment
 from tests.servers import Sqlite
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
 
 MODULES = (
     "backup,cookieflags,crlf,csp,csrf,exec,file,htaccess,http_headers,methods,permanentxss,redirect,shellshock,"
@@ -42,35 +40,6 @@ LEAST_REQUESTS = 300
 
 ACCEPTED: dict[str, str] = {}
 """Kinds of finding that are right as they are, and why."""
-
-
-def scanner() -> Path:
-    """Give the scanner, installed if it is not there yet; skip where no registry is to be reached."""
-    lock = HERE / "scanner.lock"
-    mark = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:16]
-    folder = ROOT / "var" / f"scanner-{mark}"
-    if not (folder / "ready").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True, timeout=120)
-        pip: list[str | Path] = [
-            folder / "bin" / "python",
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "--no-input",
-            "install",
-        ]
-        done = subprocess.run(
-            [*pip, "--require-hashes", "-r", lock],
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-        if "Failed to establish a new connection" in done.stdout + done.stderr:
-            pytest.skip("Wapiti cannot be installed: no package registry is to be reached.")
-        assert done.returncode == 0, done.stderr[-3000:]
-        (folder / "ready").touch()
-    return folder / "bin" / "wapiti"
 
 
 @contextmanager
@@ -101,7 +70,7 @@ def trap() -> Iterator[tuple[str, list[str]]]:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("who", STARTS)
 def test_a_scanner_finds_nothing_in_the_pages(tmp_path: Path, sqlite: Sqlite, who: str) -> None:
-    program, report = scanner(), tmp_path / "report.json"
+    program, report = environment(HERE / "scanner.lock") / "bin" / "wapiti", tmp_path / "report.json"
     urls = [sqlite.fresh(half) for half in get_args(Half)]
     with Stage(tmp_path, *urls) as stage, trap() as (endpoint, asked):
         base = stage.server.base

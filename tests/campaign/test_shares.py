@@ -24,10 +24,10 @@ LINES = 200_000
 _FILES = {
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count) "
     "INSERT INTO texts (object_id, repository_id, owner_key, content_key, media_type, file_name, state, reason, "
-    "attempts, losses, lease, due, text, seq) SELECT printf('%016x', i), :repository, 'marta@staff', 'k' || i, '', '', "
+    "attempts, losses, lease, due, text, seq) SELECT printf('%016x', i), :repository, 'marta@demo', 'k' || i, '', '', "
     "'waiting', '', 0, 0, NULL, i, '', i FROM n",
     "postgresql": "INSERT INTO texts (object_id, repository_id, owner_key, content_key, media_type, file_name, state, "
-    "reason, attempts, losses, lease, due, text, seq) SELECT lpad(to_hex(i), 16, '0'), :repository, 'marta@staff', "
+    "reason, attempts, losses, lease, due, text, seq) SELECT lpad(to_hex(i), 16, '0'), :repository, 'marta@demo', "
     "'k' || i, '', '', 'waiting', '', 0, 0, NULL, i, '', i FROM generate_series(1, :count) AS n(i)",
 }
 
@@ -68,7 +68,7 @@ def test_one_file_is_leased_next_behind_a_million_of_another_owner(shelf: Shelf)
     """failures C7"""
     with shelf.database.begin() as cx:
         cx.execute(sa.text(_FILES[shelf.database.dialect]), {"count": WAITING, "repository": shelf.repository.id})
-        cx.exec_driver_sql("INSERT INTO turns VALUES ('marta@staff', 1)")
+        cx.exec_driver_sql("INSERT INTO turns VALUES ('marta@demo', 1)")
         cx.exec_driver_sql("ANALYZE texts")
     leased: list[str] = []
 

@@ -1,4 +1,4 @@
-"""A directory alone, with pages that a browser without scripts could use."""
+"""The office behind its addresses, with pages that a browser without scripts could use."""
 
 import base64
 import re
@@ -12,43 +12,37 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from muniment.db import Database
-from muniment.directory import administration, memberships, resources, system
+from muniment.directory import memberships, resources, system
 from muniment.directory.context import Directory
 from muniment.directory.endpoints import routes, spelling
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames, DirectoryOptions
-from muniment.directory.sign_in.passwords import PasswordGate, hash_password
+from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.web.options import WebOptions
 from muniment.web.transactions import Transactions
 from muniment.web.transport import Transport
 from tests.clock import Clock
+from tests.office import HASH, PASSWORD, Office
 from tests.scenes import InProcess, Loop
 
-PASSWORD = "correct horse battery staple"
-HASH = hash_password(PASSWORD, memory_kib=8192, passes=1)
 OPTIONS = DirectoryOptions(names=DirectoryNames(form_prefix="m_"), hash_memory_kib=8192, hash_passes=1)
 
 
 class Scene:
-    """An administrator, a user in the access role of `Demo Files`, and a browser with its cookies."""
+    """An office with an administrator, and a browser with its cookies; its user is alice."""
 
     def __init__(self, database: Database, gate: PasswordGate, clock: Clock, loop: Loop) -> None:
+        office = Office(database, clock(), OPTIONS)
         self.database, self.clock, self.names = database, clock, OPTIONS.names
+        self.administration, self.group, self.client_id = office.administration, office.group, office.client.name
+        self.user, self.outsider, self.resource = office.alice, office.bob, office.resource
         self.directory = Directory(Transactions(database), OPTIONS, gate, clock)
         with database.begin() as cx:
-            self.administration = administration.initialise(cx, clock())
-            partition = editing.add_partition(cx, self.names, "demo", clock(), description="Demo people")
-            self.user = editing.add_user(cx, partition, "ann", clock(), password_hash=HASH)
-            self.outsider = editing.add_user(cx, partition, "olaf", clock(), password_hash=HASH)
-            self.resource = resources.add(cx, self.names, "Demo Files", clock())
-            resources.activate(cx, self.resource.id, clock())
-            resources.add_to_role(cx, self.resource, self.user)
+            editing.set_description(cx, office.partition, "Our people", clock())
             partition = entries.administration(cx)
             self.admin = editing.add_user(cx, partition, "admin", clock(), password_hash=HASH)
             memberships.add_member(cx, entries.administrators(cx), self.admin)
-            client = editing.add_client(cx, "web", clock())
-            self.client_id = client.name
         self.app = Transport(
             Starlette(routes=routes.routes(self.directory)),
             WebOptions(base_address="https://muniment.test", trusted_proxies=("127.0.0.1",)),
@@ -109,7 +103,7 @@ class Scene:
             elif decision == "deleted":
                 editing.delete(cx, self.user)
             else:
-                resources.remove_from_role(cx, self.resource, self.user)
+                resources.remove_from_role(cx, self.resource, self.group)
 
     def everything_stored(self) -> str:
         """Spell out every value in the directory's database."""

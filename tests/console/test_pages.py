@@ -8,7 +8,8 @@ from muniment.directory import memberships, resources, system
 from muniment.directory.endpoints import routes
 from muniment.directory.entries import entries
 from muniment.web.refusals import Overloaded
-from tests.console.conftest import PASSWORD, Page, Scene
+from tests.console.conftest import Page, Scene
+from tests.office import PASSWORD
 
 ATTRIBUTES = "/dirws/console/system-attributes"
 PAGES = ("/dirws/console", ATTRIBUTES)
@@ -55,9 +56,9 @@ def test_an_administrator_who_is_one_no_more_sees_nothing_more(admin: Scene, add
 
 def test_the_overview_lists_partitions_and_resources(admin: Scene) -> None:
     text = admin.open("/dirws/console").text
-    for part in ("demo Demo people", "OAuthClients", "directory.admin", "TLS is required"):
+    for part in ("People Our people", "OAuthClients", "directory.admin", "TLS is required"):
         assert part in text
-    for part in (f"Demo Files {admin.resource.id} activated", f"Directory Administration {admin.administration.id}"):
+    for part in (f"My API {admin.resource.id} activated", f"Directory Administration {admin.administration.id}"):
         assert part in text
 
 
@@ -266,7 +267,7 @@ def test_every_other_address_refuses_whoever_is_no_administrator(scene: Scene, w
     if who == "a user with a ticket":
         assert scene.sign_in(scene.user, resource_id=scene.resource.id, browser=browser).status_code == 303
     if who == "a user with a token":
-        form = {"grant_type": "password", "client_id": scene.client_id, "scope": "resource:Demo+Files"}
+        form = {"grant_type": "password", "client_id": scene.client_id, "scope": "resource:My+API"}
         form |= {"username": scene.shown_id(scene.user), "password": PASSWORD}
         browser.headers["Authorization"] = f"Bearer {browser.post('/dirws/login', data=form).json()['access_token']}"
     form = {"action": "add", "name": "planted", "value": "1", "m_csrf": "x"}

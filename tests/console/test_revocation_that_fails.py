@@ -9,7 +9,8 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
 from muniment.db import Database, WriteBatch
-from tests.console.conftest import PASSWORD, Scene
+from tests.console.conftest import Scene
+from tests.office import PASSWORD
 
 OAUTH = "/dirws/v1/authentication/oauth"
 
@@ -45,7 +46,7 @@ def refusing(database: Database, what: str) -> Iterator[None]:
 @pytest.mark.parametrize("what", ["commit", "statement"])
 def test_a_revocation_that_could_not_be_kept_is_no_204(scene: Scene, what: str) -> None:
     """failures A8"""
-    form = {"grant_type": "password", "client_id": scene.client_id, "scope": "resource:Demo+Files"}
+    form = {"grant_type": "password", "client_id": scene.client_id, "scope": "resource:My+API"}
     form |= {"username": scene.shown_id(scene.user), "password": PASSWORD}
     token = scene.browser.post("/dirws/login", data=form).json()["access_token"]
     asked = {"token": token, "resource_id": scene.resource.id}

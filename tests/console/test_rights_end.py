@@ -26,7 +26,8 @@ from muniment.directory.refusals import NotSignedIn
 from muniment.directory.sign_in import form as form_sign_in
 from muniment.directory.sign_in import tickets
 from muniment.web.responses import Endpoint
-from tests.console.conftest import HASH, PASSWORD, Scene
+from tests.console.conftest import Scene
+from tests.office import HASH, PASSWORD
 from tests.rights.play import Outcome, Sent, play
 
 OAUTH = "/dirws/v1/authentication"

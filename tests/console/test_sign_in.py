@@ -23,8 +23,9 @@ from muniment.directory.sign_in.line import Asker
 from muniment.web.options import WebOptions
 from muniment.web.refusals import Overloaded
 from muniment.web.transport import Transport
-from tests.console.conftest import HASH, OPTIONS, PASSWORD, Page, Scene
+from tests.console.conftest import OPTIONS, Page, Scene
 from tests.counting import cost
+from tests.office import HASH, PASSWORD
 from tests.scenes import InProcess
 
 COOKIE = "__Host-muniment_ticket"
@@ -44,7 +45,7 @@ def test_the_page_asks_for_the_administration_unless_told_otherwise(scene: Scene
 def test_rfa_names_the_resource_and_its_return_address_is_ignored(scene: Scene, more: str) -> None:
     """failures A17: nobody is led to an address that a request names."""
     page = scene.open(f"/dirws/login?RFA={scene.resource.id}{more}")
-    assert "to Demo Files" in page.text
+    assert "to My API" in page.text
     assert "evil" not in page.response.text
     answer = page.send(scene.browser, m_username=scene.shown_id(scene.user), m_password=PASSWORD)
     assert answer.headers["location"] == f"/dirws/login?RFA={scene.resource.id}"
@@ -73,7 +74,7 @@ def test_a_user_in_the_access_role_signs_in_and_sees_who_and_for_what(scene: Sce
     answer = scene.sign_in(scene.user, resource_id=scene.resource.id)
     assert answer.status_code == 303
     page = scene.open(answer.headers["location"])
-    assert "As ann@demo To Demo Files" in page.text
+    assert "As alice@People To My API" in page.text
 
 
 def test_the_cookie_is_for_this_server_and_out_of_reach_of_scripts(scene: Scene) -> None:
@@ -140,8 +141,8 @@ def test_who_is_no_administrator_is_led_from_every_page_of_the_console_to_the_sa
 def test_the_sign_in_of_who_is_no_administrator_opens_no_other_resource(scene: Scene) -> None:
     scene.sign_in(scene.user)
     page = scene.open(f"/dirws/login?RFA={scene.resource.id}")
-    assert "ann@demo" not in page.text
-    assert "to Demo Files" in page.text
+    assert "alice@People" not in page.text
+    assert "to My API" in page.text
 
 
 def test_an_administrator_who_is_one_no_more_reads_so_and_comes_back_with_the_role(scene: Scene) -> None:
@@ -160,7 +161,7 @@ def test_who_is_no_administrator_and_may_not_act_any_more_is_not_named(scene: Sc
     scene.sign_in(scene.user)
     scene.alter(decision)
     page = scene.open()
-    assert "ann@demo" not in page.text
+    assert "alice@People" not in page.text
     assert "Password" in page.text
 
 
@@ -171,7 +172,7 @@ def test_at_the_administration_every_sign_in_but_a_right_one_is_the_same_page(sc
     with scene.database.begin() as cx:
         editing.add_client(cx, "confidential", scene.clock(), password_hash=HASH)
     reasons["client"] = ("confidential@OAuthClients", PASSWORD)
-    reasons["wrong password without a role"] = ("olaf@demo", "wrong")
+    reasons["wrong password without a role"] = ("bob@People", "wrong")
     pages = {}
     for reason, (username, password) in reasons.items():
         with cost(scene.database) as spent:
@@ -190,7 +191,7 @@ def test_a_ticket_for_one_resource_is_none_for_another(scene: Scene) -> None:
     scene.sign_in(scene.user, resource_id=scene.resource.id)
     assert "to Directory Administration" in scene.open("/dirws/login?RFA=").text
     assert scene.open(f"/dirws/login?RFA={scene.administration.id}").forms()[0].inputs["m_password"] is not None
-    assert "As ann@demo" in scene.open("/dirws/login").text
+    assert "As alice@People" in scene.open("/dirws/login").text
 
 
 # Refused
@@ -198,7 +199,7 @@ def test_a_ticket_for_one_resource_is_none_for_another(scene: Scene) -> None:
 
 def _refused_reasons(scene: Scene) -> dict[str, tuple[str, str]]:
     with scene.database.begin() as cx:
-        partition = entries.find_partition(cx, scene.names, "demo")
+        partition = entries.find_partition(cx, scene.names, "People")
         for name in ("disabled", "locked", "paused", "without-password"):
             stored = None if name == "without-password" else HASH
             user = editing.add_user(cx, partition, name, scene.clock(), password_hash=stored)
@@ -211,17 +212,17 @@ def _refused_reasons(scene: Scene) -> dict[str, tuple[str, str]]:
                 far = scene.clock() + OPTIONS.lockout_seconds * SECOND
                 credentials.note_sign_in(cx, user.id, f'{{"":[10,{far}]}}', "{}", scene.clock())
     return {
-        "wrong password": ("ann@demo", "wrong"),
-        "no password": ("ann@demo", ""),
-        "unknown user": ("nobody@demo", PASSWORD),
+        "wrong password": ("alice@People", "wrong"),
+        "no password": ("alice@People", ""),
+        "unknown user": ("nobody@People", PASSWORD),
         "unknown partition": ("ann@nowhere", PASSWORD),
         "no partition": ("ann", PASSWORD),
         "nothing": ("", ""),
-        "not in the role": ("olaf@demo", PASSWORD),
-        "disabled": ("disabled@demo", PASSWORD),
-        "locked": ("locked@demo", PASSWORD),
-        "paused": ("paused@demo", PASSWORD),
-        "without password": ("without-password@demo", PASSWORD),
+        "not in the role": ("bob@People", PASSWORD),
+        "disabled": ("disabled@People", PASSWORD),
+        "locked": ("locked@People", PASSWORD),
+        "paused": ("paused@People", PASSWORD),
+        "without password": ("without-password@People", PASSWORD),
     }
 
 
@@ -255,7 +256,7 @@ def test_every_reason_to_refuse_is_the_same_page_after_one_check_of_a_password(
 
 def test_what_was_typed_is_shown_as_text_never_as_markup(scene: Scene) -> None:
     """failures B12."""
-    answer = scene.sign_in('"><script>alert(1)</script>@demo', "wrong")
+    answer = scene.sign_in('"><script>alert(1)</script>@People', "wrong")
     assert "<script" not in answer.text
     assert "&lt;script" in answer.text
     assert "wrong" not in answer.text
@@ -269,9 +270,9 @@ def test_too_many_wrong_passwords_pause_the_form_and_the_grant_alike(scene: Scen
     asked = {
         "grant_type": "password",
         "client_id": scene.client_id,
-        "username": "ann@demo",
+        "username": "alice@People",
         "password": PASSWORD,
-        "scope": "resource:Demo Files",
+        "scope": "resource:My API",
     }
     assert scene.browser.post("/dirws/login", data=asked).status_code == 400
     scene.clock.advance(OPTIONS.lockout_seconds + 1)
@@ -298,7 +299,7 @@ def test_too_many_at_once_is_a_page_that_says_when_to_try_again(scene: Scene, mo
 def test_a_form_that_is_not_ours_is_refused(scene: Scene, how: str) -> None:
     """failures A20"""
     page = scene.open(f"/dirws/login?RFA={scene.resource.id}")
-    typed = {"m_username": "ann@demo", "m_password": PASSWORD}
+    typed = {"m_username": "alice@People", "m_password": PASSWORD}
     headers: dict[str, str] = {}
     browser = scene.browser
     if how == "no cookie":
@@ -320,11 +321,11 @@ def test_a_form_that_is_not_ours_is_refused(scene: Scene, how: str) -> None:
 def test_a_form_from_before_the_sign_in_is_worth_nothing_after_it(scene: Scene) -> None:
     before = scene.open(f"/dirws/login?RFA={scene.resource.id}")
     fields = dict(before.forms()[0].form_values())
-    assert before.send(scene.browser, m_username="ann@demo", m_password=PASSWORD).status_code == 303
+    assert before.send(scene.browser, m_username="alice@People", m_password=PASSWORD).status_code == 303
     assert "__Host-muniment_ticket_form" not in scene.browser.cookies
     answer = scene.browser.post("/dirws/login", data={"sign_out": "1", "m_csrf": str(fields["m_csrf"])})
     assert answer.status_code == 403
-    assert "As ann@demo" in scene.open().text
+    assert "As alice@People" in scene.open().text
 
 
 def test_signing_in_makes_a_new_session_and_ends_the_one_before(scene: Scene) -> None:
@@ -336,7 +337,7 @@ def test_signing_in_makes_a_new_session_and_ends_the_one_before(scene: Scene) ->
     assert _ticket(scene.browser) not in {"", first}
     thief = scene.new_browser()
     thief.cookies.set(COOKIE, first)
-    assert "As ann@demo" not in scene.open(f"/dirws/login?RFA={scene.resource.id}", thief).text
+    assert "As alice@People" not in scene.open(f"/dirws/login?RFA={scene.resource.id}", thief).text
 
 
 def test_a_planted_session_is_not_taken_over(scene: Scene) -> None:
@@ -345,7 +346,7 @@ def test_a_planted_session_is_not_taken_over(scene: Scene) -> None:
     scene.sign_in(scene.user, resource_id=scene.resource.id)
     other = scene.new_browser()
     other.cookies.set(COOKIE, "planted")
-    assert "As ann@demo" not in scene.open(browser=other).text
+    assert "As alice@People" not in scene.open(browser=other).text
 
 
 # Ended
@@ -354,19 +355,19 @@ def test_a_planted_session_is_not_taken_over(scene: Scene) -> None:
 @pytest.mark.parametrize("decision", ["disabled", "locked", "deleted", "out of the role"])
 def test_a_session_ends_at_once_with_the_users_access(scene: Scene, decision: str) -> None:
     scene.sign_in(scene.user, resource_id=scene.resource.id)
-    assert "As ann@demo" in scene.open().text
+    assert "As alice@People" in scene.open().text
     scene.alter(decision)
     page = scene.open(f"/dirws/login?RFA={scene.resource.id}")
-    assert "ann@demo" not in page.text
+    assert "alice@People" not in page.text
     assert "Sign in" in page.text
 
 
 def test_a_session_ends_when_its_time_is_over(scene: Scene) -> None:
     scene.sign_in(scene.user, resource_id=scene.resource.id)
     scene.clock.advance(OPTIONS.ticket_seconds - 1)
-    assert "As ann@demo" in scene.open().text
+    assert "As alice@People" in scene.open().text
     scene.clock.advance(1)
-    assert "ann@demo" not in scene.open().text
+    assert "alice@People" not in scene.open().text
     with scene.database.begin() as cx:
         assert tickets.purge(cx, scene.clock() + 1, 10) == 1
         assert tickets.purge(cx, scene.clock() + 1, 10) == 0
@@ -380,7 +381,7 @@ def test_signing_out_ends_the_session_and_not_the_cookie_alone(scene: Scene) -> 
     assert _ticket(scene.browser) == ""
     thief = scene.new_browser()
     thief.cookies.set(COOKIE, ticket)
-    assert "As ann@demo" not in scene.open(browser=thief).text
+    assert "As alice@People" not in scene.open(browser=thief).text
 
 
 def test_signing_out_of_a_session_that_is_over_leads_to_the_form(scene: Scene) -> None:
@@ -395,7 +396,7 @@ def test_signing_out_of_a_session_that_is_over_leads_to_the_form(scene: Scene) -
 
 def test_a_post_without_the_forms_own_field_is_oauth(scene: Scene) -> None:
     answer = scene.browser.post(
-        "/dirws/login", data={"m_username": "ann@demo", "m_password": PASSWORD}, headers={"Accept": "*/*"}
+        "/dirws/login", data={"m_username": "alice@People", "m_password": PASSWORD}, headers={"Accept": "*/*"}
     )
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
 
@@ -415,7 +416,7 @@ def test_nobody_signs_in_to_a_resource_before_it_is_activated(scene: Scene) -> N
     page = scene.open(f"/dirws/login?RFA={made.id}")
     assert page.status == 400
     assert "not been activated" in page.text
-    asked = scene.open().send(scene.browser, m_username="ann@demo", m_password=PASSWORD, RFA=made.id)
+    asked = scene.open().send(scene.browser, m_username="alice@People", m_password=PASSWORD, RFA=made.id)
     assert asked.status_code == 400
     with scene.database.begin() as cx:
         resources.activate(cx, made.id, scene.clock())
@@ -441,7 +442,7 @@ def test_over_plain_http_there_is_no_form_until_it_is_permitted(scene: Scene) ->
     with scene.database.begin() as cx:
         system.put(cx, system.ENFORCE_SSL, "false", scene.clock())
     assert scene.sign_in(scene.user, resource_id=scene.resource.id, browser=browser).status_code == 303
-    assert "As ann@demo" in scene.open(browser=browser).text
+    assert "As alice@People" in scene.open(browser=browser).text
 
 
 def test_links_keep_to_the_path_of_the_base_address(scene: Scene) -> None:
@@ -489,7 +490,7 @@ def test_a_paused_account_is_refused_like_any_other_also_at_a_known_place(scene:
     asked = {"resource_id": scene.resource.id, "browser": scene.new_browser()}
     texts = {scene.sign_in(scene.user, "wrong", **asked).text for _ in range(OPTIONS.lockout_failures + 1)}  # type: ignore[arg-type]
     texts.add(scene.sign_in(scene.user, **asked).text)  # type: ignore[arg-type]
-    texts.add(scene.sign_in("nobody@demo", **asked).text.replace("nobody@demo", "ann@demo"))  # type: ignore[arg-type]
+    texts.add(scene.sign_in("nobody@People", **asked).text.replace("nobody@People", "alice@People"))  # type: ignore[arg-type]
     assert len({re.sub(r'value="[^"]{40,}"', "", text) for text in texts}) == 1
 
 

@@ -15,7 +15,8 @@ from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, Tok
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.resources import Resource
 from muniment.directory.sign_in import pauses
-from tests.console.conftest import HASH, PASSWORD, Scene
+from tests.console.conftest import Scene
+from tests.office import HASH, PASSWORD
 
 
 def ask(scene: Scene, **asked: str) -> httpx.Response:
@@ -35,7 +36,7 @@ def test_a_wrong_client_secret_ends_a_request_before_the_user_counts(
         return check(stored, password, *more)
 
     monkeypatch.setattr(scene.directory.gate, "check", noted)
-    asked = {"grant_type": "password", "username": scene.shown_id(scene.user), "scope": "resource:Demo Files"}
+    asked = {"grant_type": "password", "username": scene.shown_id(scene.user), "scope": "resource:My API"}
     answer = ask(scene, **asked, client_id="safe", client_secret="wrong", password="no")
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
     assert checked == ["wrong"], "the user's password is nothing to a stranger"
@@ -81,5 +82,5 @@ def test_a_new_grant_is_a_module_and_a_row(scene: Scene, monkeypatch: pytest.Mon
     )
     assert ask(scene, **asked).json()["error_description"] == "The parameter scope is missing."
     assert ask(scene, **asked, scope="resource:Nothing").json()["error"] == "invalid_scope"
-    assert ask(scene, **asked, scope="resource:Demo Files").json()["expires_in"] == 60
-    assert "and client_credentials" in ask(scene, grant_type="magic", client_id="web").json()["error_description"]
+    assert ask(scene, **asked, scope="resource:My API").json()["expires_in"] == 60
+    assert "and client_credentials" in ask(scene, grant_type="magic", client_id="app").json()["error_description"]

@@ -6,7 +6,7 @@ from muniment.repository.aql.tree import ExpressionSet, Property, PropertyList, 
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission
 from muniment.repository.refusals import WrongValue
-from tests.shelf import ADMINISTRATOR, BORIS, EDITOR, MARTA, Shelf
+from tests.shelf import ADMIN, BORIS, EDITH, MARTA, Shelf
 
 
 def named(*texts: str) -> PropertyList:
@@ -14,33 +14,33 @@ def named(*texts: str) -> PropertyList:
 
 
 def test_acl_name_calls_an_acl_as_an_assignment_does(shelf: Shelf) -> None:
-    shelf.acl("circle", editors_at_staff=Permission.READ)
+    shelf.permit("circle", {"staff@demo": Permission.READ})
     kept, open_one = shelf.add("pump", acl="circle"), shelf.add("pump", acl="public")
     with shelf.database.begin() as cx:
         shown_id = acls.find(cx, shelf.repository.id, "circle", MARTA).shown_id
-        acls.add(cx, shelf.repository.id, "circle", EDITOR, {}, shelf.now)
+        acls.add(cx, shelf.repository.id, "circle", EDITH, {}, shelf.now)
     shelf.catch_up()
     assert shelf.found(MARTA, named("circle")) == [kept]
-    assert shelf.found(EDITOR, named("circle")) == []
-    for text in ("marta@staff/circle", shown_id):
-        assert shelf.found(EDITOR, named(text)) == [kept]
+    assert shelf.found(EDITH, named("circle")) == []
+    for text in ("marta@demo/circle", shown_id):
+        assert shelf.found(EDITH, named(text)) == [kept]
         assert shelf.found(BORIS, named(text)) == []
-    assert shelf.found(BORIS, named("public", "circle", "marta@staff/circle")) == [open_one]
+    assert shelf.found(BORIS, named("public", "circle", "marta@demo/circle")) == [open_one]
     both = ExpressionSet("AND", (named("circle"), Property("object_name", "BEGINS_WITH", "pump")))
     assert shelf.found(MARTA, both) == [kept]
 
 
 def test_an_objects_owner_cannot_find_out_the_name_of_a_hidden_acl(shelf: Shelf) -> None:
     with shelf.database.begin() as cx:
-        hidden = acls.add(cx, shelf.repository.id, "merger", ADMINISTRATOR, {"owner": Permission.DELETE}, shelf.now)
+        hidden = acls.add(cx, shelf.repository.id, "merger", ADMIN, {"owner": Permission.DELETE}, shelf.now)
     kept = shelf.add("pump")
-    shelf.change(kept, acl_name=hidden.shown_id)
+    shelf.change(kept, {"acl_name": hidden.shown_id}, ADMIN)
     shelf.catch_up()
     assert shelf.found(MARTA, "pump") == [kept]
-    for text in ("merger", "root@staff/merger", hidden.shown_id):
+    for text in ("merger", "root@demo/merger", hidden.shown_id):
         assert shelf.found(MARTA, named(text)) == []
-        assert shelf.found(ADMINISTRATOR, named(text)) == [kept]
+        assert shelf.found(ADMIN, named(text)) == [kept]
     for probe in (Property("acl_name", "BEGINS_WITH", "mer"), PropertyRange("acl_name", "BETWEEN", "m", "n")):
-        for caller in (MARTA, ADMINISTRATOR):
+        for caller in (MARTA, ADMIN):
             with pytest.raises(WrongValue, match="compared by IN alone"):
                 shelf.found(caller, probe)

@@ -1,4 +1,4 @@
-"""What every content store does: the built-in one, and one without folders that stands for a store elsewhere."""
+"""What every content store does: the built-in one with and without packs, and one without folders, as if elsewhere."""
 
 import hashlib
 import tempfile
@@ -11,9 +11,10 @@ from typing import BinaryIO
 import pytest
 
 from muniment.clock import Instant
-from muniment.repository.content.contract import PIECE, ContentStore, ContentWriter, StoredContent
-from muniment.repository.content.files import FileStore
+from muniment.repository.content.contract import PIECE, ContentStore, ContentWriter, Pack, StoredContent
+from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.refusals import ContentDamaged
+from tests.clock import Clock
 
 
 class _Part:
@@ -96,10 +97,18 @@ class Elsewhere:
     def older_than(self, before: Instant) -> Iterator[str]:
         yield from list(self.held) if before > 0 else ()
 
+    def packs(self, before: Instant) -> Iterator[Pack]:
+        yield from ()
 
-@pytest.fixture(params=["files", "elsewhere"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ContentStore:
-    return FileStore(tmp_path / "content") if request.param == "files" else Elsewhere()
+    def drop(self, pack: Pack) -> bool:
+        return not self.kept
+
+
+@pytest.fixture(params=["files", "packs", "elsewhere"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> ContentStore:
+    if request.param == "elsewhere":
+        return Elsewhere()
+    return FileStore(tmp_path / "content", packing=Packing(65_536, clock) if request.param == "packs" else None)
 
 
 def test_what_is_kept_is_given_back_whole_and_in_ranges(store: ContentStore) -> None:
@@ -135,14 +144,27 @@ def test_nothing_is_removed_while_all_is_being_kept(store: ContentStore) -> None
     assert store.remove(kept.key), "there is none, and nothing happens"
 
 
-def test_what_is_old_is_named(store: ContentStore) -> None:
+def test_what_is_old_is_named_alone_or_in_its_pack(store: ContentStore, clock: Clock) -> None:
     kept = store.put([b"x"])
-    assert list(store.older_than(0)) == []
-    assert list(store.older_than(2**52)) == [kept.key]
+    clock.advance(2 * 86_400)
+    later = store.put([b"y"])
+    assert [*store.older_than(0), *store.packs(0)] == []
+    alone, packs = set(store.older_than(2**52)), list(store.packs(2**52))
+    assert len(alone) == 2 or [pack.first <= kept.key <= pack.last for pack in packs] == [True]
+    with store.keeping():
+        assert not any(store.drop(pack) for pack in packs)
+        assert store.verify(kept.key, kept.sha256)
+    assert all(store.drop(pack) for pack in packs)
+    assert store.verify(kept.key, kept.sha256) == (not packs)
+    assert store.verify(later.key, later.sha256), "it is in the pack to which this process writes"
 
 
 def test_a_store_adopts_what_another_holds_and_nothing_damaged(store: ContentStore, tmp_path: Path) -> None:
-    for other in (FileStore(tmp_path / "other"), Elsewhere()):
+    for other in (
+        FileStore(tmp_path / "other"),
+        FileStore(tmp_path / "packed", packing=Packing(65_536, Clock())),
+        Elsewhere(),
+    ):
         kept, lost = other.put([b"x" * PIECE, b"y"]), other.put([b"z"])
         altered = StoredContent(kept.key, kept.size, bytes(32))
         other.remove(lost.key)
@@ -152,3 +174,6 @@ def test_a_store_adopts_what_another_holds_and_nothing_damaged(store: ContentSto
         assert store.adopt(kept, other.read(kept))
         assert b"".join(store.read(kept)) == b"x" * PIECE + b"y"
         assert next(iter(store.read(kept, kept.size - 1))) == b"y"
+        small = other.put_all([b"small", b""])
+        assert all(store.adopt(each, other.read(each)) for each in reversed(small))
+        assert [b"".join(store.read(each)) for each in small] == [b"small", b""]

@@ -17,7 +17,7 @@ from muniment.directory.oauth.token_requests import TokenAttempt, TokenResponse
 from muniment.directory.refusals import DeadToken, InvalidClient, InvalidGrant
 from muniment.directory.sign_in.attempts import SignInAttempt
 from tests.conftest import Fresh
-from tests.unit.directory.office import Office
+from tests.office import Office
 
 
 @pytest.fixture

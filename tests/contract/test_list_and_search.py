@@ -8,7 +8,7 @@ from muniment.repository.objects import lists
 from muniment.repository.objects.lists import Folder
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.search.results import SearchQuestion, search
-from tests.shelf import BORIS, CALLERS, EDITOR, MARTA, Shelf
+from tests.shelf import ADMIN, BORIS, CALLERS, EDITH, MARTA, Shelf
 
 NONE, BROWSE, READ = Permission.NONE, Permission.BROWSE, Permission.READ
 
@@ -35,17 +35,17 @@ def test_a_search_for_everything_is_the_list_of_what_may_be_browsed(shelf: Shelf
     kept = []
     levels = itertools.product((None, NONE, BROWSE, READ), repeat=4)
     for number, (owner, user, group, world) in enumerate(levels):
-        entries = {"owner": owner, "boris_at_staff": user, "editors_at_staff": group, "world": world}
-        shelf.acl(f"acl {number}", **{accessor: level for accessor, level in entries.items() if level is not None})
+        entries = {"owner": owner, "boris@demo": user, "staff@demo": group, "world": world}
+        shelf.permit(f"acl {number}", {accessor: level for accessor, level in entries.items() if level is not None})
         if number % 5 == 0:
-            kept.append(shelf.add("pump", owner=MARTA if number % 2 else EDITOR))
-            shelf.change(kept[-1], acl_name=f"acl {number}")
+            kept.append(shelf.add("pump", owner=MARTA if number % 2 else EDITH))
+            shelf.change(kept[-1], {"acl_name": f"marta@demo/acl {number}"}, ADMIN)
     shelf.catch_up()
-    callers = [*CALLERS, Principals("Boris@STAFF"), Principals("nobody@staff", frozenset({"staff@editors"}))]
+    callers = [*CALLERS, Principals("Boris@DEMO"), Principals("nobody@demo", frozenset({"staff@editors"}))]
     for caller in callers:
         assert everything_found(shelf, caller) == listed(shelf, caller)
     for number, each in enumerate(kept[::3]):
-        shelf.change(each, acl_name=f"acl {number * 7}")
+        shelf.change(each, {"acl_name": f"marta@demo/acl {number * 7}"}, ADMIN)
     for caller in callers:
         assert everything_found(shelf, caller) == listed(shelf, caller)
     assert listed(shelf, CALLERS[-1]) == sorted(kept)

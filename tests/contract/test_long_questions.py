@@ -54,7 +54,7 @@ def test_endless_questions_stop_and_the_loop_and_other_questions_go_on(transacti
         assert await transactions.off_loop(lambda: 2) == 2
         assert not crowd[0].done()  # both were answered while it ran
         outcomes = await asyncio.gather(*crowd, return_exceptions=True)
-        assert all(type(outcome).__name__ in {"Busy", "Overloaded"} for outcome in outcomes)
+        assert all(type(outcome).__name__ in {"TookTooLong", "Overloaded"} for outcome in outcomes)
         assert await transactions.read_long("anybody", short) == 1
 
     asyncio.run(ask())

@@ -13,7 +13,7 @@ from muniment.directory.oauth import tokeninfo
 from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant, UnknownResource, WrongResource
 from muniment.repository import cursors, keys, removal, repositories
 from muniment.repository.change_log import changes
-from muniment.repository.cursors import Listing, Part
+from muniment.repository.cursors import CursorBinding, Part
 from muniment.repository.endpoints import positions
 from muniment.repository.importing import record
 from muniment.repository.importing.record import ImportRecord
@@ -28,7 +28,7 @@ from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches
 from muniment.repository.search.kept_searches import SearchQuota
 from muniment.web.refusals import Malformed
-from tests.unit.directory.office import Office
+from tests.office import Office
 
 MARTA = Principals("marta@staff", keys={"marta@staff": "marta@staff"})
 DOCUMENT = b"<search/>"
@@ -110,7 +110,7 @@ def fill(cx: Connection, one: Repository, now: Instant) -> tuple[str, str, str]:
     made = creation.create_all(cx, view, news, now)
     record.keep(cx, one.id, "/files", {"0": ImportRecord(made[0].id)})
     link = kept_searches.keep(cx, one.id, MARTA.key, DOCUMENT, 600, SearchQuota(10, 10_000), now)
-    cursor = cursors.next_cursor(cx, Listing(one.id, MARTA.key, "acls"), Part(1, 1), [("a", "1"), ("b", "2")])
+    cursor = cursors.next_cursor(cx, CursorBinding(one.id, MARTA.key, "acls"), Part(1, 1), [("a", "1"), ("b", "2")])
     position = positions.spell(keys.seal(cx), one.id, MARTA, changes.latest(cx, one.id), plain=False)
     assert cursor is not None
     return link, cursor, position
@@ -148,6 +148,6 @@ def test_a_repository_holds_nothing_and_opens_nothing_sealed_for_the_former(
         with pytest.raises(UnknownLink):
             kept_searches.follow(cx, again.id, link, MARTA.key, now)
         with pytest.raises(Malformed):
-            cursors.stretch(cx, Listing(again.id, MARTA.key, "acls"), Part(2, 1, cursor))
+            cursors.stretch(cx, CursorBinding(again.id, MARTA.key, "acls"), Part(2, 1, cursor))
         with pytest.raises(Malformed):
             positions.read(keys.seal(cx), again.id, MARTA, position)

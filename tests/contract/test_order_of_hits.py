@@ -44,11 +44,11 @@ def test_a_changed_object_moves_to_the_front(shelf: Shelf) -> None:
     shelf.catch_up()
     assert page(shelf) == made
     shelf.now += SECOND
-    shelf.change(made[3], title="a title")
+    shelf.change(made[3], {"title": "a title"})
     shelf.catch_up()
     assert page(shelf) == [made[3], *made[:3], made[4]]
     shelf.now += SECOND
-    shelf.change(made[1], acl_name="private")
+    shelf.change(made[1], {"acl_name": "private"})
     shelf.catch_up()
     assert page(shelf) == [made[1], made[3], made[0], made[2], made[4]]
     assert page(shelf, who=BORIS) == [made[3], made[0], made[2], made[4]]
@@ -79,7 +79,7 @@ def test_pages_joined_are_the_whole_while_objects_are_equal(shelf: Shelf, items:
         shelf.now += SECOND
         shelf.catch_up()  # several commits, so that the engine has several segments
     for object_id in (groups[3][1], groups[0][2], groups[3][0]):
-        shelf.change(object_id, title="modified at one time, in another order than made")
+        shelf.change(object_id, {"title": "modified at one time, in another order than made"})
     shelf.catch_up()
     changed = [groups[0].pop(2), groups[3].pop(0), groups[3].pop(0)]
     wanted = [*changed, *itertools.chain.from_iterable(reversed(groups))]
@@ -87,14 +87,14 @@ def test_pages_joined_are_the_whole_while_objects_are_equal(shelf: Shelf, items:
     assert paged(shelf, items, asked) == wanted
     hidden = wanted[::4]
     for object_id in hidden:
-        shelf.change(object_id, acl_name="private")
+        shelf.change(object_id, {"acl_name": "private"})
     assert paged(shelf, items, asked, BORIS) == [each for each in wanted if each not in hidden]
 
 
 def test_equal_scores_come_in_the_order_in_which_objects_were_made(shelf: Shelf) -> None:
     made = [shelf.add("pump", "valve") for _ in range(12)]
     shelf.now += SECOND
-    shelf.change(made[2], subject="")
+    shelf.change(made[2], {"subject": ""})
     shelf.catch_up()
     for word in ("pump", "valve"):
         assert [each.object_id for each in shelf.page(MARTA, word).hits] == made

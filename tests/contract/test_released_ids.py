@@ -65,7 +65,7 @@ def former_fields() -> tantivy.Schema:
     return builder.build()
 
 
-def former_document(document: Document, of: tantivy.Schema) -> tantivy.Document:
+def former_document(document: Document) -> tantivy.Document:
     """Fill those fields."""
     source = {"key": document.key, "type": document.type, "acl": document.acl, "owner": document.owner}
     words = [str(value) for value in document.values["object_name"]]
@@ -80,7 +80,7 @@ def former_document(document: Document, of: tantivy.Schema) -> tantivy.Document:
             "metadata": words,
             "metadata_exact": words,
         },
-        of,
+        former_fields(),
     )
 
 

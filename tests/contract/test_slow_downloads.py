@@ -16,8 +16,8 @@ def test_downloads_that_nobody_reads_are_cut_off_and_their_places_are_free_again
     repository_db: Database, tmp_path: Path, now: Instant
 ) -> None:
     """Twenty downloads on real sockets that nobody reads were all kept for 100 s."""
-    shelf = Shelf(repository_db, tmp_path / "index", now)
-    site = Site(shelf, tmp_path)
+    shelf = Shelf(repository_db, tmp_path, now)
+    site = Site(shelf)
     head = f"GET {site.media} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer marta\r\n\r\n".encode()
     with ExitStack() as closing:
         closing.callback(shelf.close)

@@ -27,7 +27,7 @@ from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.search import results
 from muniment.repository.search.results import HitPage, SearchQuestion
-from tests.shelf import ADMINISTRATOR, Shelf
+from tests.shelf import ADMIN, Shelf
 
 HERE = Path(__file__).parent
 CASES = sorted(folder.parent.name for folder in HERE.glob("*/objects"))
@@ -72,7 +72,7 @@ def test_a_search_finds_what_a_person_would_expect(case: str, database: Database
     """failures B20"""
     folder, file = HERE / case, HERE / case / "world.json"
     world = msgspec.json.decode(file.read_bytes(), type=WorldFile) if file.exists() else WorldFile()
-    shelf = Shelf(database, tmp_path / "index", now, language=world.language)
+    shelf = Shelf(database, tmp_path, now, language=world.language)
     try:
         furnish(shelf, world)
         ids = {
@@ -92,9 +92,7 @@ def differences(
     shelf: Shelf, folder: Path, ids: Mapping[str, str], callers: Mapping[str, Principals], search: Expected
 ) -> list[str]:
     """Say how the answer differs from what is expected."""
-    caller = callers.get(
-        search.caller, ADMINISTRATOR if search.caller == "administrator" else Principals(search.caller)
-    )
+    caller = callers.get(search.caller, ADMIN if search.caller == "administrator" else Principals(search.caller))
     page, named = answered(shelf, folder, caller, search), {object_id: name for name, object_id in ids.items()}
     hits = {named[hit.object_id]: hit for hit in page.hits}
     found, wanted = list(hits), search.found
@@ -144,8 +142,7 @@ def furnish(shelf: Shelf, world: WorldFile) -> None:
             )
         for name, listed in world.acls.items():
             permissions = {accessor: Permission[permission] for accessor, permission in listed.items()}
-            acls.add(cx, shelf.repository.id, name, ADMINISTRATOR, permissions, shelf.now)
-        shelf.catalogue = object_types.catalogue(cx, shelf.repository.id)
+            acls.add(cx, shelf.repository.id, name, ADMIN, permissions, shelf.now)
 
 
 def keep(shelf: Shelf, name: str, kept: Kept) -> str:
@@ -157,7 +154,7 @@ def keep(shelf: Shelf, name: str, kept: Kept) -> str:
         key = hashlib.sha256(f"{name}\n{said}".encode()).hexdigest()[:32]
         content = StoredContent(key, len(said.encode()) if kept.size is None else kept.size, b"\0" * 32)
     with shelf.database.begin() as cx:
-        made = creation.create(cx, shelf.view(ADMINISTRATOR), kept.type, given, None, content, shelf.now)
+        made = creation.create(cx, shelf.view(ADMIN), kept.type, given, None, content, shelf.now)
     if content is not None:
         shelf.extract(said)
     return made.id

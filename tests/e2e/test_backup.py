@@ -25,18 +25,19 @@ from muniment.backups.refusals import BackupRefused
 from muniment.cli import commands
 from muniment.clock import SECOND, Instant
 from muniment.db import Busy, Database
-from muniment.directory.oauth import access
+from muniment.directory import marks
 from muniment.exit_codes import Exit
 from muniment.installation import Installation
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.content.files import FileStore
 from muniment.repository.objects import objects
 from tests.conftest import Fresh
+from tests.contents import contents, lose, spoil
 from tests.e2e.ledger import OAUTH
 from tests.e2e.processes import ENVIRONMENT, Server, muniment
 from tests.e2e.test_kills import House
 from tests.servers import Postgres, Sqlite, free_port
-from tests.unit.repository.shelf import ADMIN, Shelf
+from tests.shelf import ADMIN, Shelf
 from tests.waiting import until
 
 FEW, MANY = 4, int(os.environ.get("BACKUP_KILLS", "25"))
@@ -204,7 +205,7 @@ def test_nothing_that_the_copied_database_names_is_removed_before_it_is_copied(
 ) -> None:
     """All of it is replaced and swept between the database's snapshot and the first content."""
     installation = Installation(folder / "data", settings.Settings(halves=("repository",)))
-    shelf = Shelf(repository_db, installation.content, now)
+    shelf = Shelf(repository_db, installation.data, now)
     store, swept = shelf.store, list[int]()
     made = [shelf.create({"object_name": f"pump {n}"}, content=store.put([f"words {n}".encode()])).id for n in range(3)]
     adopt = FileStore.adopt
@@ -246,7 +247,7 @@ def test_both_databases_are_copied_as_of_one_moment(
     def frozen_while_somebody_writes(database: Database) -> object:
         try:
             with other.begin() as cx:
-                access.lock_rights(cx)
+                marks.lock_rights(cx)
         except Busy:
             refused.append(database)
         return frozen(database)
@@ -257,7 +258,7 @@ def test_both_databases_are_copied_as_of_one_moment(
     making.make(source, folder / "kept", "0", clock.now, lambda _done, _all: None)
     assert refused == [directory_db, repository_db]
     with other.begin() as cx:
-        access.lock_rights(cx)
+        marks.lock_rights(cx)
     other.close()
 
 
@@ -406,9 +407,9 @@ def _sealed_again(kept: Path) -> None:
 def test_an_altered_content_is_named_and_all_others_are_there(
     copied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    altered, missing, *_ = sorted(file for file in (copied / "content").rglob("*") if file.is_file())
-    altered.write_bytes(altered.read_bytes()[::-1])
-    missing.unlink()
+    altered, missing, *_ = sorted(contents(copied / "content"))
+    spoil(copied / "content", altered)
+    lose(copied / "content", missing)
     assert run(tmp_path / "restored", "restore", copied) == Exit.FAILED
     assert capsys.readouterr().out.count("its content is missing or altered") == 2
     assert run(tmp_path / "restored", "content", "check") == Exit.FAILED

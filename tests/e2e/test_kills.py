@@ -348,11 +348,11 @@ def test_an_agent_killed_around_its_commit_repeats_and_neither_skips_nor_doubles
 ) -> None:
     """failures B14"""
     url = fresh("repository")
-    shelf = Shelf(Database(url), tmp_path / "index", now)
+    shelf = Shelf(Database(url), tmp_path, now)
     kept, gone, ill = (shelf.add(f"pump {number}", "valve", acl="public") for number in range(3))
     shelf.catch_up()
-    shelf.writer.close()
-    shelf.change(kept, title="changed")
+    shelf.restart()
+    shelf.change(kept, {"title": "changed"})
     shelf.delete(gone)
     made = shelf.add("pump 3", "valve", acl="public")
     with shelf.database.begin() as cx:  # once the engine refused it; now it takes it
@@ -361,9 +361,9 @@ def test_an_agent_killed_around_its_commit_repeats_and_neither_skips_nor_doubles
                 object_id=ill, repository_id=shelf.repository.id, reason="ill", noted=now
             )
         )
-    shelf.change(ill, title="well again")
+    shelf.change(ill, {"title": "well again"})
     before = shelf.index.snapshot().position
-    arguments = (url, shelf.folder, shelf.repository.name, when, now)
+    arguments = (url, tmp_path / "index", shelf.repository.name, when, now)
     child = multiprocessing.get_context("spawn").Process(target=_index_until_killed, args=arguments)
     child.start()
     child.join(PATIENCE)
@@ -371,7 +371,6 @@ def test_an_agent_killed_around_its_commit_repeats_and_neither_skips_nor_doubles
     with shelf.database.read() as cx:
         latest = changes.latest(cx, shelf.repository.id)
     assert shelf.index.snapshot().position == (latest if when == "after" else before)
-    shelf.writer = TantivyWriter(shelf.folder)
     shelf.catch_up()
     report = shelf.report()
     assert report.sound, report

@@ -65,7 +65,7 @@ class Demo:
 
     def imports(self) -> bool:
         """Whether it has begun to import its documents, and is not done."""
-        return any((self.data / "content").glob("??/??/*")) and not self.facts_file.exists()
+        return any((self.data / "content" / "packs").glob("*")) and not self.facts_file.exists()
 
     def children(self) -> list[int]:
         """Name its processes, in the order in which they were started."""

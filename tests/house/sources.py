@@ -14,6 +14,7 @@ SOURCE = ROOT / "src" / "muniment"
 
 EDGE = (
     "app.py",
+    "directory_callers.py",
     "front/*",
     "web/*",
     "*/endpoints/*",

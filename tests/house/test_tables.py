@@ -3,6 +3,8 @@
 import ast
 import importlib
 import re
+from functools import cache
+from typing import NamedTuple
 
 import pytest
 import sqlalchemy as sa
@@ -13,6 +15,7 @@ from muniment import db, schema
 from muniment.db import Database, Half
 from tests.house.sources import Module, modules
 
+_SQL = re.compile(r"(?:FROM|JOIN|INTO|UPDATE)\s+")
 _PRODUCT = tuple(module for module in modules() if "migrations" not in module.room)
 
 
@@ -42,6 +45,27 @@ def test_the_tables_are_those_the_metadata_knows() -> None:
     assert set(TABLES) == set(db.directory_tables.tables) | set(db.repository_tables.tables)
 
 
+class _Names(NamedTuple):
+    """How a module may name tables: what it imports, whose columns it reads, and its texts that may be SQL."""
+
+    imports: frozenset[tuple[str | None, str]]
+    columns: frozenset[str]
+    sql: str
+
+
+@cache
+def _names(module: Module) -> _Names:
+    imports, columns, texts = set(), set(), []
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ImportFrom):
+            imports |= {(node.module, alias.name) for alias in node.names}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute) and node.value.attr == "c":
+            columns.add(ast.unparse(node.value.value))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _SQL.search(node.value):
+            texts.append(node.value)
+    return _Names(frozenset(imports), frozenset(columns), "\0".join(texts))
+
+
 @pytest.mark.parametrize("table", sorted(TABLES))
 def test_a_table_is_named_in_its_own_room_only(table: str) -> None:
     owner, variable = TABLES[table]
@@ -49,15 +73,10 @@ def test_a_table_is_named_in_its_own_room_only(table: str) -> None:
     for module in _PRODUCT:
         if module is owner or (short == "table" and module.path.parent == owner.path.parent):
             continue  # a noun that fills a room of several modules keeps its table in ``table``
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.ImportFrom) and node.module == owner.name:
-                assert variable not in {alias.name for alias in node.names}, f"{module.room} imports the table {table}"
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute) and node.value.attr == "c":
-                assert ast.unparse(node.value.value) != f"{short}.{variable}", f"{module.room} reads the table {table}"
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                assert not re.search(rf"(?:FROM|JOIN|INTO|UPDATE)\s+{table}\b", node.value), (
-                    f"{module.room} names the table {table}"
-                )
+        names = _names(module)
+        assert (owner.name, variable) not in names.imports, f"{module.room} imports the table {table}"
+        assert f"{short}.{variable}" not in names.columns, f"{module.room} reads the table {table}"
+        assert not re.search(rf"{_SQL.pattern}{table}\b", names.sql), f"{module.room} names the table {table}"
 
 
 @pytest.mark.parametrize("half", ["directory", "repository"])

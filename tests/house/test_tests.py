@@ -11,6 +11,7 @@ TESTS = ROOT / "tests"
 SLEEPS = {
     "campaign/raw.py": "the pieces of a head come one after the other",
     "campaign/test_directory_attacks.py": "honest callers obey Retry-After",
+    "campaign/test_pack_kills.py": "chance decides when a process is killed",
     "campaign/test_locked_database.py": "reads go on at a pace while the database is locked",
     "campaign/test_purge.py": "the purge rests between its bites, as it does in the product",
     "contract/test_grants_races.py": "chance decides who comes first",

@@ -1,4 +1,4 @@
-"""docs/interface.md, ours 11: saved searches are made, shown, listed, changed, removed and executed; results are stored."""
+"""docs/interface.md, ours 11: saved searches are made, shown, listed, changed, removed, executed, results stored."""
 
 import json
 from collections.abc import Mapping

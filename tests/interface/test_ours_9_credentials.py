@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from muniment.directory import administration, resources, sessions
+from muniment.directory.console import frame
 from muniment.directory.sign_in import tickets
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.repository import repositories
@@ -104,6 +105,14 @@ def test_a_name_without_a_partition_is_of_the_default_one(site: Site) -> None:
 def test_a_stranger_is_refused_after_one_check(site: Site, checks: list[str | None], name: str) -> None:
     assert status(site, basic(site.world.reader, "secret", name)) == 401
     assert checks == [None]
+
+
+@pytest.mark.parametrize("path", ["/acls/x.json", "/users/a@demo.xml", "/types.json", ".json", "/objects/x"])
+def test_one_request_checks_one_password_also_where_a_suffix_may_be_part_of_a_name(
+    site: Site, checks: list[str | None], path: str
+) -> None:
+    assert status(site, basic(site.world.person(), "wrong"), path) == 401
+    assert len(checks) == 1
 
 
 @pytest.mark.parametrize("kind", ["wrong password", "not in the role", "disabled", "locked"])
@@ -359,6 +368,13 @@ def test_a_cookie_alone_permits_no_write(site: Site) -> None:
     assert status(site, headers | {f"{prefix}-Token": other.headers[f"{prefix}-Token"]}, "/objects", "POST") == 401
     assert status(site, headers | {f"{prefix}-Token": csrf}, "/objects", "POST", json=body) == 201
     assert status(site, headers, f"/objects?csrf-token={csrf}", "POST", json=body) == 201
+
+
+def test_the_csrf_token_of_a_repository_is_not_that_of_the_consoles_forms(site: Site) -> None:
+    value = ticket(site, site.world.person())
+    told = site.http.get(f"{site.repository}/types", headers=cookie(site, value)).headers
+    with site.world.directory_db.read() as cx:
+        assert told[f"{site.names.csrf_prefix}-Token"] != frame.csrf(cx, value)
 
 
 def test_only_who_comes_by_a_cookie_is_told_a_csrf_token(site: Site) -> None:

@@ -43,9 +43,9 @@ def change(shelf: Shelf, made: list[str], name: str, number: int) -> None:
     """Do a step on one of the objects."""
     object_id = made[number % len(made)]
     if name == "title":
-        shelf.change(object_id, title=f"title {number}")
+        shelf.change(object_id, {"title": f"title {number}"})
     elif name == "acl":
-        shelf.change(object_id, acl_name=("public", "private")[number % 2])
+        shelf.change(object_id, {"acl_name": ("public", "private")[number % 2]})
     elif name == "replace":
         shelf.replace(object_id, f"text {number}")
     else:

@@ -26,8 +26,8 @@ from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, DeadToken, InvalidGrant
 from muniment.web.refusals import Refusal
+from tests.office import HASH, Office
 from tests.properties.lengths import examples
-from tests.unit.directory.office import HASH, Office
 
 ACCESS, REFRESH = 60, 200
 OPTIONS = DirectoryOptions(access_token_seconds=ACCESS, refresh_token_seconds=REFRESH)

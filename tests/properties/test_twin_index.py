@@ -8,14 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muniment.repository.aql.conditions import BoundQuery
+from muniment.repository.aql.facets import BoundFacet
 from muniment.repository.aql.tree import Fulltext
-from muniment.repository.index.contract import Answer, Facet, Search, Snapshot, Visible
+from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
 from muniment.repository.index.document import Document
 from tests.properties import shelves
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row, may
 
-FACETS = (Facet("colour", 5), Facet("size", 3), Facet("weight", 3), Facet("draft", 2))
+SIZES = BoundFacet("size", "size", "integer", "string", "FREQUENCY", 3)
+FACETS = (
+    BoundFacet("colour", "colour", "string", "string", "FREQUENCY", 5, with_null=True, nested=SIZES),
+    BoundFacet("weight", "weight", "double", "string", "VALUE_DESCENDING", 3),
+    BoundFacet("draft", "draft", "boolean", "string", "FREQUENCY", 2),
+)
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ def sent(stage: Stage, method: str, path: str, body: bytes = b"", media_type: st
 
 def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    tokeninfo = verification.verify
+    tokeninfo = verification.recall
 
     def counted(*args: Any) -> Any:
         asked.append("")
@@ -45,7 +45,7 @@ def test_what_waits_for_nothing_asks_once(stage: Stage, monkeypatch: pytest.Monk
     }
     monkeypatch.setattr(context, "_LONG_DECISION", 3600)
     monkeypatch.setattr(callers, "FRESH_SECONDS", 3600)
-    monkeypatch.setattr(verification, "verify", counted)
+    monkeypatch.setattr(verification, "recall", counted)
     questions = {}
     for what, request in requests.items():
         asked.clear()
@@ -66,7 +66,7 @@ def test_a_download_stands_still_while_the_directory_does_not_answer(
     monkeypatch.setattr(context, "_UNANSWERED_SECONDS", 0.2 if for_good else 30)
     monkeypatch.setattr(context, "_RETRY_SECONDS", 0.01)
     request = sent(stage, "GET", f"/objects/{stage.shared('content')}/content-media")
-    tokeninfo, fetched = verification.verify, DirectoryElsewhere._send
+    tokeninfo, fetched = verification.recall, DirectoryElsewhere._send
     asked: list[str] = []
 
     def silenced() -> None:
@@ -86,7 +86,7 @@ def test_a_download_stands_still_while_the_directory_does_not_answer(
         if stage.apart:
             monkeypatch.setattr(DirectoryElsewhere, "_send", by_http)
         else:
-            monkeypatch.setattr(verification, "verify", at_once)
+            monkeypatch.setattr(verification, "recall", at_once)
 
     outcome = play(stage.application, stage.loop, request, "first bytes", happen)
     assert outcome.whole is not for_good

@@ -19,8 +19,8 @@ from muniment.repository import giving
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
-from tests.unit.directory.office import Office
-from tests.unit.repository.shelf import Shelf
+from tests.office import Office
+from tests.shelf import Shelf
 
 
 class NoIndex:

@@ -21,7 +21,7 @@ from muniment.backups.manifest import DatabaseCopy, Manifest
 from muniment.backups.refusals import BackupRefused
 from muniment.clock import Instant
 from muniment.db import Database, Half
-from muniment.directory.oauth import access
+from muniment.directory import marks
 from muniment.installation import Installation
 from muniment.repository import repositories
 from muniment.repository.content.contract import ContentStore
@@ -126,7 +126,7 @@ def _freeze(
     """
     with ExitStack() as rights_lock:
         if len(databases) > 1:
-            access.lock_rights(rights_lock.enter_context(databases["directory"].begin()))
+            marks.lock_rights(rights_lock.enter_context(databases["directory"].begin()))
         snapshots = {half: stack.enter_context(dumps.freeze(database)) for half, database in sorted(databases.items())}
         return snapshots, clock()
 

@@ -15,7 +15,8 @@ from muniment.clock import Instant
 from muniment.db import Half
 
 NAME = "manifest.json"
-FORMAT = 1
+FORMAT = 2
+"""Since format 2 a backup may hold packs of content."""
 
 _PIECE = 1 << 20
 
@@ -80,7 +81,7 @@ def read(folder: Path) -> Manifest:
     if hashlib.sha256(document).hexdigest() != sealed.sha256:
         raise _damaged(folder)
     number = msgspec.json.decode(document, type=_Format).format
-    if number != FORMAT:
+    if number > FORMAT:
         raise BackupRefused(f"The backup is of format {number}, made by a newer release: restore it with that release.")
     try:
         return msgspec.json.decode(document, type=Manifest)

@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.directory import memberships, resources, sessions, system
+from muniment.directory import marks, memberships, resources, sessions, system
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import CLIENTS, Entry
 from muniment.directory.names import split_user_id, user_id
-from muniment.directory.oauth import access, tokens
+from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import (
     BadName,
@@ -156,7 +156,7 @@ def rename(
     ``is_known`` says whether a repository knows a user or group of this identity: it shows what they own, and what ACLs
     permit to them, under their name. Raises BadName, NameTaken, NameInUse.
     """
-    access.lock_rights(cx)
+    marks.lock_rights(cx)
     if entry.kind == "partition" and (counts := editing.count_members(cx, entry)):
         contents = " and ".join(f"{count} {kind}s" for kind, count in counts)
         raise NameInUse(f"The ids of {contents} end with this partition's name, so it stays.")
@@ -191,7 +191,7 @@ def rename_resource(cx: Connection, names: DirectoryNames, resource: Resource, n
 
     Raises BadName, NameTaken, and NameInUse while tokens for its present scope live.
     """
-    access.lock_rights(cx)
+    marks.lock_rights(cx)
     if count := len(tokens.live_grants(cx, "resource", resource.id, now, _COUNTED)):
         raise NameInUse(
             f"{_so_many(count)} for the scope {resources.scope(names, resource)} live, and their clients ask for it by "
@@ -254,7 +254,7 @@ def set_locked(cx: Connection, user: Entry, locked: bool, now: Instant) -> Sessi
 
 def sign_out(cx: Connection, user: Entry, now: Instant) -> SessionCount:
     """End every session of a user or client, and return how many ended. They may sign in again."""
-    access.lock_rights(cx)
+    marks.lock_rights(cx)
     return sessions.end_of(cx, user, now)
 
 
@@ -292,7 +292,7 @@ def remove_resource(cx: Connection, resource: Resource, now: Instant) -> Session
 
     Raises BadName for the administration's resource.
     """
-    access.lock_rights(cx)
+    marks.lock_rights(cx)
     count = SessionCount(tokens.end(cx, "resource", resource.id, now))
     resources.delete(cx, resource)
     return count
@@ -304,7 +304,7 @@ def _somebody_administers(cx: Connection) -> Iterator[None]:
 
     It locks all rights. So of two changes at one time, the later one sees what the earlier one has changed.
     """
-    access.lock_rights(cx)
+    marks.lock_rights(cx)
     could_administer = _can_administer(cx)
     yield
     if could_administer and not _can_administer(cx):

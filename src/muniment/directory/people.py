@@ -26,9 +26,9 @@ class PeopleList(NamedTuple):
     within: Entry | None = None
 
 
-def listed(names: DirectoryNames, listing: PeopleList) -> entries.ChosenEntries:
+def listed(names: DirectoryNames, people: PeopleList) -> entries.ChosenEntries:
     """Make a query for the users or groups. Locked and disabled users are listed too."""
-    return entries.chosen(names, listing.kind, _condition(listing))
+    return entries.chosen(names, people.kind, _condition(people))
 
 
 def find(cx: Connection, names: DirectoryNames, resource_id: str, kind: Kind, entry_id: str) -> Entry:
@@ -39,18 +39,18 @@ def find(cx: Connection, names: DirectoryNames, resource_id: str, kind: Kind, en
     return entry
 
 
-def _condition(listing: PeopleList) -> entries.Condition:
-    role = resources.in_role(listing.resource_id)
+def _condition(people: PeopleList) -> entries.Condition:
+    role = resources.in_role(people.resource_id)
     groups = memberships.with_groups_inside(role)
     units = entries.with_units_inside(role)
 
     def let_in(columns: entries.Columns) -> sa.ColumnElement[bool]:
         reasons: list[sa.ColumnElement[bool]] = [columns.id.in_(groups), columns.partition_id.in_(role)]
-        if listing.kind == "user":
+        if people.kind == "user":
             reasons += [memberships.is_member(columns.id, groups), columns.parent_id.in_(units)]
         condition = sa.or_(*reasons)
-        if listing.within is None:
+        if people.within is None:
             return condition
-        return sa.and_(condition, memberships.is_member(columns.id, entries.only(listing.within)))
+        return sa.and_(condition, memberships.is_member(columns.id, entries.only(people.within)))
 
     return let_in

@@ -79,7 +79,7 @@ def known(name: str) -> KnownAttribute | None:
 
 
 def warning(name: str, value: str) -> str:
-    """Return what somebody should know who sets this attribute to this value; mostly nothing."""
+    """Return a warning for whoever sets this attribute to this value; for most values it is empty."""
     one = known(name)
     return "" if one is None else one.warnings.get(value.strip().casefold(), "")
 

@@ -30,6 +30,7 @@ _SHELVES: Mapping[str, Mapping[str, str]] = {
     },
     "Build on it": {
         "interface": "Every address, what it takes and what it answers, clause by clause.",
+        "requests": "A request for every address, with the answer that it gets.",
         "filters": "How every list is filtered, sorted and shown.",
         "aql": "The two query languages, with examples; what a search finds, and in which order.",
     },

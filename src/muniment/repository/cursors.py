@@ -20,8 +20,8 @@ Place = tuple[str | int | float | None, ...]
 _PURPOSE = "cursor"
 
 
-class Listing(msgspec.Struct, frozen=True):
-    """One list as one caller sees it; a cursor is bound to it.
+class CursorBinding(msgspec.Struct, frozen=True):
+    """What a cursor is valid for: one list as one caller sees it.
 
     ``caller`` is the caller's key, or empty for a list that needs no sign-in. ``selection`` is the filter and the sort
     as their caller wrote them.
@@ -49,7 +49,7 @@ class Stretch(msgspec.Struct, frozen=True):
     limit: int
 
 
-def stretch(cx: Connection, listing: Listing, part: Part) -> Stretch:
+def stretch(cx: Connection, binding: CursorBinding, part: Part) -> Stretch:
     """Return what to read from the database: the page and one member more.
 
     Raises Malformed for a cursor that does not belong to this page.
@@ -57,19 +57,19 @@ def stretch(cx: Connection, listing: Listing, part: Part) -> Stretch:
     if part.cursor is None:
         return Stretch(None, (part.number - 1) * part.size, part.size + 1)
     try:
-        plain = keys.seal(cx).open(part.cursor, *_binding(listing, part.number))
+        plain = keys.seal(cx).open(part.cursor, *_labels(binding, part.number))
     except BadSeal as error:
         raise Malformed("The cursor does not belong to this page: follow 'next', or leave the cursor out.") from error
     return Stretch(tuple(msgspec.msgpack.decode(plain, type=list[Any])), 0, part.size + 1)
 
 
-def next_cursor(cx: Connection, listing: Listing, part: Part, places: Sequence[Place]) -> str | None:
+def next_cursor(cx: Connection, binding: CursorBinding, part: Part, places: Sequence[Place]) -> str | None:
     """Return the cursor of the next page, or None when no page follows. ``places`` are those of the members read."""
     if len(places) <= part.size:
         return None
     plain = msgspec.msgpack.encode(places[part.size - 1])
-    return keys.seal(cx).seal(plain, *_binding(listing, part.number + 1))
+    return keys.seal(cx).seal(plain, *_labels(binding, part.number + 1))
 
 
-def _binding(listing: Listing, number: int) -> tuple[str, ...]:
-    return (_PURPOSE, str(listing.repository_id), listing.caller, listing.name, listing.selection, str(number))
+def _labels(binding: CursorBinding, number: int) -> tuple[str, ...]:
+    return (_PURPOSE, str(binding.repository_id), binding.caller, binding.name, binding.selection, str(number))

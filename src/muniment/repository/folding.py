@@ -12,27 +12,31 @@ COMPARED = 1000
 """How many characters of a text are compared."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_PLAIN = re.compile(rf"[\x20-\x7e]{{0,{COMPARED}}}")
 
 
 def fold(text: str) -> str:
     """Fold a text for comparison: case and compatibility forms go, accents stay."""
     text = text[: COMPARED * 4]
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-        text = text.encode("utf-8", "replace").decode()
+    if text.isascii():
+        text = text[:COMPARED].lower()
+        # Of the ASCII characters, exactly the control characters are not printable.
+        return text if text.isprintable() else _CONTROL.sub(" ", text)
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    text = text.encode("utf-8", "replace").decode()
     return _CONTROL.sub(" ", text.casefold()[:COMPARED])
 
 
 def is_plain(text: str) -> bool:
     """Say whether a database can fold the text: it is short, printable ASCII, so lower case is its folded form."""
-    return _PLAIN.fullmatch(text) is not None
+    return len(text) <= COMPARED and text.isascii() and text.isprintable()
 
 
 def folded_forms(texts: Mapping[str, Sequence[object]]) -> dict[str, list[str]]:
     """Return the folded values of the properties of which at least one value is a text that is not plain."""
-    return {
-        name: [fold(str(value)) for value in values]
-        for name, values in texts.items()
-        if any(isinstance(value, str) and not is_plain(value) for value in values)
-    }
+    forms: dict[str, list[str]] = {}
+    for name, values in texts.items():
+        for value in values:
+            if isinstance(value, str) and not is_plain(value):
+                forms[name] = [fold(str(each)) for each in values]
+                break
+    return forms

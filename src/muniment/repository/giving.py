@@ -31,7 +31,7 @@ _STANDING_SECONDS = 30.0
 
 
 class Belongings(NamedTuple):
-    """What the bearer of one key owns: objects with so many bytes of content, ACLs, and searches that are saved, templates too."""
+    """How much the bearer of one key owns: objects, bytes of content, ACLs, and saved searches with templates."""
 
     objects: int
     bytes: int
@@ -59,7 +59,7 @@ class GiftWatch(Protocol):
     """What is told how a gift goes on."""
 
     def reach(self, repository: str, count: int) -> None:
-        """So many objects of this repository are given."""
+        """Learn that so many objects of this repository have changed hands by now."""
 
     def index_stands_still(self, repository: str) -> None:
         """The index of this repository does not move. The gift goes on without waiting for it."""

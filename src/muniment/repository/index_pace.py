@@ -1,4 +1,4 @@
-"""Is the index near enough for the next lot of changes? Whoever writes many keeps pace with the index agent."""
+"""May a process that writes many changes go on writing, or must it wait until the index agent has followed?"""
 
 import time
 from collections.abc import Callable

@@ -36,6 +36,11 @@ def take(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) 
     return cx.execute(_TAKE[cx.dialect.name], row | {"now": now}).first() is not None
 
 
+def holder(cx: Connection, lease: Lease) -> str:
+    """Return the name under which a lease is held; empty if nobody holds it."""
+    return cx.execute(sa.select(leases.c.holder).where(_is(lease))).scalar() or ""
+
+
 def renew(cx: Connection, lease: Lease, holder: str, now: Instant, seconds: int) -> bool:
     """Extend the holder's lease to so many seconds from now, and return True; False if another holder has taken it.
 

@@ -19,7 +19,7 @@ _marks = sa.Table(
 )
 
 
-class Marks(NamedTuple):
+class SearchMarks(NamedTuple):
     """The marks of one snapshot: ``acls`` of all ACLs with their entries, ``types`` of all object types."""
 
     acls: str
@@ -29,6 +29,6 @@ class Marks(NamedTuple):
 _BY_NAME = PreparedStatement(sa.select(_marks.c.mark).order_by(_marks.c.name))
 
 
-def read(cx: Connection) -> Marks:
+def read(cx: Connection) -> SearchMarks:
     """Read the marks. ``cx`` must be a snapshot: what it says of types and ACLs may be remembered under them."""
-    return Marks(*(row[0] for row in _BY_NAME.all(cx)))
+    return SearchMarks(*(row[0] for row in _BY_NAME.all(cx)))

@@ -258,6 +258,15 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         ),
     ] = 10_000
     max_content_bytes: Annotated[int, Doc(description="Largest content of one object, in bytes.", ge=1)] = 16 * 1024**3
+    packed_bytes: Annotated[
+        int,
+        Doc(
+            description="Content of at most so many bytes is appended to a pack that holds many; larger content has a "
+            "file of its own. 0 = every content has. What is kept already stays as it is.",
+            ge=0,
+            le=262_144,
+        ),
+    ] = 65_536
     stream_check_bytes: Annotated[
         int,
         Doc(
@@ -284,6 +293,12 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     max_query_clauses: Annotated[
         int, Doc(description="Most expressions, list values and keywords in one query.", ge=1, le=65_536)
     ] = 1024
+    max_facets: Annotated[
+        int, Doc(description="Most facet definitions of one search, nested ones included.", ge=1, le=100)
+    ] = 20
+    max_facet_values: Annotated[
+        int, Doc(description="Most values that the facets of one search have together.", ge=10, le=50_000)
+    ] = 2000
     extraction_seconds: Annotated[
         int,
         Doc(

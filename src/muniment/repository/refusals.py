@@ -84,7 +84,7 @@ class BadFilter(Refusal):
 
 
 class BadSort(Refusal):
-    """A list cannot be sorted like this; the sentence names the place."""
+    """A list cannot be sorted like this; the sentence names the place of the mistake."""
 
 
 class NotOfferedYet(Refusal):

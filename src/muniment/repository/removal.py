@@ -59,7 +59,7 @@ def close(cx: Connection, repository: Repository, *, with_everything: bool) -> l
 
 
 def finish(cx: Connection, repository: Repository) -> None:
-    """Remove the repository and everything in it that is left after its objects are gone."""
+    """Remove a repository whose objects are gone already, with all else that it holds."""
     for table in reversed(repository_tables.sorted_tables):
         if "repository_id" in table.c:
             cx.execute(table.delete().where(table.c.repository_id == repository.id))
@@ -78,9 +78,10 @@ def describe(counts: list[RowCount]) -> str:
 
 
 def remove_objects(cx: Connection, repository: Repository, limit: int) -> list[str | None]:
-    """Remove at most ``limit`` objects, and return the key of each one's content, or None. Empty: no object is left.
+    """Remove at most ``limit`` objects, and return the key of each one's content, or None.
 
-    The caller removes the contents after the commit. If it is killed before that, the sweep removes them later.
+    An empty list says that no object is left. The caller removes the contents after the commit. If it is killed before
+    that, the sweep removes them later.
     """
     table, portion = repository_tables.tables["objects"], objects.every(cx, repository.id, 0, limit)
     ids = [stored.id for stored in portion]

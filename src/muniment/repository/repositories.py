@@ -76,7 +76,10 @@ class ListedRepository(NamedTuple):
 
 
 def page(cx: Connection, stretch: Stretch, selection: Selection = EVERYTHING) -> list[ListedRepository]:
-    """List those of the repositories that the selection wants, by name. Raises UnknownProperty, WrongValue, BadSort."""
+    """List a stretch of the repositories that meet the filter, by name unless the selection sorts them.
+
+    Raises UnknownProperty, WrongValue, BadSort.
+    """
     found = pages.fetch(cx, sa.select(repositories), _property, _BY_NAME, stretch, selection)
     return [ListedRepository(Repository(*row[: len(repositories.c)]), place) for row, place in found]
 

@@ -14,10 +14,24 @@ import structlog
 import uvicorn
 import uvloop
 from starlette.types import ASGIApp
-from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, Scope
+from uvicorn._types import (
+    ASGI3Application,
+    ASGIReceiveCallable,
+    ASGISendCallable,
+    ASGISendEvent,
+    HTTPResponseBodyEvent,
+    HTTPResponseStartEvent,
+    Scope,
+)
 from uvicorn.lifespan.on import LifespanOn
 from uvicorn.protocols.http.flow_control import service_unavailable
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from muniment.web.options import WebOptions
 from muniment.web.pace import Pace
@@ -26,6 +40,8 @@ from muniment.web.transport import CutShort
 log = structlog.get_logger("muniment.listener")
 
 _LONGEST_HEAD = 65_536
+_SHORT_BODY = 65_536
+_FRAMING = frozenset({b"connection", b"content-length", b"transfer-encoding"})
 _SWITCH_SECONDS = 0.001
 _CONSENT_SECONDS = 1.0
 _SHORTEST_SECONDS = 0.001
@@ -172,11 +188,13 @@ class _Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._in_body:
-            self._arm()
             self._head_size += len(data)
         super().data_received(data)
-        if not self._in_body and self._head_size > _LONGEST_HEAD and not self.transport.is_closing():
-            self.send_400_response("The request's head is too long.")
+        if self._head_size and not self._in_body and not self.transport.is_closing():
+            # Nearly always the whole head came at once, and nobody is here.
+            self._arm()
+            if self._head_size > _LONGEST_HEAD:
+                self.send_400_response("The request's head is too long.")
 
     def on_headers_complete(self) -> None:
         self._disarm()
@@ -236,14 +254,8 @@ class _Protocol(HttpToolsProtocol):
         application = _overloaded if app is service_unavailable else app
 
         async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-            async def send_unless_gone(message: ASGISendEvent) -> None:
-                # uvicorn notices a lost connection one turn of the loop later, and never with pipelined requests.
-                if self.transport.is_closing():
-                    cycle.disconnected = True
-                await send(message)
-
             try:
-                await application(scope, receive, send_unless_gone)
+                await application(scope, receive, _Sender(cycle, send))
             except CutShort:
                 # ``close`` would wait until the caller has read all bytes that are still to be sent.
                 self.transport.abort()
@@ -285,6 +297,66 @@ class _Protocol(HttpToolsProtocol):
         if self._head_deadline is not None:
             self._head_deadline.cancel()
             self._head_deadline = None
+
+
+class _Sender:
+    """Sends an answer (ASGI). The head and the body of a short answer in one piece go out by one write.
+
+    That is nearly every answer, and each write costs a record of TLS. All other answers take uvicorn's way. The head of
+    an answer waits for the first piece of its body.
+    """
+
+    __slots__ = ("_cycle", "_head", "_send")
+
+    def __init__(self, cycle: RequestResponseCycle, send: ASGISendCallable) -> None:
+        self._cycle = cycle
+        self._send = send
+        self._head: HTTPResponseStartEvent | None = None
+
+    async def __call__(self, message: ASGISendEvent) -> None:
+        cycle = self._cycle
+        if cycle.transport.is_closing():
+            # uvicorn notices a lost connection one turn of the loop later, and never with pipelined requests.
+            cycle.disconnected = True
+        if message["type"] == "http.response.start":
+            self._head = message
+            return
+        head, self._head = self._head, None
+        if head is not None:
+            if message["type"] == "http.response.body" and (answer := self._in_one_piece(head, message)) is not None:
+                if cycle.flow.write_paused and not cycle.disconnected:
+                    await cycle.flow.drain()
+                if not cycle.disconnected:
+                    self._write(answer)
+                return
+            await self._send(head)
+        await self._send(message)
+
+    def _in_one_piece(self, head: HTTPResponseStartEvent, end: HTTPResponseBodyEvent) -> bytes | None:
+        """Return the bytes of a short answer whose length is its only framing, otherwise None."""
+        cycle, body, headers = self._cycle, end.get("body", b""), list(head.get("headers", ()))
+        if end.get("more_body", False) or len(body) > _SHORT_BODY or cycle.scope["method"] == "HEAD":
+            return None
+        if [pair for pair in headers if pair[0] in _FRAMING] != [(b"content-length", b"%d" % len(body))]:
+            return None
+        names, values = zip(*headers, strict=True)
+        if HEADER_RE.search(b"".join(names)) or HEADER_VALUE_RE.search(b"".join(values)):
+            return None  # uvicorn says what is wrong
+        if not cycle.keep_alive:
+            headers.append((b"connection", b"close"))
+        lines = [name + b": " + value for name, value in (*cycle.default_headers, *headers)]
+        return STATUS_LINE[head["status"]] + b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+    def _write(self, answer: bytes) -> None:
+        """Do what uvicorn's ``send`` does for the two messages of such an answer."""
+        cycle = self._cycle
+        cycle.response_started, cycle.waiting_for_100_continue = True, False
+        cycle.transport.write(answer)
+        cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
 
 
 class _Unread:

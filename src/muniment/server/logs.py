@@ -3,7 +3,8 @@
 import json
 import logging
 import sys
-from collections.abc import Mapping, MutableMapping
+import time
+from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +13,10 @@ import msgspec
 import structlog
 
 from muniment.settings import Settings
+from muniment.web.access_log import LATE_SECONDS, AccessLine, AccessLog
+
+_PIPE_BUF = 4096
+"""How many bytes a process can write into a pipe without another's bytes between them (POSIX)."""
 
 
 def start(settings: Settings) -> None:
@@ -20,8 +25,8 @@ def start(settings: Settings) -> None:
     Lines of libraries go through ``logging``. Our own lines do not: every request writes one, and ``logging`` costs
     several times as much as the line itself.
     """
-    console = settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
-    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    console = _is_console(settings)
+    level = _level(settings)
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -55,6 +60,46 @@ def start(settings: Settings) -> None:
         logging.getLogger(name).setLevel(max(logging.WARNING, level))
 
 
+def access_log(settings: Settings) -> AccessLog:
+    """Return the access log of one process. As JSON its lines wait for each other, and do not pass through structlog.
+
+    On a terminal each line is written at once, like any other.
+    """
+    if _level(settings) > logging.INFO:
+        return AccessLog(lambda _lines: None)
+    return AccessLog() if _is_console(settings) else AccessLog(_write_together, seconds=LATE_SECONDS)
+
+
+def _is_console(settings: Settings) -> bool:
+    return settings.log_format == "console" or (settings.log_format == "auto" and sys.stderr.isatty())
+
+
+def _level(settings: Settings) -> int:
+    return logging.getLevelNamesMapping()[settings.log_level.upper()]
+
+
+def _write_together(lines: Sequence[AccessLine]) -> None:
+    """Write lines as JSON, as many at a time as keep together where several processes write to one pipe."""
+    stream, offset = _Lines(), time.time() - time.perf_counter()
+    together: list[str] = []
+    size = 0
+    for line in lines:
+        fields = line.fields()
+        fields |= {"event": "request", "logger": "muniment.web", "level": "info"}
+        fields["timestamp"] = _timestamp(offset + line.ended)
+        text = _as_json(fields)
+        if together and size + len(text) >= _PIPE_BUF:
+            stream.msg("\n".join(together))
+            together, size = [], 0
+        together.append(text)
+        size += len(text) + 1
+    stream.msg("\n".join(together))
+
+
+def _timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
 class _Lines(structlog.WriteLogger):
     """Writes the lines of the logger ``name`` to standard error.
 
@@ -81,7 +126,7 @@ def _as_line(logger: _Lines, level: str, line: MutableMapping[str, Any]) -> str:
         "logger": logger.name,
         "level": level,
     }
-    fields["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    fields["timestamp"] = _timestamp(time.time())
     if "exc_info" in fields:
         fields = structlog.processors.format_exc_info(logger, level, fields)
     return _as_json(fields)

@@ -118,7 +118,8 @@ def extraction_work(installation: Installation) -> Callable[[threading.Event, Ca
 def _worker(installation: Installation, listeners: Listeners) -> Callable[[threading.Event, Callable[[], None]], None]:
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.start_trimming()
-        application = app.build(installation.settings, installation.data)
+        access_log = logs.access_log(installation.settings)
+        application = app.build(installation.settings, installation.data, access_log=access_log)
         listener.serve(application, listeners, installation.settings.web, stop, ready)
 
     return work

@@ -8,13 +8,14 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment.web.refusals import Refusal
+from muniment.web.hot import Hot, HotEndpoint, Remembered
 from muniment.web.responses import Endpoint, ErrorCode, Shape, Table
 
 H = TypeVar("H")
@@ -29,12 +30,16 @@ Answering: TypeAlias = Callable[[Request, H], Awaitable[Response]]
 """A function that answers one method of an address."""
 
 Finder: TypeAlias = Callable[[Request, H], Awaitable[bool]]
-"""A function that says whether a thing has exactly the name at the end of the path, suffix included."""
+"""A function that says whether a thing has exactly the name at the end of the path, suffix included. It may refuse."""
 
 SUFFIXES = ("json", "xml")
 """What a path may end in, after a dot, to choose the media type of the answer."""
 
 _OPEN_END = re.compile(r"\{(\w+)\}\Z")
+
+_ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
+_SLASH_IN_PART = "\udc2f"
+"""Stands for a slash that belongs to a part of a path, while a route is sought. No decoded path holds it."""
 
 TEXT: Schema = {"type": "string"}
 BINARY: Schema = {"type": "string", "format": "binary"}
@@ -80,7 +85,8 @@ class Operation(Generic[H]):
 
     An empty ``summary`` means the first sentence of the function's docstring. ``credentials`` is None where the method
     expects the same kind as the address. ``refused`` are parameters of the query that the interface knows and the
-    method does not take, each with the reason as the end of a sentence.
+    method does not take, each with the reason as the end of a sentence. ``hot`` and ``remembered`` are short ways of a
+    POST (``web.hot``), for tables without ``check``, ``options`` and suffixes.
     """
 
     endpoint: Answering[H]
@@ -90,6 +96,8 @@ class Operation(Generic[H]):
     answers: tuple[AnswerDescription, ...] = field(default=(), kw_only=True)
     credentials: CredentialKind | None = field(default=None, kw_only=True)
     refused: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    hot: Hot[H] | None = field(default=None, kw_only=True)
+    remembered: Remembered[H] | None = field(default=None, kw_only=True)
 
     @property
     def sentence(self) -> str:
@@ -165,6 +173,11 @@ class AddressTable(Generic[H]):
             for suffix in SUFFIXES
         ]
 
+    def remembered(self, half: H) -> dict[str, tuple[Remembered[Any], Any]]:
+        """Return what may be remembered at which path, with the context that it needs."""
+        posts = {self.prefix + address.path: address.operations.get("POST") for address in self.addresses}
+        return {path: (post.remembered, half) for path, post in posts.items() if post and post.remembered}
+
     def takes_suffix(self, address: Address[H]) -> bool:
         """Say whether a suffix after the path of an address of this table chooses the media type."""
         return self.suffixed and address.answers_documents
@@ -188,11 +201,15 @@ class AddressTable(Generic[H]):
             if self.check is not None:
                 self.check(request, address.operations[method], half)
 
+        shape = self.shape_of(address).write
+        post = address.operations.get("POST")
+        if post is not None and post.hot is not None:
+            return HotEndpoint(post.hot, half, methods, address.refusals, shape)
         return Endpoint(
             half,
             methods,
             address.refusals,
-            self.shape_of(address).write,
+            shape,
             prepare=prepare if self.suffixed or self.check else None,
             options=self.options,
         )
@@ -200,16 +217,14 @@ class AddressTable(Generic[H]):
     async def _take_suffix(self, request: Request, half: H, part: str) -> None:
         """Note a suffix of the path in the scope (``muniment.suffix``), and take it off the open part that it follows.
 
-        The suffix stays if a thing has the whole name, and if the caller may not be told whether one has.
+        The suffix stays if a thing has the whole name. Raises the refusal of whoever may not be told whether one has:
+        the method would refuse them as well, and a password would be checked twice.
         """
         suffix = request.scope["path"].rpartition(".")[2]
         if suffix not in SUFFIXES:
             return
         if part:
-            try:
-                if part in self.finders and await self.finders[part](request, half):
-                    return
-            except Refusal:
+            if part in self.finders and await self.finders[part](request, half):
                 return
             request.path_params[part] = request.path_params[part].removesuffix(f".{suffix}")
         request.scope["muniment.suffix"] = suffix
@@ -220,7 +235,7 @@ class Addresses:
 
     Routes without an open part (``/dirws/login``) win over routes that have one (``/dirws/{rest:path}``). Of the routes
     with an open part, the first that matches wins. The last route answers every other request, also one for ``*``,
-    which is no path (RFC 9112, 3.2.4).
+    which is no path (RFC 9112, 3.2.4). ``%2F`` is a slash in a name and separates no parts (RFC 3986 2.2).
     """
 
     def __init__(self, routes: Iterable[Route]) -> None:
@@ -233,14 +248,29 @@ class Addresses:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request to its endpoint (ASGI)."""
-        endpoint = self._fixed.get(scope["path"]) or self._match_open(scope)
+        path = _path_in_parts(scope)
+        endpoint = self._fixed.get(path) or self._match_open(scope, path)
         await endpoint(scope, receive, send)
 
-    def _match_open(self, scope: Scope) -> ASGIApp:
+    def _match_open(self, scope: Scope, path: str) -> ASGIApp:
+        sought = scope if path is scope["path"] else {**scope, "path": path}
         for route in self._open:
-            match, path_scope = route.matches(scope)
+            match, path_scope = route.matches(sought)
             if match is Match.FULL:
+                parts = path_scope["path_params"]
+                path_scope["path_params"] = {name: part.replace(_SLASH_IN_PART, "/") for name, part in parts.items()}
                 scope.update(path_scope)
                 return route.app
         scope["path_params"] = {}
         return self._open[-1].app
+
+
+def _path_in_parts(scope: Scope) -> str:
+    """Return the decoded path, with ``_SLASH_IN_PART`` for each slash that was sent as ``%2F``."""
+    path: str = scope["path"]
+    sent: bytes = scope.get("raw_path") or b""
+    if b"%2" not in sent:
+        return path
+    marked = _SLASH_IN_PART.join(map(unquote, _ENCODED_SLASH.split(sent.decode("latin-1"))))
+    # A server that puts the application below a path of its own may say another path here.
+    return marked if marked.replace(_SLASH_IN_PART, "/") == path else path

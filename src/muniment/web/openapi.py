@@ -54,7 +54,7 @@ class CallerCredentials(msgspec.Struct, frozen=True):
         return taken
 
     def schemes(self) -> Json:
-        """Describe what ``security`` names, apart from the token and the cookie."""
+        """Describe the security schemes that addresses may name, besides the token and the cookie."""
         schemes: Json = {}
         if self.basic:
             schemes["basic"] = {"type": "http", "scheme": "basic", "description": "A user's name and password."}

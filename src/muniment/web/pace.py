@@ -4,8 +4,8 @@ The server measures how long it waits for the caller. The time in which it works
 """
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Awaitable, Coroutine, Generator
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope
@@ -44,32 +44,48 @@ class ArrivingBody:
     do the same at four times the cost, and nearly every request with a body is read by this class.
     """
 
+    __slots__ = ("_is_content", "_is_whole", "_options", "_pace", "_receive")
+
     def __init__(self, receive: Receive, options: WebOptions) -> None:
         self._receive = receive
         self._options = options
-        self._pace = Pace(options.body_seconds)
-        self._late_sentence = f"The body did not arrive within {options.body_seconds} seconds."
+        self._pace: Pace | None = None
+        self._is_content = False
         self._is_whole = False
 
     async def __call__(self) -> Message:
         """Return the next ASGI message of the body. Raises TimedOut."""
         if self._is_whole:
             return await self._receive()
-        clock = asyncio.get_running_loop().time
-        pause, start = self._options.body_pause_seconds, clock()
-        if pause < self._pace.seconds_left:
-            message = await _within(pause, self._receive(), f"Nothing of the body arrived for {pause} seconds.")
-        else:
-            message = await _within(self._pace.seconds_left, self._receive(), self._late_sentence)
-        self._pace.count(clock() - start, len(message.get("body", b"")))
+        message = begin(self._receive())
+        if isinstance(message, Waiting):
+            message = await self._wait_for(message)
+        elif self._pace is not None:
+            self._pace.count(0, len(message.get("body", b"")))
         self._is_whole = not message.get("more_body", False)
         return message
 
     def require_rate(self) -> None:
         """Replace the deadline by the lowest rate of the settings."""
-        rate, seconds = self._options.lowest_upload_rate, self._options.slow_seconds
-        self._pace = Pace(seconds, rate)
-        self._late_sentence = f"The body came slower than {rate} bytes a second for {seconds} seconds."
+        self._pace, self._is_content = None, True
+
+    async def _wait_for(self, waiting: "Waiting") -> Message:
+        options, clock = self._options, asyncio.get_running_loop().time
+        if self._is_content:
+            rate, seconds = options.lowest_upload_rate, options.slow_seconds
+            pace = self._pace = self._pace or Pace(seconds, rate)
+            sentence = f"The body came slower than {rate} bytes a second for {seconds} seconds."
+        else:
+            pace = self._pace = self._pace or Pace(options.body_seconds)
+            sentence = f"The body did not arrive within {options.body_seconds} seconds."
+        seconds_left = pace.seconds_left
+        if options.body_pause_seconds < seconds_left:
+            seconds_left = options.body_pause_seconds
+            sentence = f"Nothing of the body arrived for {seconds_left} seconds."
+        start = clock()
+        message = await _within(seconds_left, waiting, sentence)
+        pace.count(clock() - start, len(message.get("body", b"")))
+        return message
 
 
 def arriving_body(scope: Scope, receive: Receive, options: WebOptions) -> ArrivingBody:
@@ -83,6 +99,39 @@ def expect_content(request: Request) -> None:
     body: ArrivingBody | None = request.scope.get(_BODY)
     if body is not None:
         body.require_rate()
+
+
+class Waiting(Awaitable[Message]):
+    """A call of ``receive`` that has begun and waits for something (``for_what``)."""
+
+    def __init__(self, call: Coroutine[Any, Any, Message], for_what: Any) -> None:
+        self._call = call
+        self._for_what = for_what
+
+    def __await__(self) -> Generator[Any, Any, Message]:
+        """Go on with the call (PEP 492)."""
+        for_what = self._for_what
+        try:
+            while True:
+                try:
+                    answer = yield for_what
+                except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to the call
+                    for_what = self._call.throw(error)
+                else:
+                    for_what = self._call.send(answer)
+        except StopIteration as stop:
+            message: Message = stop.value
+            return message
+
+
+def begin(call: Awaitable[Message]) -> Message | Waiting:
+    """Begin a call of ``receive``. Return its message if it is there already, as nearly always; then nobody waits."""
+    assert isinstance(call, Coroutine)  # noqa: S101 - ASGI's receive is a coroutine function
+    try:
+        return Waiting(call, call.send(None))
+    except StopIteration as stop:
+        message: Message = stop.value
+        return message
 
 
 async def _within(seconds: float, step: Awaitable[T], sentence: str) -> T:

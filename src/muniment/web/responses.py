@@ -95,10 +95,17 @@ class Endpoint(Generic[H]):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI). An exception that is no refusal is logged and answered with 500."""
         request = Request(scope, receive, send)
-        response = await self._answer(request)
-        for name, value in scope.get(_HEADERS, {}).items():
+        await self._send(request, await self._answer(request), receive, send)
+
+    async def _fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send what is answered when a method raises this error."""
+        request = Request(scope, receive, send)
+        await self._send(request, self._failure(request, error), receive, send)
+
+    async def _send(self, request: Request, response: Response, receive: Receive, send: Send) -> None:
+        for name, value in request.scope.get(_HEADERS, {}).items():
             response.headers.setdefault(name, value)
-        await response(scope, receive, send)
+        await response(request.scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         name = "GET" if request.method == "HEAD" and "HEAD" not in self._methods else request.method
@@ -115,15 +122,18 @@ class Endpoint(Generic[H]):
             if self._prepare is not None:
                 await self._prepare(request, name)
             return await method(request, self._context)
-        except Refusal as refusal:
-            return refuse(request, refusal, self._table, self._shape)
-        except Busy as busy:
-            return refuse(request, trouble(busy), self._table, self._shape)
-        except ClientDisconnect:
+        except Exception as error:  # noqa: BLE001 - every error has its answer
+            return self._failure(request, error)
+
+    def _failure(self, request: Request, error: Exception) -> Response:
+        if isinstance(error, Refusal):
+            return refuse(request, error, self._table, self._shape)
+        if isinstance(error, Busy):
+            return refuse(request, trouble(error), self._table, self._shape)
+        if isinstance(error, ClientDisconnect):
             return Response(status_code=400)
-        except Exception:
-            log.exception("bug", method=request.method, request_id=request.scope.get("muniment.request_id"))
-            return self._shape(request, BUG, "Something went wrong in the server; the log has the details.")
+        log.error("bug", method=request.method, request_id=request.scope.get("muniment.request_id"), exc_info=error)
+        return self._shape(request, BUG, "Something went wrong in the server; the log has the details.")
 
 
 def add_header(request: Request, name: str, value: str) -> None:

@@ -3,14 +3,15 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy.engine import Connection
 
-from muniment.db import Busy, Database, Outcome, WriteBatch
+from muniment.db import Busy, Database, Outcome, PreparedStatement, WriteBatch
+from muniment.glances import Glance
 from muniment.web.refusals import Refusal
 from muniment.web.turns import Turns
 
@@ -52,6 +53,8 @@ class Transactions:
         self._inline = inline
         self._queue: deque[_QueuedWrite] = deque()
         self._queue_task: asyncio.Task[None] | None = None
+        self._glances: dict[PreparedStatement, Glance] = {}
+        self._shared_glances: dict[PreparedStatement, _SharedGlance] = {}
 
     async def write(self, decision: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the decision in a write transaction, and return what it returns after the commit.
@@ -90,6 +93,26 @@ class Transactions:
         if self.database.dialect == "sqlite":
             return run()
         return await asyncio.get_running_loop().run_in_executor(self._threads, run)
+
+    async def glance(self, statement: PreparedStatement) -> Sequence[Any]:
+        """Return the one row of a statement without parameters, as it is now, without a transaction. Raises Busy.
+
+        On PostgreSQL the callers who wait at one time share one round trip, which begins after each of them has called.
+        """
+        if self.database.dialect == "sqlite":
+            return self.glance_at_once(statement)
+        shared = self._shared_glances.get(statement)
+        if shared is None:
+            ask = partial(self.off_loop, self.glance_at_once, statement)
+            shared = self._shared_glances[statement] = _SharedGlance(ask)
+        return await shared.row()
+
+    def glance_at_once(self, statement: PreparedStatement) -> Sequence[Any]:
+        """Return what ``glance`` returns. Any thread may call it."""
+        glance = self._glances.get(statement)
+        if glance is None:
+            glance = self._glances.setdefault(statement, Glance(self.database, statement))
+        return glance.row()
 
     async def read_long(
         self,
@@ -132,6 +155,8 @@ class Transactions:
         self._writers.shutdown(wait=True)
         self._threads.shutdown(wait=True)
         self._long_threads.shutdown(wait=True)
+        for glance in self._glances.values():
+            glance.close()
         self.database.close()
 
     async def _write_queue(self) -> None:
@@ -178,6 +203,28 @@ class Transactions:
             raise Busy(_BUSY)
         with self.database.begin() as cx:
             return decision(cx)
+
+
+class _SharedGlance:
+    """A question that many callers ask at one time. Each gets an answer that was asked for after they came."""
+
+    def __init__(self, ask: Callable[[], Coroutine[Any, Any, Sequence[Any]]]) -> None:
+        self._ask = ask
+        self._under_way: asyncio.Task[Sequence[Any]] | None = None
+        self._next: asyncio.Task[Sequence[Any]] | None = None
+
+    async def row(self) -> Sequence[Any]:
+        """Wait for the answer of the next round."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._round())
+        return await asyncio.shield(self._next)
+
+    async def _round(self) -> Sequence[Any]:
+        if self._under_way is not None:
+            await asyncio.wait([self._under_way])
+        # Whoever comes from now on waits for the next round.
+        self._under_way, self._next = self._next, None
+        return await self._ask()
 
 
 class _QueuedWrite(NamedTuple):

@@ -2,12 +2,13 @@
 
 import hashlib
 import ipaddress
+import random
 import re
 import time
-import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import structlog
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from muniment.db import Busy
 from muniment.web import pace
+from muniment.web.access_log import AccessLine, AccessLog
 from muniment.web.options import WebOptions
 from muniment.web.refusals import InsecureTransport, Malformed, Refusal, TimedOut
 from muniment.web.responses import BUG, SHARED, Shape, refuse, trouble
@@ -27,6 +29,8 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,40}")
 _TOKEN_ADDRESS = re.compile(r"(/authentication/oauth/+)(?!tokeninfo/?$)(.+)", re.IGNORECASE | re.DOTALL)
 _TOKEN_LIKE = re.compile(r"[A-Za-z0-9_-]{40,}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_LONGEST_HOST = 300
+"""A longer Host header is no address of this server."""
 
 _Origin = tuple[str, str, int | None]
 _Pairs = tuple[tuple[bytes, bytes], ...]
@@ -72,19 +76,27 @@ class Transport:
         shape: Shape,
         credential_headers: Iterable[str] = (),
         credential_parameters: Iterable[str] = (),
+        access_log: AccessLog | None = None,
     ) -> None:
         self._app = app
-        self._sensitive_prefixes = tuple(prefix.rstrip("/") for prefix in sensitive_prefixes)
+        self._sensitive_paths = {prefix.rstrip("/") for prefix in sensitive_prefixes}
+        self._sensitive_beginnings = tuple(f"{path}/" for path in self._sensitive_paths)
         self._requires_tls = requires_tls
         self._shape = shape
         self._credential_headers = {b"authorization", b"cookie"}.union(
             name.lower().encode("latin-1") for name in credential_headers
         )
         self._credential_parameters = frozenset(credential_parameters)
+        self.access_log = access_log or AccessLog()
         self._options = options
         self._proxies = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in options.trusted_proxies)
         self._base = base_address(options)
         self._bases = {_origin(address): address.rstrip("/") for address in options.other_addresses}
+        self._way = lru_cache(maxsize=256)(self._find_way)
+
+    def way(self, scope: Scope, host: bytes) -> "Way":
+        """Return what the address that a request was sent to decides. ``host`` is the header of this name."""
+        return self._way(scope["scheme"], host[:_LONGEST_HOST], self._has_sensitive_path(scope["path"]))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
@@ -97,27 +109,34 @@ class Transport:
         start = time.perf_counter()
         # Of repeated headers, the first counts.
         headers = dict(reversed(scope["headers"]))
-        if self._proxies:
-            self._apply_proxy_headers(scope)
+        self.apply_proxy_headers(scope)
         scheme = scope["scheme"]
-        origin = _origin(f"{scheme}://{headers.get(b'host', b'').decode('latin-1')}")
-        scope["muniment.base"] = self._bases.get(origin, self._base) if self._bases else self._base
-        scope["muniment.request_id"] = request_id = str(uuid.uuid4())
+        way = self.way(scope, headers.get(b"host", b""))
+        scope["muniment.base"] = way.base
+        scope["muniment.request_id"] = request_id = new_request_id()
         body = pace.arriving_body(scope, receive, self._options)
-        answer = _Answer(send, request_id, self._defaults(scope, origin))
-        structlog.contextvars.bind_contextvars(request_id=request_id, **_caller_request_id(headers))
+        answer = _Answer(scope, send, request_id, way.headers)
+        caller_request_id = _caller_request_id(headers)
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        if caller_request_id is not None:
+            structlog.contextvars.bind_contextvars(caller_request_id=caller_request_id)
         try:
             await self._pass_on(scope, headers, body, answer)
         finally:
-            log.info(
-                "request",
-                method=scope["method"],
-                path=logged_path(scope["path"]),
-                status=answer.status,
-                bytes=answer.size,
-                ms=round((time.perf_counter() - start) * 1000, 1),
-                scheme=scheme,
-                client=scope["client"][0] if scope.get("client") else None,
+            client = scope["client"][0] if scope.get("client") else None
+            self.access_log.note(
+                AccessLine(
+                    request_id,
+                    caller_request_id,
+                    scope["method"],
+                    logged_path(scope["path"]),
+                    answer.status,
+                    answer.size,
+                    start,
+                    time.perf_counter(),
+                    scheme,
+                    client,
+                )
             )
 
     async def _pass_on(self, scope: Scope, headers: dict[bytes, bytes], body: Receive, answer: "_Answer") -> None:
@@ -146,7 +165,7 @@ class Transport:
         await response(scope, body, answer)
 
     def _is_sensitive(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
-        if self._has_sensitive_path(scope) or not self._credential_headers.isdisjoint(headers):
+        if self._has_sensitive_path(scope["path"]) or not self._credential_headers.isdisjoint(headers):
             return True
         names = (pair.partition(b"=")[0] for pair in scope["query_string"].split(b"&"))
         return any(unquote_to_bytes(name) == b"access_token" for name in names)
@@ -166,17 +185,22 @@ class Transport:
                 taken[name] = value
         scope["query_string"], scope["muniment.credentials"] = b"&".join(left), taken
 
-    def _has_sensitive_path(self, scope: Scope) -> bool:
-        path: str = scope["path"]
-        return any(path == prefix or path.startswith(prefix + "/") for prefix in self._sensitive_prefixes)
+    def _has_sensitive_path(self, path: str) -> bool:
+        return path.startswith(self._sensitive_beginnings) or path in self._sensitive_paths
 
-    def _defaults(self, scope: Scope, origin: _Origin) -> _Pairs:
+    def _find_way(self, scheme: str, host: bytes, is_sensitive: bool) -> "Way":
+        origin = _origin(f"{scheme}://{host.decode('latin-1')}")
         # On localhost this header would force TLS on every other local program that a developer's browser talks to.
-        transport_security = _TRANSPORT_SECURITY if scope["scheme"] == "https" and origin[1] != "localhost" else ()
-        return _EVERY_ANSWER + transport_security + (_NEVER_STORED if self._has_sensitive_path(scope) else ())
+        transport_security = _TRANSPORT_SECURITY if scheme == "https" and origin[1] != "localhost" else ()
+        headers = _EVERY_ANSWER + transport_security + (_NEVER_STORED if is_sensitive else ())
+        return Way(self._bases.get(origin, self._base), AnswerHeaders(headers + _PAGE_POLICY, headers + _DATA_POLICY))
 
-    def _apply_proxy_headers(self, scope: Scope) -> None:
-        client = scope.get("client")
+    def apply_proxy_headers(self, scope: Scope) -> None:
+        """Make scheme and client those of the caller, if a trusted proxy has sent the request.
+
+        To do so twice changes nothing.
+        """
+        client = scope.get("client") if self._proxies else None
         if client is None or not self._is_proxy(client[0]):
             return
         schemes = _list_values(scope["headers"], b"x-forwarded-proto")
@@ -226,36 +250,63 @@ def logged_path(path: str) -> str:
     return path if path.isprintable() else ascii(path)[1:-1]
 
 
-class _Answer:
-    """Sends the answer with the headers that every answer has. It keeps status and size for the access log."""
+class AnswerHeaders(NamedTuple):
+    """The headers that an answer gets unless it brings them: a page, and everything else."""
 
-    def __init__(self, send: Send, request_id: str, defaults: _Pairs) -> None:
+    page: _Pairs
+    data: _Pairs
+
+
+class Way(NamedTuple):
+    """What the address that a request was sent to decides: how links begin, and the headers of the answer."""
+
+    base: str
+    headers: AnswerHeaders
+
+
+class _Answer:
+    """Sends the answer with the headers that every answer has. It keeps status and size for the access log.
+
+    The status is also in the scope (``muniment.status``), as soon as the answer begins.
+    """
+
+    __slots__ = ("_headers", "_request_id", "_scope", "_send", "size", "status")
+
+    def __init__(self, scope: Scope, send: Send, request_id: str, headers: AnswerHeaders) -> None:
+        self._scope = scope
         self._send = send
         self._request_id = request_id
-        self._defaults = defaults
+        self._headers = headers
         self.status: int | None = None
         self.size = 0
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
+        kind = message["type"]
+        if kind == "http.response.body":
+            self.size += len(message.get("body", b""))
+        elif kind == "http.response.start":
+            self.status = self._scope["muniment.status"] = message["status"]
             headers = [*message.get("headers", ()), (b"x-request-id", self._request_id.encode())]
             own_headers = dict(headers)
             is_page = own_headers.get(b"content-type", b"").startswith(b"text/html")
-            defaults = self._defaults + (_PAGE_POLICY if is_page else _DATA_POLICY)
+            defaults = self._headers.page if is_page else self._headers.data
             headers += [pair for pair in defaults if pair[0] not in own_headers]
             if self.status == SHARED[TimedOut].status:
                 headers.append((b"connection", b"close"))
             message["headers"] = headers
-        elif message["type"] == "http.response.body":
-            self.size += len(message.get("body", b""))
         await self._send(message)
 
 
-def _caller_request_id(headers: dict[bytes, bytes]) -> dict[str, str]:
-    """Return the caller's own request id as a field for the log; no field if the value cannot be a request id."""
+def new_request_id() -> str:
+    """Make a random UUID (RFC 9562 5.4). It need not be secret, and the module ``uuid`` takes five times as long."""
+    digits = f"{random.getrandbits(128):032x}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+
+
+def _caller_request_id(headers: Mapping[bytes, bytes]) -> str | None:
+    """Return the caller's own request id for the log, or None if there is none or the value cannot be one."""
     value = headers.get(b"x-request-id")
-    return {"caller_request_id": value.decode()} if value is not None and _REQUEST_ID.fullmatch(value) else {}
+    return value.decode() if value is not None and _REQUEST_ID.fullmatch(value) else None
 
 
 def _refuse_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:

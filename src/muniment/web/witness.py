@@ -1,9 +1,9 @@
 """Record the security events that a request began, after its answer was sent."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from muniment.clock import Instant
 from muniment.events import Event, Recorder, Result
@@ -23,19 +23,12 @@ class Witness:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
-        status = 500
-
-        async def note(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
         try:
-            await self._app(scope, receive, note)
+            await self._app(scope, receive, send)
         finally:
-            events: list[Event] = scope.get("muniment.events", [])
+            events: Sequence[Event] = scope.get("muniment.events", ())
             for event in events:
+                status = scope.get("muniment.status", 500)
                 event.result = event.result or _result(status, is_refused="muniment.refused" in scope)
                 event.origin = scope["client"][0] if scope.get("client") else None
                 event.request_id = scope.get("muniment.request_id")

@@ -211,6 +211,7 @@ def test_another_repository_has_a_resource_of_its_own(muniment: Muniment) -> Non
     assert "Documents of second" in muniment("resource", "list")
 
 
+@pytest.mark.slow
 def test_what_each_owner_keeps_is_listed_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     muniment = Muniment(tmp_path / "data", capsys)
     muniment("init")

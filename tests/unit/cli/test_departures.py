@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 PATIENCE = 60
 
 
-class Office(Muniment):
+class StaffData(Muniment):
     """A data folder with partition staff, run by commands."""
 
     def __init__(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,11 +86,11 @@ class Office(Muniment):
 
 
 @pytest.fixture
-def office(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Office:
-    return Office(tmp_path / "data", capsys)
+def office(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> StaffData:
+    return StaffData(tmp_path / "data", capsys)
 
 
-def test_removing_a_user_says_what_they_own_and_a_namesake_gets_nothing(office: Office) -> None:
+def test_removing_a_user_says_what_they_own_and_a_namesake_gets_nothing(office: StaffData) -> None:
     bob = office.user("bob")
     office.keep(bob, "one", "two")
     office.acl(bob, "friends")
@@ -106,7 +106,7 @@ def test_removing_a_user_says_what_they_own_and_a_namesake_gets_nothing(office: 
     assert "bob@staff=READ" not in office.run("acl", "list")
 
 
-def test_what_a_user_owns_is_given_away_before_they_go(office: Office) -> None:
+def test_what_a_user_owns_is_given_away_before_they_go(office: StaffData) -> None:
     bob, eve = office.user("bob"), office.user("eve")
     ids = office.keep(bob, "one", "two", "three")
     office.keep(eve, "hers")
@@ -123,7 +123,7 @@ def test_what_a_user_owns_is_given_away_before_they_go(office: Office) -> None:
     assert re.search(r"^friends\t\w+\teve@staff", office.run("acl", "list"), re.MULTILINE)
 
 
-def test_nothing_is_given_when_the_user_may_not_be_removed_or_nobody_is_there_to_have_it(office: Office) -> None:
+def test_nothing_is_given_when_the_user_may_not_be_removed_or_nobody_is_there_to_have_it(office: StaffData) -> None:
     bob = office.user("bob")
     office.keep("admin@directory.admin", "plan")
     printed = office.run("user", "remove", "admin@directory.admin", "--give-to", bob, code=3)
@@ -136,7 +136,7 @@ def test_nothing_is_given_when_the_user_may_not_be_removed_or_nobody_is_there_to
     assert "active" in office.run("user", "show", bob)
 
 
-def test_what_a_removed_user_left_is_given_by_the_name_they_bore(office: Office) -> None:
+def test_what_a_removed_user_left_is_given_by_the_name_they_bore(office: StaffData) -> None:
     bob, eve = office.user("bob"), office.user("eve")
     office.keep(bob, "former")
     office.run("user", "remove", bob)
@@ -150,7 +150,7 @@ def test_what_a_removed_user_left_is_given_by_the_name_they_bore(office: Office)
     assert "Given to eve@staff: nothing" in office.run("repository", "give", eve, "--left-by", bob)
 
 
-def test_single_objects_are_given(office: Office) -> None:
+def test_single_objects_are_given(office: StaffData) -> None:
     bob, eve = office.user("bob"), office.user("eve")
     first, second = office.keep(bob, "first", "second")
     office.run("repository", "give", eve, first.upper())
@@ -161,7 +161,7 @@ def test_single_objects_are_given(office: Office) -> None:
         assert "one of the three" in office.run("repository", "give", eve, *wrong, code=2)
 
 
-def test_a_group_that_is_removed_is_taken_out_of_the_acls(office: Office) -> None:
+def test_a_group_that_is_removed_is_taken_out_of_the_acls(office: StaffData) -> None:
     office.run("group", "add", "team@staff")
     office.acl("admin@directory.admin", "readers", team=Permission.READ)
     former = office.key("team@staff")
@@ -182,7 +182,7 @@ def _give_until_killed(data: Path, arguments: list[str], last: int) -> None:
     commands.run(["--data", str(data), *QUICK, *arguments])
 
 
-def test_a_removal_killed_anywhere_is_finished_by_the_next(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removal_killed_anywhere_is_finished_by_the_next(office: StaffData, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(giving, "_AT_A_TIME", 2)
     eve = office.user("eve")
     killed = 0
@@ -209,7 +209,7 @@ def test_a_removal_killed_anywhere_is_finished_by_the_next(office: Office, monke
     assert killed >= 3
 
 
-def test_names_of_a_migrated_folder_are_bound_to_their_bearers_or_to_nobody(office: Office) -> None:
+def test_names_of_a_migrated_folder_are_bound_to_their_bearers_or_to_nobody(office: StaffData) -> None:
     bob = office.user("bob")
     with office.opened.database("repository") as database, database.begin() as cx:
         cx.execute(sa.delete(bearers.bearers))
@@ -224,7 +224,7 @@ def test_names_of_a_migrated_folder_are_bound_to_their_bearers_or_to_nobody(offi
     assert office.key(bob) != bob
 
 
-def test_a_directory_that_runs_apart_says_that_it_cannot_know(office: Office) -> None:
+def test_a_directory_that_runs_apart_says_that_it_cannot_know(office: StaffData) -> None:
     bob, eve = office.user("bob"), office.user("eve")
     apart = ["--set", "halves=directory"]
     assert "elsewhere" in office.run(*apart, "user", "remove", bob, "--give-to", eve, code=3)

@@ -30,6 +30,7 @@ def events(muniment: Muniment) -> list[str]:
     return [json.loads(line)["on"] for line in lines]
 
 
+@pytest.mark.slow
 def test_every_kind_of_entry_is_renamed_moved_and_described(muniment: Muniment) -> None:
     house, garden = (muniment("unit", "add", "staff", name).strip() for name in ("House", "Garden"))
     room = muniment("unit", "add", house, "Room").strip()
@@ -147,6 +148,7 @@ def test_system_attributes_are_set_by_command(muniment: Muniment, monkeypatch: p
     assert "ours" not in muniment("system", "list")
 
 
+@pytest.mark.slow
 def test_lists_are_printed_as_json_and_with_headings_on_request(muniment: Muniment) -> None:
     muniment("user", "add", "ada@staff", "--random", "--description", "a\x1b[2J [bold]")
     muniment("user", "attribute", "ada@staff", "mail", "a@b", "c@d")

@@ -4,23 +4,28 @@ import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from muniment import app
+from muniment.clock import now
 from muniment.db import Database
-from muniment.repository import repositories
+from muniment.exit_codes import Exit
+from muniment.repository import leases, repositories
 from muniment.repository.change_log import changes
 from muniment.repository.content.files import FileStore
 from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
 from muniment.repository.importing import file_tree, mirror, record
+from muniment.repository.leases import Lease
 from muniment.repository.objects import lists, objects
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions.principals import Principals
+from tests.contents import contents
 from tests.unit.cli.test_commands import QUICK, Muniment
 from tests.waiting import until
 
@@ -30,11 +35,10 @@ BOSS = Principals("admin@directory.admin", frozenset(), administrator=True)
 class Place(Muniment):
     """A data folder and a folder to import."""
 
-    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        super().__init__(root / "data", capsys)
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str], initialise: Callable[[Path], Path]) -> None:
+        super().__init__(initialise(root / "data"), capsys)
         self.folder = root / "Papers"
         self.folder.mkdir()
-        self("init")
         self.database = Database(f"sqlite:///{self.data}/repository.db")
 
     def write(self, path: str, content: str) -> Path:
@@ -71,8 +75,8 @@ class Place(Muniment):
 
 
 @pytest.fixture
-def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
-    return Place(tmp_path, capsys)
+def place(tmp_path: Path, capsys: pytest.CaptureFixture[str], initialise: Callable[[Path], Path]) -> Place:
+    return Place(tmp_path, capsys, initialise)
 
 
 def test_a_folder_is_mirrored(place: Place) -> None:
@@ -199,10 +203,11 @@ def test_a_file_that_cannot_be_kept_stops_no_other(place: Place) -> None:
     assert "9 imported" in printed
     assert "An object needs a name" in printed
     assert len(place.tree()) == 10
-    kept = [path for path in (place.data / "content").rglob("*") if path.is_file() and path.name != "removals.lock"]
+    kept = contents(place.data / "content") + list((place.data / "content" / "incoming").iterdir())
     assert len(kept) == 9, "nothing is left of what was refused"
 
 
+@pytest.mark.slow
 def test_a_file_larger_than_a_batch_goes_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_tree, "SMALL", 10)
     place.write("large.txt", "x" * 11)
@@ -256,11 +261,16 @@ class Trailing:
 
 
 @pytest.mark.parametrize("pace", [1, 0])
-def test_an_import_waits_for_an_index_that_moves(place: Place, monkeypatch: pytest.MonkeyPatch, pace: int) -> None:
+@pytest.mark.parametrize(("longest_wait", "most_ahead"), [(-1, 1000), (1_000_000_000, 5)], ids=["time", "number"])
+def test_an_import_waits_for_an_index_that_moves(
+    place: Place, monkeypatch: pytest.MonkeyPatch, longest_wait: int, most_ahead: int, pace: int
+) -> None:
     behind = Trailing(pace)
     monkeypatch.setattr(app, "reader", lambda *_: behind)
     monkeypatch.setattr(mirror, "_BATCH_FILES", 10)
     monkeypatch.setattr(mirror, "_AHEAD", 5)
+    monkeypatch.setattr(mirror, "_MOST_AHEAD", most_ahead)
+    monkeypatch.setattr(mirror, "_LONGEST_WAIT", longest_wait)
     monkeypatch.setattr(mirror, "_STANDING_SECONDS", 0.1)
     for number in range(60):
         place.write(f"{number:02}.txt", "words")
@@ -350,6 +360,7 @@ def test_another_owner_is_refused_and_says_what_to_do(place: Place) -> None:
     assert {one.owner for one in place.tree().values()} == {"ada@staff"}, "without the option it is as before"
 
 
+@pytest.mark.slow
 def test_mirroring_deletes_the_objects_of_what_is_gone(place: Place) -> None:
     for name in ("a.txt", "b.txt", "c.txt", "deep/er/d.txt"):
         place.write(name, f"words of {name}")
@@ -361,7 +372,7 @@ def test_mirroring_deletes_the_objects_of_what_is_gone(place: Place) -> None:
     assert "Papers/deep/er/d.txt" in place.tree(), "nothing is deleted without --mirror"
     assert "1 deleted" in place.load("--mirror")
     assert set(place.tree()) == {"Papers", "Papers/a.txt", "Papers/b.txt", "Papers/c.txt"}
-    kept = [path for path in (place.data / "content").rglob("*") if path.is_file() and path.name != "removals.lock"]
+    kept = contents(place.data / "content") + list((place.data / "content" / "incoming").iterdir())
     assert len(kept) == 3
     assert "deleted" not in place.load("--mirror")
 
@@ -460,3 +471,87 @@ def test_a_folder_that_cannot_be_read_is_not_gone(place: Place, monkeypatch: pyt
     assert "deep: cannot be read" in place.load("--mirror", code=1), place.err
     monkeypatch.undo()
     assert "Papers/deep/c.txt" in place.tree()
+
+
+def test_what_may_be_listed_and_not_looked_at_is_not_gone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that its owner may read and not search, or a file system that fails: everything else is imported."""
+    for name in ("a.txt", "b.txt", "deep/c.txt", "deep/er/d.txt", "z.txt"):
+        place.write(name, f"words of {name}")
+    place.load()
+    looks = os.lstat
+
+    def refuse(path: str | bytes | Path, *, dir_fd: int | None = None) -> os.stat_result:
+        if path in {"c.txt", "er"}:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return looks(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "lstat", refuse)
+    place.write("z.txt", "other words")
+    printed = place.load("--mirror", "--force", code=1)
+    assert "1 replaced" in printed
+    assert "deep: cannot be read, so nothing was moved or deleted" in printed
+    assert {"Papers/deep/c.txt", "Papers/deep/er/d.txt"} <= place.tree().keys()
+
+
+def test_a_folder_that_goes_while_the_tree_is_walked_stops_nothing_else(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("deep/c.txt", "z.txt"):
+        place.write(name, f"words of {name}")
+    looks = os.lstat
+
+    def vanish(path: str | bytes | Path, *, dir_fd: int | None = None) -> os.stat_result:
+        if path == "deep":
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        return looks(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "lstat", vanish)
+    assert "1 imported" in place.load(code=1)
+    assert set(place.tree()) == {"Papers", "Papers/z.txt"}
+
+
+_ALONE = """
+import sys
+from pathlib import Path
+from muniment.clock import now
+from muniment.db import Database
+from muniment.repository.importing import tenure
+data, folder = map(Path, sys.argv[1:])
+with tenure.hold(Database(f"sqlite:///{data}/repository.db"), data / "imports", 1, str(folder.resolve()), now):
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_processes_import_a_folder_one_after_the_other(place: Place) -> None:
+    place.write("a.txt", "one")
+    command = [sys.executable, "-c", _ALONE, str(place.data), str(place.folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "begun\n"
+        place.load(code=Exit.REFUSED)
+        assert f"by process {other.pid} of this machine" in place.err
+        assert place.tree() == {}
+        other.kill()
+    assert "1 imported" in place.load(), "a killed import is in nobody's way"
+
+
+def test_two_imports_that_begin_together_make_each_object_once(place: Place) -> None:
+    for number in range(300):
+        place.write(f"{number}.txt", "words")
+    command = [sys.executable, "-m", "muniment", "--data", str(place.data), "import", str(place.folder), "--no-wait"]
+    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+    assert {one.wait(120) for one in both} <= {Exit.OK, Exit.REFUSED}
+    assert len(place.tree()) == 301, "the cabinet and each file once"
+
+
+def test_a_folder_that_another_machine_imports_is_left_to_it(place: Place) -> None:
+    place.write("a.txt", "one")
+    lease = Lease("import", record.key(f"1 {place.folder.resolve()}"))
+    with place.database.begin() as cx:
+        assert leases.take(cx, lease, "elsewhere:/data", now(), 60)
+    place.load(code=Exit.REFUSED)
+    assert "at elsewhere:/data" in place.err
+    with place.database.begin() as cx:
+        leases.release(cx, lease, "elsewhere:/data")
+    assert "1 imported" in place.load()

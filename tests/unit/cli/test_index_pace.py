@@ -24,7 +24,7 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.search import results
 from muniment.repository.search.results import SearchQuestion
-from tests.unit.cli.test_departures import Office
+from tests.unit.cli.test_departures import StaffData
 from tests.waiting import until
 
 MANY = 5000
@@ -43,8 +43,8 @@ class SlowWriter(TantivyWriter):
 
 
 @pytest.fixture
-def office(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Office:
-    return Office(tmp_path / "data", capsys)
+def office(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> StaffData:
+    return StaffData(tmp_path / "data", capsys)
 
 
 @contextmanager
@@ -106,7 +106,7 @@ class Searcher(threading.Thread):
 
 @pytest.mark.slow
 def test_no_search_is_refused_while_five_thousand_objects_are_given_away(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    office: StaffData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Red on a command that gives as fast as it can: the index is thousands of changes behind."""
     monkeypatch.setattr(terminal, "_LINE_SECONDS", 0.2)
@@ -129,7 +129,7 @@ def test_no_search_is_refused_while_five_thousand_objects_are_given_away(
 
 @pytest.mark.slow
 def test_without_an_agent_all_is_given_and_it_is_said_what_searches_do(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    office: StaffData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(giving, "_STANDING_SECONDS", 0.2)
     bob, eve = office.user("bob"), office.user("eve")
@@ -147,13 +147,13 @@ def test_without_an_agent_all_is_given_and_it_is_said_what_searches_do(
     assert len(office.given()) == 2 * len(ids)
 
 
-def test_a_few_objects_are_given_without_an_agent_and_without_a_word(office: Office) -> None:
+def test_a_few_objects_are_given_without_an_agent_and_without_a_word(office: StaffData) -> None:
     bob, eve = office.user("bob"), office.user("eve")
     office.keep(bob, "plan", "draft")
     assert "stands still" not in office.run("repository", "give", eve, "--all-of", bob)
 
 
-def test_no_more_objects_are_named_than_go_in_one_commit(office: Office) -> None:
+def test_no_more_objects_are_named_than_go_in_one_commit(office: StaffData) -> None:
     eve = office.user("eve")
     named = [f"{number:016x}" for number in range(26)]
     few = ("--set", "repository.max_pending_changes=100")

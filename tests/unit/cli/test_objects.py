@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from muniment.cli import commands
+from tests.contents import contents, spoil
 from tests.unit.cli.test_commands import QUICK, Muniment
 
 
@@ -56,6 +57,7 @@ def test_an_object_is_put_shown_and_fetched(muniment: Muniment, letter: Path, tm
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.slow
 def test_content_comes_from_standard_input_and_replaces_what_was_there(
     muniment: Muniment, letter: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,8 +67,7 @@ def test_content_comes_from_standard_input_and_replaces_what_was_there(
     assert muniment("object", "get", object_id) == "Second thoughts"
     shown = json.loads(muniment("object", "show", object_id, "--json"))
     assert (shown["title"], shown["a_content_type"], shown["object_name"]) == ("Again", "text/plain", "letter.txt")
-    kept = [file for file in (muniment.data / "content").rglob("*") if file.is_file() and file.name != "removals.lock"]
-    assert len(kept) == 1, "the former content is removed"
+    assert contents(muniment.data / "content") == [b"Second thoughts"], "the former content is removed"
     muniment("object", "put", "-", code=2)
     muniment("object", "put", str(letter), "--replace", object_id, "--in", object_id, code=2)
 
@@ -84,23 +85,19 @@ def test_what_is_refused_leaves_no_content(muniment: Muniment, letter: Path) -> 
     muniment("--set", "repository.max_content_bytes=10", "object", "put", str(letter), code=3)
     assert "repository.max_content_bytes" in muniment.err
     muniment("object", "put", str(letter.with_name("none")), code=1)
-    kept = [file for file in (muniment.data / "content").rglob("*") if file.is_file() and file.name != "removals.lock"]
-    assert kept == []
+    assert contents(muniment.data / "content") == []
 
 
 def test_damaged_content_is_not_written_as_if_it_were_whole(muniment: Muniment, letter: Path, tmp_path: Path) -> None:
     object_id = put(muniment, str(letter))
-    (kept,) = (
-        file for file in (muniment.data / "content").rglob("*") if file.is_file() and file.name != "removals.lock"
-    )
-    kept.chmod(0o600)
-    kept.write_text("Dear robber")
+    spoil(muniment.data / "content", letter.read_bytes())
     copy = tmp_path / "copy"
     muniment("object", "get", object_id, "-o", str(copy), code=3)
     assert not copy.exists()
     assert not list(tmp_path.glob(".copy*"))
 
 
+@pytest.mark.slow
 def test_objects_move_between_folders_and_go(muniment: Muniment, letter: Path, tmp_path: Path) -> None:
     papers = tmp_path / "papers"
     (papers / "deep").mkdir(parents=True)
@@ -130,12 +127,12 @@ def test_objects_move_between_folders_and_go(muniment: Muniment, letter: Path, t
     put(muniment, str(letter), "--in", cabinet["object"])
     assert "Deleted: 2 objects." in muniment("object", "rm", "--recursive", cabinet["object"])
     assert muniment("object", "list") == ""
-    kept = [file for file in (muniment.data / "content").rglob("*") if file.is_file() and file.name != "removals.lock"]
-    assert kept == []
+    assert contents(muniment.data / "content") == []
     muniment("object", "show", object_id, code=3)
     muniment("object", "get", object_id, code=3)
 
 
+@pytest.mark.slow
 def test_types_and_properties_go_when_nothing_uses_them(muniment: Muniment, letter: Path) -> None:
     object_id = put(muniment, str(letter), "--type", "letter", "-p", "pages=3")
     muniment("type", "remove", "letter", code=3)

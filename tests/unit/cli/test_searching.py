@@ -54,6 +54,7 @@ def test_a_search_while_the_agent_stands_says_that_changes_are_missing(
     assert "'muniment index status'" in warned
 
 
+@pytest.mark.slow
 def test_a_search_document_and_an_empty_text_are_questions_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,11 @@
 """A watched folder is followed: whatever is dropped there, changed, renamed or deleted is soon in the repository."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from tests.unit.cli.test_commands import QUICK
 from tests.unit.cli.test_importing import Place
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
-def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
-    return Place(tmp_path, capsys)
+def place(tmp_path: Path, capsys: pytest.CaptureFixture[str], initialise: Callable[[Path], Path]) -> Place:
+    return Place(tmp_path, capsys, initialise)
 
 
 @contextmanager
@@ -121,3 +124,19 @@ def test_a_watch_of_a_folder_that_goes_away_ends_and_deletes_nothing(place: Plac
 def watching_goes_on(passes: Iterator[None]) -> None:
     for _ in passes:
         pass
+
+
+def test_a_folder_that_cannot_be_looked_at_ends_the_watch_with_its_reason(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mount whose server is gone: it is not polled for ever, and it is not taken for too many folders."""
+
+    def broken(path: object, **_: object) -> os.stat_result:
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected", str(path))
+
+    passes = watching.passes(place.folder, lambda: False, lambda: pytest.fail("It is looked at in turn."))
+    next(passes)
+    monkeypatch.setattr(os, "stat", broken)
+    with pytest.raises(watching.FolderGone, match="cannot be looked at: Transport endpoint"):
+        next(passes)
+    monkeypatch.undo()

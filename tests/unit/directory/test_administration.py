@@ -15,7 +15,7 @@ from muniment.directory.entries.table import Entry
 from muniment.directory.refusals import BadName, NobodyAdministers, UnknownEntry, WrongPartition
 from tests.conftest import Fresh
 from tests.counting import cost
-from tests.unit.directory.office import HASH, Office
+from tests.office import HASH, Office
 
 Way = Callable[[Connection, Entry, Instant], object]
 

@@ -13,7 +13,7 @@ from muniment.directory.entries.table import Entry, to_entry
 from muniment.directory.people import PeopleList
 from muniment.directory.refusals import UnknownEntry
 from muniment.naming import fold_name
-from tests.unit.directory.office import Office
+from tests.office import Office
 
 
 class Town:

@@ -9,8 +9,8 @@ from muniment.clock import Instant
 from muniment.db import Database
 from muniment.directory import memberships, resources
 from muniment.directory.entries import credentials, editing, entries
+from tests.office import Office
 from tests.plans import steps
-from tests.unit.directory.office import Office
 
 QUESTIONS: dict[str, Callable[[Connection, Office], object]] = {
     "partitions": lambda cx, _: entries.partitions(cx),

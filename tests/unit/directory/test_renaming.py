@@ -9,7 +9,7 @@ from muniment.directory import administration, memberships, resources
 from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.refusals import BadName, NameInUse, NameTaken, NobodyAdministers, UnknownEntry, WrongPartition
-from tests.unit.directory.office import HASH, Office
+from tests.office import HASH, Office
 
 
 @pytest.fixture

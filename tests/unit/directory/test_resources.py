@@ -11,7 +11,7 @@ from muniment.directory import memberships, resources
 from muniment.directory.entries import editing, entries
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import AlreadyActivated, BadName, NameTaken, UnknownResource
-from tests.unit.directory.office import Office, counted
+from tests.office import Office, counted
 
 
 def test_a_resource_is_found_by_any_spelling_of_its_identifier(office: Office) -> None:

@@ -14,8 +14,8 @@ from muniment.directory.oauth.token_requests import TokenResponse
 from muniment.directory.refusals import DeadToken, InvalidClient, InvalidGrant, NotSignedIn, UnknownSession
 from muniment.directory.sessions import SessionCount
 from muniment.directory.sign_in import pauses, tickets
+from tests.office import HASH, Office, counted
 from tests.plans import steps
-from tests.unit.directory.office import HASH, Office, counted
 
 Way = Callable[[Office, Instant], SessionCount]
 

@@ -1,4 +1,4 @@
-"""What ``muniment.front.health`` tells of the indexes at /health/ready."""
+"""What /health/ready (``muniment.front.health``) tells of the indexes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

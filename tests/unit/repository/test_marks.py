@@ -7,25 +7,25 @@ import sqlalchemy as sa
 
 from muniment.db import repository_tables
 from muniment.repository import marks
-from muniment.repository.marks import Marks
+from muniment.repository.marks import SearchMarks
 from muniment.repository.objects import object_types
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission
-from tests.unit.repository.shelf import ADMIN, MARTA, Shelf
+from tests.shelf import ADMIN, MARTA, Shelf
 
 WATCHED = {"acls": "acls", "acl_entries": "acls", "object_types": "types", "type_properties": "types"}
 
 
-def read(shelf: Shelf) -> Marks:
+def read(shelf: Shelf) -> SearchMarks:
     with shelf.database.read() as cx:
         return marks.read(cx)
 
 
-def renewed(shelf: Shelf, before: Marks) -> set[str]:
+def renewed(shelf: Shelf, before: SearchMarks) -> set[str]:
     after = read(shelf)
-    return {name for name in Marks._fields if getattr(before, name) != getattr(after, name)}
+    return {name for name in SearchMarks._fields if getattr(before, name) != getattr(after, name)}
 
 
 def test_every_write_of_a_noun_renews_its_mark(shelf: Shelf) -> None:

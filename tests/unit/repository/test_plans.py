@@ -11,7 +11,7 @@ from muniment.repository.objects import objects
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from tests.plans import steps
-from tests.unit.repository.shelf import Shelf
+from tests.shelf import Shelf
 
 IDS = [f"09000001{number:08x}" for number in range(25)]
 CALLER = Principals("boris@staff", frozenset(f"group-{number}@staff" for number in range(25)))

@@ -11,7 +11,7 @@ from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import InUse, NameTaken, UnknownProperty, UnknownType, VersionConflict, WrongValue
-from tests.unit.repository.shelf import ADMIN, Shelf
+from tests.shelf import ADMIN, Shelf
 
 PATIENCE = 30
 

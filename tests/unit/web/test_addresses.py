@@ -1,12 +1,13 @@
 """The table of addresses: what stands in it whole comes first, and something answers whatever was asked."""
 
 import asyncio
+from urllib.parse import unquote
 
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import Message
+from starlette.types import Message, Scope
 
 from muniment.web.addresses import (
     BINARY,
@@ -46,6 +47,29 @@ def test_the_last_line_answers_whatever_no_other_does(path: str, by: str) -> Non
 
     asyncio.run(table({"type": "http", "method": "GET", "path": path, "headers": []}, receive, send))
     assert said[-1]["body"].decode() == by
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ("/a/list/x%2fy", "x/y None"),
+        ("/a/list/%2F", "/ None"),
+        ("/a/list/x%2Fy.xml", "x/y xml"),
+        ("/a/list/x%252Fy", "x%2Fy None"),
+        ("/a/list/x%2Fbytes", "x/bytes None"),
+        ("/a/list/x%2Fy/bytes", "x/y None"),
+        ("/a/list/%C3%2F%A9", "\ufffd/\ufffd None"),
+        ("/a%2Flist/x", "rest"),
+        ("/a%2Flist", "rest"),
+        ("/a/list/x/y", "rest"),
+    ],
+)
+def test_an_encoded_slash_belongs_to_a_name(sent: str, told: str) -> None:
+    assert _body(unquote(sent), suffixed=True, raw_path=sent.encode()) == told
+
+
+def test_a_path_that_the_server_has_changed_is_taken_as_it_says() -> None:
+    assert _body("/a/list/x", suffixed=True, raw_path=b"/below/a/list%2Fx") == "x None"
 
 
 async def _tell(request: Request, _half: str) -> Response:
@@ -92,7 +116,7 @@ def _table(*, suffixed: bool) -> AddressTable[str]:
         ("/a/list/x.txt", "x.txt None"),
         ("/a/list/whole.json", "whole.json None"),
         ("/a/list/whole.json.json", "whole.json json"),
-        ("/a/list/secret.json", "secret.json None"),
+        ("/a/list/secret.json", '"Not for you."'),
         ("/a/list/x/bytes", "x None"),
         ("/a/list/x/bytes.json", "rest"),
         ("/a/list/x.json/bytes", "x.json None"),
@@ -108,7 +132,7 @@ def test_a_table_may_do_without_suffixes(path: str, told: str) -> None:
     assert _body(path, suffixed=False) == told
 
 
-def _body(path: str, *, suffixed: bool) -> str:
+def _body(path: str, *, suffixed: bool, raw_path: bytes | None = None) -> str:
     addresses = Addresses([*_table(suffixed=suffixed).routes("half"), _route("/{rest:path}", "rest")])
     sent: list[Message] = []
 
@@ -118,7 +142,14 @@ def _body(path: str, *, suffixed: bool) -> str:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "GET", "path": path, "headers": [], "query_string": b""}
+    scope: Scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "raw_path": raw_path,
+        "headers": [],
+        "query_string": b"",
+    }
     asyncio.run(addresses(scope, receive, send))
     body: bytes = sent[-1]["body"]
     return body.decode()

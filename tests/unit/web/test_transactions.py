@@ -135,7 +135,7 @@ def test_nobody_is_answered_before_the_commit(transactions: Transactions, monkey
 def test_a_commit_that_fails_is_answered_to_each_and_keeps_nothing(
     transactions: Transactions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on_driver = db._on_driver
+    on_driver = db.on_driver
 
     def fail(cx: Connection, sql: str, values: Mapping[str, object] | None = None) -> object:
         if sql == "COMMIT":
@@ -143,7 +143,7 @@ def test_a_commit_that_fails_is_answered_to_each_and_keeps_nothing(
         return on_driver(cx, sql, values)
 
     with monkeypatch.context() as patched:
-        patched.setattr(db, "_on_driver", fail)
+        patched.setattr(db, "on_driver", fail)
         assert [type(answer) for answer in together(transactions, 1, 2, 3)] == [OSError] * 3
     assert kept(transactions) == []
     assert together(transactions, 1, 2) == [1, 2] == kept(transactions)

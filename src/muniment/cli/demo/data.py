@@ -34,8 +34,9 @@ from muniment.directory.sign_in.passwords import hash_new
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import repositories
 from muniment.repository.extraction import queue
-from muniment.repository.importing.mirror import Import, ImportReport
-from muniment.repository.objects import object_types
+from muniment.repository.importing.mirror import Import
+from muniment.repository.importing.report import ImportReport
+from muniment.repository.objects import types_file
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownAcl
@@ -185,7 +186,7 @@ def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
     owner = _owner(data)
     with data.database("repository") as database, database.begin() as cx:
         repository = repositories.find(cx, initialise.REPOSITORY)
-        object_types.load_types_file(cx, repository.id, _TYPES, data.now)
+        types_file.load(cx, repository.id, _TYPES, data.now)
         for_staff = {"owner": Permission.DELETE, f"staff@{PARTITION}": Permission.READ}
         _acl(cx, data, repository, owner, "staff", for_staff)
         _acl(cx, data, repository, owner, "closed", {"owner": Permission.DELETE})
@@ -263,6 +264,7 @@ def _import(
         app.reader(data.installation, repository),
         data.settings.repository,
         clock.now,
+        data.installation.imports,
         folder,
         principals=_owner(data),
         cabinet="machine" if machine else "",

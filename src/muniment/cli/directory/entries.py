@@ -9,8 +9,10 @@ from sqlalchemy.engine import Connection
 
 from muniment import guards
 from muniment.cli import terminal
+from muniment.cli.repository import gifts
 from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
+from muniment.departures import Departure
 from muniment.directory import administration, resources
 from muniment.directory.administration import Dependents
 from muniment.directory.entries import editing, entries
@@ -85,6 +87,11 @@ def rename_entry(data: DataFolder, find: Find, name: str, *, force: bool = False
         return guards.rename(cx, snapshot, data.settings.directory.names, find(cx), name, data.now, force=force)
 
 
+def rename_person(data: DataFolder, find: Find, name: str, *, force: bool) -> None:
+    """Give a user or a group another name, and print their new id."""
+    terminal.line(entries.shown_id(data.settings.directory.names, rename_entry(data, find, name, force=force)))
+
+
 def move_entry(data: DataFolder, find: Find, target: str) -> None:
     """Move an entry into another unit of its partition, and print its new location."""
     names = data.settings.directory.names
@@ -104,6 +111,20 @@ def remove_entry(data: DataFolder, find: Find) -> None:
     with data.database("directory") as database, database.begin() as cx:
         dependents = administration.remove(cx, find(cx), data.now)
     terminal.line(describe_removal(data, dependents))
+
+
+def remove_person(data: DataFolder, find: Find, remove: Callable[..., Departure], give_to: str = "") -> None:
+    """Remove a user or a group from both halves, and print what became of them.
+
+    ``remove`` is one of ``departures``, with all that the command line says. ``give_to`` gets what they own.
+    """
+    names = data.settings.directory.names
+    with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
+        with directory.read() as cx:
+            person_id = entries.shown_id(names, find(cx))
+        with gifts.Progress(data) as watch:
+            departure = remove(directory, holdings, names, clock=lambda: data.now, watch=watch)
+    gifts.print_departure(data, person_id, departure, give_to, describe_removal(data, departure.dependents))
 
 
 def repository_snapshot(data: DataFolder) -> guards.Snapshot | None:

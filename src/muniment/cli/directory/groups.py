@@ -18,14 +18,13 @@ from muniment.cli.directory.entries import (
     Target,
     Where,
     describe_entry,
-    describe_removal,
     find_entry,
     list_kind,
     move_entry,
-    rename_entry,
+    remove_person,
+    rename_person,
     show_entries,
 )
-from muniment.cli.repository import gifts
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.data_folder import DataFolder
 from muniment.directory import administration, memberships
@@ -60,7 +59,7 @@ def list_members(context: typer.Context, group_id: EntryId, as_json: AsJson = Fa
     """List a group's direct members."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.read() as cx:
-        listed = memberships.members(cx, _finding(data, group_id)(cx))
+        listed = memberships.members(cx, _by_id(data, group_id)(cx))
     show_entries(data, listed, as_json=as_json, header=header)
 
 
@@ -70,16 +69,16 @@ def add_members(context: typer.Context, group_id: EntryId, members: Members) -> 
     data: DataFolder = context.obj
     names = data.settings.directory.names
     with data.database("directory") as database, database.begin() as cx:
-        found = _finding(data, group_id)(cx)
+        group_entry = _by_id(data, group_id)(cx)
         loops = []
         for member in members:
             entry = find_entry(data, cx, member)
-            memberships.add_member(cx, found, entry)
-            if memberships.closes_loop(cx, found, entry):
+            memberships.add_member(cx, group_entry, entry)
+            if memberships.closes_loop(cx, group_entry, entry):
                 loops.append(entries.shown_id(names, entry))
-        shown = entries.shown_id(names, found)
+        whole = entries.shown_id(names, group_entry)
     for member in loops:
-        whom = f"{shown} now contains itself" if member == shown else f"{shown} and {member} now contain each other"
+        whom = f"{whole} now contains itself" if member == whole else f"{whole} and {member} now contain each other"
         terminal.errors.print(f"{whom}: whoever is in one of such groups is in all of them.", markup=False)
 
 
@@ -88,7 +87,7 @@ def remove_members(context: typer.Context, group_id: EntryId, members: Members) 
     """Remove users and groups from a group."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        found = _finding(data, group_id)(cx)
+        found = _by_id(data, group_id)(cx)
         for member in members:
             administration.remove_member(cx, found, find_entry(data, cx, member))
 
@@ -97,35 +96,27 @@ def remove_members(context: typer.Context, group_id: EntryId, members: Members) 
 def set_group(context: typer.Context, group_id: EntryId, description: NewDescription = None) -> None:
     """Describe a group."""
     if description is not None:
-        describe_entry(context.obj, _finding(context.obj, group_id), description)
+        describe_entry(context.obj, _by_id(context.obj, group_id), description)
 
 
 @group.command("rename")
 def rename_group(context: typer.Context, group_id: EntryId, new_name: NewName, force: Force = False) -> None:
-    """Rename a group that no repository knows yet: it shows what ACLs permit to the group under its name."""
-    data: DataFolder = context.obj
-    renamed = rename_entry(data, _finding(data, group_id), new_name, force=force)
-    terminal.line(entries.shown_id(data.settings.directory.names, renamed))
+    """Rename a group. This is refused if a repository knows it: its ACLs show under its name what it may do."""
+    rename_person(context.obj, _by_id(context.obj, group_id), new_name, force=force)
 
 
 @group.command("move")
 def move_group(context: typer.Context, group_id: EntryId, target: Target) -> None:
     """Move a group into another unit of its partition, and print its new location. Its members stay where they are."""
-    move_entry(context.obj, _finding(context.obj, group_id), target)
+    move_entry(context.obj, _by_id(context.obj, group_id), target)
 
 
 @group.command("remove")
 def remove_group(context: typer.Context, group_id: EntryId) -> None:
     """Delete a group; its members stay. What ACLs permitted to it, they now permit to nobody."""
     data: DataFolder = context.obj
-    names = data.settings.directory.names
-    with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
-        with directory.read() as cx:
-            shown = entries.shown_id(names, _finding(data, group_id)(cx))
-        with gifts.Progress(data) as watch:
-            departure = departures.remove_group(directory, holdings, names, group_id, lambda: data.now, watch)
-    gifts.print_departure(data, shown, departure, "", describe_removal(data, departure.dependents))
+    remove_person(data, _by_id(data, group_id), partial(departures.remove_group, group_id=group_id))
 
 
-def _finding(data: DataFolder, group_id: str) -> Find:
+def _by_id(data: DataFolder, group_id: str) -> Find:
     return partial(entries.find_group, names=data.settings.directory.names, group_id=group_id)

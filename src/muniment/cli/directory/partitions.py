@@ -7,6 +7,7 @@ import typer
 
 from muniment.cli.directory.entries import (
     Description,
+    Find,
     Location,
     NewDescription,
     NewName,
@@ -55,22 +56,21 @@ def set_partition(context: typer.Context, name: PartitionName, description: NewD
     """Describe a partition."""
     data: DataFolder = context.obj
     if description is not None:
-        find = partial(entries.find_partition, names=data.settings.directory.names, name=name)
-        describe_entry(data, find, description)
+        describe_entry(data, _by_name(data, name), description)
 
 
 @partition.command("rename")
 def rename_partition(context: typer.Context, name: PartitionName, new_name: NewName) -> None:
     """Rename a partition that holds no users and no groups: their ids end with its name."""
     data: DataFolder = context.obj
-    rename_entry(data, partial(entries.find_partition, names=data.settings.directory.names, name=name), new_name)
+    rename_entry(data, _by_name(data, name), new_name)
 
 
 @partition.command("remove")
 def remove_partition(context: typer.Context, name: PartitionName) -> None:
     """Delete an empty partition."""
     data: DataFolder = context.obj
-    remove_entry(data, partial(entries.find_partition, names=data.settings.directory.names, name=name))
+    remove_entry(data, _by_name(data, name))
 
 
 @unit.command("add")
@@ -109,28 +109,34 @@ def set_unit(context: typer.Context, location: Location, description: NewDescrip
     """Describe a unit."""
     data: DataFolder = context.obj
     if description is not None:
-        find = partial(entries.find_unit, names=data.settings.directory.names, location=location)
-        describe_entry(data, find, description)
+        describe_entry(data, _by_location(data, location), description)
 
 
 @unit.command("rename")
 def rename_unit(context: typer.Context, location: Location, new_name: NewName) -> None:
     """Rename a unit and print its new location. The locations of all that lies in it change, their ids stay."""
     data: DataFolder = context.obj
-    names = data.settings.directory.names
-    renamed = rename_entry(data, partial(entries.find_unit, names=names, location=location), new_name)
-    line(entries.location(names, renamed))
+    unit = rename_entry(data, _by_location(data, location), new_name)
+    line(entries.location(data.settings.directory.names, unit))
 
 
 @unit.command("move")
 def move_unit(context: typer.Context, location: Location, target: Target) -> None:
     """Move a unit with all that lies in it into another unit of its partition, and print its new location."""
     data: DataFolder = context.obj
-    move_entry(data, partial(entries.find_unit, names=data.settings.directory.names, location=location), target)
+    move_entry(data, _by_location(data, location), target)
 
 
 @unit.command("remove")
 def remove_unit(context: typer.Context, location: Location) -> None:
     """Delete an empty unit."""
     data: DataFolder = context.obj
-    remove_entry(data, partial(entries.find_unit, names=data.settings.directory.names, location=location))
+    remove_entry(data, _by_location(data, location))
+
+
+def _by_name(data: DataFolder, name: str) -> Find:
+    return partial(entries.find_partition, names=data.settings.directory.names, name=name)
+
+
+def _by_location(data: DataFolder, location: str) -> Find:
+    return partial(entries.find_unit, names=data.settings.directory.names, location=location)

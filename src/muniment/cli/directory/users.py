@@ -18,15 +18,14 @@ from muniment.cli.directory.entries import (
     Target,
     Where,
     describe_ended,
-    describe_removal,
     find_entry,
     list_kind,
     move_entry,
-    rename_entry,
+    remove_person,
+    rename_person,
     show_sessions,
     state_of,
 )
-from muniment.cli.repository import gifts
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
@@ -163,16 +162,14 @@ def set_user(
 
 @user.command("rename")
 def rename_user(context: typer.Context, user_id: EntryId, new_name: NewName, force: Force = False) -> None:
-    """Rename a user whom no repository knows yet: it shows what they own, and may do, under their name."""
-    data: DataFolder = context.obj
-    renamed = rename_entry(data, _finding(data, user_id), new_name, force=force)
-    terminal.line(entries.shown_id(data.settings.directory.names, renamed))
+    """Rename a user. This is refused if a repository knows them: it shows under their name what they own and may do."""
+    rename_person(context.obj, _by_id(context.obj, user_id), new_name, force=force)
 
 
 @user.command("move")
 def move_user(context: typer.Context, user_id: EntryId, target: Target) -> None:
     """Move a user into another unit of their partition, and print their new location."""
-    move_entry(context.obj, _finding(context.obj, user_id), target)
+    move_entry(context.obj, _by_id(context.obj, user_id), target)
 
 
 @user.command("sessions")
@@ -217,22 +214,8 @@ def remove_user(
 ) -> None:
     """Delete a user; their sessions end. What they own keeps its owner unless it is given away."""
     data: DataFolder = context.obj
-    with data.database("directory") as directory, gifts.open_holdings(data) as holdings:
-        with directory.read() as cx:
-            shown = entries.shown_id(
-                data.settings.directory.names, entries.find_user(cx, data.settings.directory.names, user_id)
-            )
-        with gifts.Progress(data) as watch:
-            departure = departures.remove_user(
-                directory,
-                holdings,
-                data.settings.directory.names,
-                user_id,
-                lambda: data.now,
-                watch,
-                give_to=give_to,
-            )
-    gifts.print_departure(data, shown, departure, give_to, describe_removal(data, departure.dependents))
+    remove = partial(departures.remove_user, user_id=user_id, give_to=give_to)
+    remove_person(data, _by_id(data, user_id), remove, give_to)
 
 
 @session.command("end")
@@ -247,7 +230,7 @@ def end_session(
     terminal.line(describe_ended(count))
 
 
-def _finding(data: DataFolder, user_id: str) -> Find:
+def _by_id(data: DataFolder, user_id: str) -> Find:
     return partial(entries.find_user, names=data.settings.directory.names, user_id=user_id)
 
 

@@ -1,12 +1,14 @@
 """Commands about ACLs: who may do how much with the objects that carry them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
+from sqlalchemy.engine import Connection
 
 from muniment import initialise
 from muniment.cli import terminal
+from muniment.cli.repository.repositories import RepositoryOption
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, Failure
@@ -16,7 +18,7 @@ from muniment.repository.cursors import Stretch
 from muniment.repository.objects import objects
 from muniment.repository.permissions import acl_lists, acl_names, acls
 from muniment.repository.permissions.acls import AclSummary
-from muniment.repository.permissions.principals import OWNER, WORLD, Permission
+from muniment.repository.permissions.principals import OWNER, WORLD, Permission, Principals
 
 acl = typer.Typer(no_args_is_help=True, help="ACLs: who may do how much with the objects that carry them.")
 
@@ -24,7 +26,6 @@ COMMANDS = {"acl": acl}
 
 _AT_A_TIME = 500
 
-RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 AclName = Annotated[str, typer.Argument(metavar="ACL", help="Its name, its id, or owner/name as 'acl list' shows it.")]
 NewAclName = Annotated[str, typer.Argument(metavar="ACL")]
 Entries = Annotated[
@@ -76,11 +77,11 @@ def add_acl(
 ) -> None:
     """Make an ACL. Everybody to whom it permits something may call it by its name alone."""
     data: DataFolder = context.obj
-    principals, permissions = initialise.administrator(data), _read_entries(entries)
-    unknown = _unknown(data, permissions, strict=strict)
-    with data.database("repository") as database, database.begin() as cx:
-        acls.add(cx, repositories.find(cx, repository_name).id, name, principals, permissions, data.now)
-    _warn(unknown)
+
+    def add(cx: Connection, repository_id: int, by: Principals, permissions: Mapping[str, Permission]) -> None:
+        acls.add(cx, repository_id, name, by, permissions, data.now)
+
+    _write_entries(data, repository_name, entries, add, strict=strict)
 
 
 @acl.command("change")
@@ -93,12 +94,11 @@ def change_acl(
 ) -> None:
     """Replace an ACL's entries; they hold from the next request on."""
     data: DataFolder = context.obj
-    principals, permissions = initialise.administrator(data), _read_entries(entries)
-    unknown = _unknown(data, permissions, strict=strict)
-    with data.database("repository") as database, database.begin() as cx:
-        stored_acl = acls.find(cx, repositories.find(cx, repository_name).id, name, principals)
-        acls.change(cx, stored_acl, principals, permissions, data.now)
-    _warn(unknown)
+
+    def change(cx: Connection, repository_id: int, by: Principals, permissions: Mapping[str, Permission]) -> None:
+        acls.change(cx, acls.find(cx, repository_id, name, by), by, permissions, data.now)
+
+    _write_entries(data, repository_name, entries, change, strict=strict)
 
 
 @acl.command("assign")
@@ -139,6 +139,27 @@ def _describe_entries(entries: Mapping[str, Permission]) -> list[str]:
     return [f"{accessor}={permission.name}" for accessor, permission in sorted(entries.items())]
 
 
+def _write_entries(
+    data: DataFolder,
+    repository_name: str,
+    texts: list[str],
+    write: Callable[[Connection, int, Principals, Mapping[str, Permission]], None],
+    *,
+    strict: bool,
+) -> None:
+    """Write an ACL with these entries, as the administrator; warn of accessors whom the directory does not know."""
+    principals, permissions = initialise.administrator(data), _read_entries(texts)
+    unknown = _unknown(data, permissions, strict=strict)
+    with data.database("repository") as database, database.begin() as cx:
+        write(cx, repositories.find(cx, repository_name).id, principals, permissions)
+    for accessor in unknown:
+        terminal.errors.print(
+            f"Warning: the directory knows no user and no group {accessor!r}. The entry is for the first one who gets "
+            "this name.",
+            markup=False,
+        )
+
+
 def _read_entries(texts: list[str]) -> dict[str, Permission]:
     entries: dict[str, Permission] = {}
     for text in texts:
@@ -159,12 +180,3 @@ def _unknown(data: DataFolder, entries: Mapping[str, Permission], *, strict: boo
     if unknown and strict:
         raise Failure(f"The directory knows no user and no group {', '.join(map(repr, unknown))}.", Exit.REFUSED)
     return unknown
-
-
-def _warn(unknown: list[str]) -> None:
-    for accessor in unknown:
-        terminal.errors.print(
-            f"Warning: the directory knows no user and no group {accessor!r}. The entry is for the first one who gets "
-            "this name.",
-            markup=False,
-        )

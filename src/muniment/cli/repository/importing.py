@@ -19,7 +19,8 @@ from muniment.repository import repositories
 from muniment.repository.change_log import changes
 from muniment.repository.extraction import queue
 from muniment.repository.importing import mirror, watching
-from muniment.repository.importing.mirror import Import, ImportReport
+from muniment.repository.importing.mirror import Import
+from muniment.repository.importing.report import ImportReport
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexUnavailable, UnknownAcl, WrongValue
@@ -90,6 +91,7 @@ def import_command(
                 app.reader(data.installation, repository),
                 data.settings.repository,
                 clock.now,
+                data.installation.imports,
                 folder,
                 principals=principals,
                 cabinet=cabinet,

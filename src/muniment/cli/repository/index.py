@@ -1,19 +1,19 @@
 """Commands about the index of a repository, and about the bytes of its documents."""
 
 from collections.abc import Iterator
-from typing import Annotated
 
 import typer
 
 from muniment import app, clock, initialise
 from muniment.cli import terminal
+from muniment.cli.repository.repositories import RepositoryOption
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.exit_codes import Exit
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
-from muniment.repository.content.contract import ContentStore
+from muniment.repository.content.contract import ContentStore, StoredContent
 from muniment.repository.extraction import queue
 from muniment.repository.index_agent import agent
 from muniment.repository.objects import objects
@@ -26,8 +26,6 @@ content = typer.Typer(no_args_is_help=True, help="The bytes of documents.")
 COMMANDS = {"index": index, "content": content}
 
 _AT_A_TIME = 500
-
-RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 
 
 @index.command("status")
@@ -120,7 +118,7 @@ def content_check(context: typer.Context, repository_name: RepositoryOption = ""
                 f"{len(damaged)} missing or altered"
             )
             for object_id in damaged:
-                terminal.line(f"  {object_id}: bring its file back from a backup, or replace its content")
+                terminal.line(f"  {object_id}: replace its content, or bring its file (not a pack) back from a backup")
     return Exit.OK if sound else Exit.FAILED
 
 
@@ -131,15 +129,19 @@ def _verify_all(database: Database, store: ContentStore, repository_id: int) -> 
         with database.read() as cx:
             page = objects.every(cx, repository_id, last_seq, _AT_A_TIME)
         for stored in page:
-            if stored.content is not None:
-                good = store.verify(stored.content.key, stored.content.sha256)
-                if good or _still_has_content(database, repository_id, stored):
+            content, good = stored.content, False
+            while content is not None:
+                good = store.verify(content.key, content.sha256)
+                current = content if good else _current_content(database, repository_id, stored)
+                if current == content:
                     yield stored.id, good
+                    break
+                content = current
         last_seq = page[-1].seq if page else None
 
 
-def _still_has_content(database: Database, repository_id: int, stored: StoredObject) -> bool:
-    """Say whether an object still has this content: meanwhile it may have been replaced, or the object deleted."""
+def _current_content(database: Database, repository_id: int, stored: StoredObject) -> StoredContent | None:
+    """Return the content that an object has now: it may have been replaced or moved, or the object deleted."""
     with database.read() as cx:
         page = objects.every(cx, repository_id, stored.seq - 1, 1)
-        return bool(page) and page[0].id == stored.id and page[0].content == stored.content
+        return page[0].content if page and page[0].id == stored.id else None

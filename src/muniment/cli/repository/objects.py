@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from muniment import app, initialise
 from muniment.cli import terminal
+from muniment.cli.repository.repositories import RepositoryOption
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
@@ -23,7 +24,7 @@ from muniment.repository import repositories
 from muniment.repository.content.contract import PIECE, ContentStore, StoredContent
 from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
-from muniment.repository.importing.mirror import media_type_of
+from muniment.repository.importing.media_types import media_type_of
 from muniment.repository.objects import creation, lists, moving, objects, subtrees
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.object_types import Catalogue
@@ -32,6 +33,7 @@ from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.refusals import NoContent, UnknownProperty
+from muniment.troubles import is_undone
 
 object_ = typer.Typer(no_args_is_help=True, help="Single objects: documents, folders and cabinets.")
 
@@ -39,7 +41,6 @@ COMMANDS = {"object": object_}
 
 _AT_A_TIME = 500
 
-RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 ObjectId = Annotated[str, typer.Argument(metavar="OBJECT_ID")]
 
 
@@ -174,8 +175,9 @@ def put_object(
                     stored, outdated = objects.replace_content(
                         cx, repository, principals, former.id, content, content_type, data.now
                     )
-        except BaseException:
-            store.remove(content.key)
+        except BaseException as error:
+            if is_undone(error):
+                store.remove(content.key)
             raise
     if outdated is not None:
         store.remove(outdated.key)

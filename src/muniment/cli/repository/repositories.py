@@ -27,17 +27,20 @@ COMMANDS = {"repository": repository}
 
 _AT_A_TIME = 500
 
+RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 RepositoryName = Annotated[str, typer.Argument(metavar="NAME")]
+GuardName = Annotated[str, typer.Option(help="Name of the resource that guards it; made if missing.")]
+GuardId = Annotated[
+    str, typer.Option(help="Identifier of the resource; or, where the directory runs apart, one of that directory.")
+]
 
 
 @repository.command("add")
 def add_repository(
     context: typer.Context,
     name: RepositoryName,
-    resource: Annotated[str, typer.Option(help="Name of the resource that guards it; made if missing.")] = "",
-    resource_id: Annotated[
-        str, typer.Option(help="Identifier of the resource; or, where the directory runs apart, one of that directory.")
-    ] = "",
+    resource: GuardName = "",
+    resource_id: GuardId = "",
 ) -> None:
     """Make a repository and print the identifier of the resource that guards it."""
     data: DataFolder = context.obj
@@ -51,10 +54,8 @@ def add_repository(
 def guard_repository(
     context: typer.Context,
     name: RepositoryName,
-    resource: Annotated[str, typer.Option(help="Name of the resource to guard it; made if missing.")] = "",
-    resource_id: Annotated[
-        str, typer.Option(help="Identifier of the resource; or, where the directory runs apart, one of that directory.")
-    ] = "",
+    resource: GuardName = "",
+    resource_id: GuardId = "",
 ) -> None:
     """Let another resource guard a repository: from now on only tokens for that resource open it."""
     data: DataFolder = context.obj

@@ -7,11 +7,12 @@ import typer
 
 from muniment import initialise
 from muniment.cli import terminal
+from muniment.cli.repository.repositories import RepositoryOption
 from muniment.cli.terminal import AsJson, WithHeader
 from muniment.data_folder import DataFolder
 from muniment.exit_codes import Exit, Failure
 from muniment.repository import removal, repositories
-from muniment.repository.objects import object_types
+from muniment.repository.objects import object_types, types_file
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
 
@@ -19,7 +20,6 @@ type_ = typer.Typer(no_args_is_help=True, help="Object types and their propertie
 
 COMMANDS = {"type": type_}
 
-RepositoryOption = Annotated[str, typer.Option("--repository", "-r", help="Name of the repository.")]
 TypeName = Annotated[str, typer.Argument(metavar="TYPE")]
 PropertyName = Annotated[str, typer.Argument(metavar="PROPERTY")]
 
@@ -83,7 +83,7 @@ def load_types(
     data: DataFolder = context.obj
     content = file.read_bytes()
     with data.database("repository") as database, database.begin() as cx:
-        additions = object_types.load_types_file(cx, repositories.find(cx, repository_name).id, content, data.now)
+        additions = types_file.load(cx, repositories.find(cx, repository_name).id, content, data.now)
     for what in additions or ["nothing new"]:
         terminal.line(what)
 

@@ -54,7 +54,7 @@ class SystemAttributes(msgspec.Struct, frozen=True):
 
 
 async def overview(request: Request, directory: Directory) -> Response:
-    """GET /console: what there is."""
+    """GET /console: the partitions, the resources, and whether TLS is required."""
     names = directory.options.names
     seen = await directory.transactions.read(_overview, _ticket(request, directory), directory.clock())
     values = _console_values(names, "overview", seen.user, seen.csrf) | {

@@ -13,6 +13,7 @@ from muniment import events
 from muniment.directory.console import sign_in
 from muniment.directory.context import Directory
 from muniment.directory.endpoints import spelling
+from muniment.directory.marks import BOTH, Marks
 from muniment.directory.names import resource_name
 from muniment.directory.oauth import clients, grants, revocation
 from muniment.directory.oauth import tokeninfo as token_verification
@@ -33,7 +34,7 @@ from muniment.directory.refusals import (
 )
 from muniment.events import Event
 from muniment.naming import fold_name
-from muniment.web import bodies
+from muniment.web import bodies, json_text
 from muniment.web.refusals import (
     InsecureTransport,
     Malformed,
@@ -44,7 +45,7 @@ from muniment.web.refusals import (
     TooLarge,
     UnsupportedMediaType,
 )
-from muniment.web.responses import ErrorCode, Table, json_response
+from muniment.web.responses import ErrorCode, Table
 from muniment.web.transport import caller_address
 
 LOGIN: Table = {
@@ -101,18 +102,22 @@ async def login(request: Request, directory: Directory) -> Response:
     form = await bodies.form(request)
     if sign_in.is_form(form, directory):
         return await sign_in.submit(request, directory, form)
-    return await token(request, directory, form)
+    document = await token(request, directory, form)
+    return Response(document, headers=spelling.NEVER_STORED, media_type="application/json")
 
 
-async def token(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
-    """Issue or refresh a token (given 4.1, RFC 6749 3.2), in the same phases for every grant type (decision 0033)."""
+async def token(request: Request, directory: Directory, form: Mapping[str, str]) -> bytes:
+    """Issue or refresh a token, and return the answer as JSON (given 4.1, RFC 6749 3.2).
+
+    Every grant type goes through the same phases (decision 0033).
+    """
     # 1. Read the request.
     token_request = read_token_request(request, form)
     event = begin_sign_in(request.scope, token_request, f"{token_request.grant_type} grant")
     # 2 to 5.
     response = await issue(directory, token_request, request.scope, event)
     # 6. Answer.
-    return json_response(response, headers=spelling.NEVER_STORED)
+    return msgspec.json.encode(response)
 
 
 async def issue(
@@ -124,7 +129,12 @@ async def issue(
     """
     options = directory.options
     # 2. Look up the client, and what the grant type needs, in one snapshot.
-    attempt = await directory.transactions.read(grants.look_up, options, token_request, directory.clock())
+    present = await read_marks(directory)
+    attempt = grants.recall(directory.clients, present.generation, token_request)
+    if attempt is None:
+        attempt = await directory.transactions.read(
+            grants.look_up, options, directory.clients, token_request, directory.clock()
+        )
     user_password = grants.check(attempt)
     if event is not None:
         event.client, event.resource = token_request.client_id, resource_name(token_request.parameters.get("scope", ""))
@@ -144,6 +154,11 @@ async def issue(
         raise
 
 
+async def read_marks(directory: Directory) -> Marks:
+    """Read the directory's marks as they are now. Raises Busy."""
+    return Marks(*await directory.transactions.glance(BOTH))
+
+
 def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, how: str) -> Event | None:
     """Begin the security event of a token request; None for a grant with which nobody signs in."""
     if token_request.account is None:
@@ -154,14 +169,22 @@ def begin_sign_in(scope: MutableMapping[str, Any], token_request: TokenRequest, 
 @events.tells()
 async def tokeninfo(request: Request, directory: Directory) -> Response:
     """POST /v1/authentication/oauth/tokeninfo: say whose token this is (given 4.3)."""
-    question = await bodies.json(request, _VERIFICATION)
+    body = await bodies.raw_json(request)
+    question = json_text.decode(body, _VERIFICATION)
     resource_id = question.resource_id if question.resource_id is not None else question.resource_id_too
     if resource_id is None:
         raise Malformed("The JSON cannot be read: Object missing required field `resource_id`.")
-    info = await directory.transactions.read(
-        token_verification.verify, directory.options, directory.memory, question.token, resource_id, directory.clock()
+    document = await directory.transactions.read(
+        token_verification.answer,
+        directory.options,
+        directory.memory,
+        directory.answers,
+        body,
+        question.token,
+        resource_id,
+        directory.clock(),
     )
-    return json_response(info, headers=spelling.NEVER_STORED)
+    return Response(document, headers=spelling.NEVER_STORED, media_type="application/json")
 
 
 @events.tells("revocation")

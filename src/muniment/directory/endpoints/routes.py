@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from muniment.directory.console import frame, pages, sign_in
 from muniment.directory.context import Directory
-from muniment.directory.endpoints import documents, oauth, resources, spelling
+from muniment.directory.endpoints import documents, hot, oauth, resources, spelling
 from muniment.directory.endpoints.documents import FORM, PAGE_OF_TEXT, REDIRECT
 from muniment.directory.oauth.tokeninfo import TokenInfo
 from muniment.directory.options import DirectoryNames
@@ -28,6 +28,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
         "Say whose access token this is.",
         body={"application/json": oauth.Verification},
         answers=(AnswerDescription(200, "The token is good for the resource.", {"application/json": TokenInfo}),),
+        remembered=hot.TOKENINFO,
     )
     return AddressTable(
         "directory",
@@ -55,6 +56,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                             ),
                             REDIRECT,
                         ),
+                        hot=hot.LOGIN,
                     ),
                 },
                 oauth.LOGIN,

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.db import PreparedStatement
+from muniment.directory import marks
 from muniment.directory.entries.table import (
     CLIENTS,
     ENTRY_FIELDS,
@@ -41,9 +42,13 @@ def find(cx: Connection, names: DirectoryNames, user_id: str) -> Credentials | N
     return _credentials(cx.execute(_CREDENTIALS_BY_NAME, {"name": fold_name(name), "partition": partition}).first())
 
 
-def find_of_client(cx: Connection, name: str) -> Credentials | None:
-    """Find an OAuth client by its name, with one statement. Returns None for an unknown name."""
-    return _credentials(_CLIENT.first(cx, name=fold_name(name), partition=f"@{CLIENTS}"))
+def find_of_client(cx: Connection, name: str) -> tuple[Credentials, str] | None:
+    """Find an OAuth client by its name, with one statement, which also reads the directory's generation.
+
+    Returns None for an unknown name.
+    """
+    row = _CLIENT.first(cx, name=fold_name(name), partition=f"@{CLIENTS}")
+    return None if row is None else (Credentials(to_entry(row), *row[len(ENTRY_FIELDS) : -1]), row[-1])
 
 
 def lock(cx: Connection, user_id: int | None, *, shared: bool = False) -> Credentials | None:
@@ -73,7 +78,7 @@ def _credentials(row: Sequence[Any] | None) -> Credentials | None:
 
 _SIGN_IN = (rows.c.password_hash, rows.c.tries, rows.c.places)
 _CREDENTIALS_BY_NAME = select_entries(*_SIGN_IN).where(NAMED_IN_PARTITION, rows.c.kind == "user")
-_CLIENT = PreparedStatement(_CREDENTIALS_BY_NAME)
+_CLIENT = PreparedStatement(_CREDENTIALS_BY_NAME.add_columns(marks.generation()))
 _ENTRY_OR_FIRST = sa.func.coalesce(ENTRY_ID, sa.select(sa.func.min(entry_table.alias().c.id)).scalar_subquery())
 _CREDENTIALS = select_entries(*_SIGN_IN).where(rows.c.id == _ENTRY_OR_FIRST)
 _NOW = sa.bindparam("now", type_=sa.BigInteger)

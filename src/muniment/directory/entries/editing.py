@@ -130,7 +130,7 @@ def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: 
 
 
 def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
-    """Move a user, group or unit into a unit, or to the root unit, of its partition.
+    """Move a user, group or unit into another unit of its partition, or into the partition's root unit.
 
     Raises BadName (a built-in entry, or a unit into itself), NameTaken (a unit of that name is there).
     """

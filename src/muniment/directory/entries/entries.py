@@ -102,8 +102,8 @@ def find_group(cx: Connection, names: DirectoryNames, group_id: str) -> Entry:
 
 def find_client(cx: Connection, name: str) -> Entry:
     """Find an OAuth client by its name. Raises UnknownEntry."""
-    if credentials := find_of_client(cx, name):
-        return credentials.user
+    if found := find_of_client(cx, name):
+        return found[0].user
     raise UnknownEntry(f"There is no client {name[:100]!r}.")
 
 

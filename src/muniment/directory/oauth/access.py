@@ -6,37 +6,23 @@ generation is a random mark, which database triggers renew at every write to tho
 reads it anew.
 """
 
-import threading
-from collections import OrderedDict
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.db import directory_tables
 from muniment.directory import attributes, memberships, resources
 from muniment.directory.attributes import Attribute
 from muniment.directory.entries import entries
 from muniment.directory.entries.table import Entry
+from muniment.directory.marks import MarkedMemory
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import AccessEnded
 
-_generation = sa.Table(
-    "generation",
-    directory_tables,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("mark", sa.String(36), nullable=False),
-)
-
 
 class Question(NamedTuple):
-    """The question whether a client may act for a user at a resource, in one generation of the directory.
+    """The question whether a client may act for a user at a resource. Without a client, the user has shown a ticket."""
 
-    Without a client, the user has shown a ticket.
-    """
-
-    generation: str
     client_id: int | None
     user_id: int
     resource_id: str
@@ -65,61 +51,16 @@ class Access(msgspec.Struct, frozen=True):
     scope: str
 
 
-class AccessMemory:
-    """The answers that one process remembers: at most ``limit`` bytes of them, counted as JSON.
-
-    A new answer replaces the oldest ones. The generation is part of the question, so an answer of another generation is
-    never returned.
-    """
-
-    def __init__(self, limit: int = 16_777_216) -> None:
-        self._answers: OrderedDict[Question, tuple[Access, int]] = OrderedDict()
-        self._bytes_left = limit
-        self._lock = threading.Lock()
-
-    def recall(self, question: Question) -> Access | None:
-        """Return the remembered answer, or None."""
-        entry = self._answers.get(question)
-        return None if entry is None else entry[0]
-
-    def keep(self, question: Question, answer: Access) -> None:
-        """Remember an answer."""
-        size = len(msgspec.json.encode(answer))
-        with self._lock:
-            if question in self._answers:
-                return
-            self._answers[question] = answer, size
-            self._bytes_left -= size
-            while self._bytes_left < 0:
-                _, (_, freed_bytes) = self._answers.popitem(last=False)
-                self._bytes_left += freed_bytes
+AccessMemory: TypeAlias = MarkedMemory[Question, Access]
+"""The answers that one process remembers, each under its generation."""
 
 
-def generation() -> sa.ScalarSelect[str]:
-    """Return a subquery for the directory's generation, for the statements of other modules."""
-    return sa.select(_generation.c.mark).scalar_subquery()
-
-
-def read_generation(cx: Connection) -> str:
-    """Read the directory's generation."""
-    mark: str = cx.execute(sa.select(_generation.c.mark)).scalar_one()
-    return mark
-
-
-def lock_rights(cx: Connection) -> None:
-    """Lock all rights: other decisions that change a right wait until this one is committed.
-
-    What the decision reads after the call is up to date. On SQLite no other write transaction runs anyway.
-    """
-    cx.execute(sa.select(_generation.c.mark).with_for_update())
-
-
-def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question: Question) -> Access:
+def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question: Question, generation: str) -> Access:
     """Decide whether the client may act for the user at the resource, and return what it learns of the user.
 
-    The question's generation must have been read in the same transaction. Raises UnknownResource, AccessEnded.
+    The generation must have been read in the same transaction. Raises UnknownResource, AccessEnded.
     """
-    if (remembered := memory.recall(question)) is not None:
+    if (remembered := memory.recall(question, generation)) is not None:
         return remembered
     resource = resources.by_id(cx, question.resource_id)
     if question.client_id is not None:
@@ -128,7 +69,7 @@ def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question
             raise AccessEnded("The client of this token may not act any more.")
     user = resources.require_access(cx, question.user_id, resource.id)
     answer = Access(_user(cx, names, user), user.has_password, resources.scope(names, resource))
-    memory.keep(question, answer)
+    memory.keep(question, generation, answer, len(msgspec.json.encode(answer)))
     return answer
 
 

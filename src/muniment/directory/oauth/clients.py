@@ -1,14 +1,21 @@
 """Which OAuth client sends a request, and must it authenticate with a secret (RFC 6749 2.3, 3.2.1)?"""
 
+from typing import TypeAlias
+
 import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.directory.entries import credentials
+from muniment.directory.marks import MarkedMemory
 from muniment.directory.refusals import InvalidClient
 from muniment.directory.sign_in.line import Asker
 from muniment.directory.sign_in.pauses import neighbourhood
 
 _REFUSED = "The client is unknown, or did not authenticate as it must."
+
+
+_ENTRY = 500
+"""About how many bytes an entry of the memory takes beside the client id."""
 
 
 class Client(msgspec.Struct, frozen=True):
@@ -22,13 +29,28 @@ class Client(msgspec.Struct, frozen=True):
     secret_hash: str | None
 
 
-def find(cx: Connection, client_id: str, secret: str | None) -> Client:
-    """Find the client of a token request. Its secret is not checked here. Raises InvalidClient."""
-    client = credentials.find_of_client(cx, client_id)
+PublicClientMemory: TypeAlias = MarkedMemory[str, Client]
+"""The public clients that one process remembers by client id, each under its generation."""
+
+
+def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str | None) -> Client:
+    """Find the client of a token request, and remember it if it is public: the memory holds no secret.
+
+    The client's secret is not checked here. Raises InvalidClient.
+    """
+    found = credentials.find_of_client(cx, client_id)
     # A public client must send no secret, and a confidential client must send one.
-    if client is None or not client.user.live or (client.password_hash is None) != (not secret):
+    if found is None or not found[0].user.live or (found[0].password_hash is None) != (not secret):
         raise InvalidClient(_REFUSED)
-    return Client(client.user.id, client.password_hash)
+    client = Client(found[0].user.id, found[0].password_hash)
+    if client.secret_hash is None:
+        memory.keep(client_id, found[1], client, _ENTRY + len(client_id))
+    return client
+
+
+def recall(memory: PublicClientMemory, client_id: str, secret: str | None, generation: str) -> Client | None:
+    """Return the public client that was found in this generation; None if ``find`` has to decide."""
+    return None if secret else memory.recall(client_id, generation)
 
 
 def asker(client_id: str, address: str) -> Asker:

@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.directory.oauth import clients
 from muniment.directory.oauth.access import AccessMemory
+from muniment.directory.oauth.clients import PublicClientMemory
 from muniment.directory.oauth.grant_types.password import PASSWORD
 from muniment.directory.oauth.grant_types.refresh_token import REFRESH_TOKEN
 from muniment.directory.oauth.token_requests import (
@@ -34,13 +35,28 @@ def find(grant_type: str) -> GrantType[Any]:
     return GRANTS[grant_type]
 
 
-def look_up(cx: Connection, options: DirectoryOptions, request: TokenRequest, now: Instant) -> TokenAttempt[Any]:
+def recall(memory: PublicClientMemory, generation: str, request: TokenRequest) -> TokenAttempt[Any] | None:
+    """Begin a token request without the database, if its grant type looks nothing up and its client is remembered.
+
+    Returns None if ``look_up`` has to begin it.
+    """
+    if find(request.grant_type).look_up is not None:
+        return None
+    client = clients.recall(memory, request.client_id, request.client_secret, generation)
+    return None if client is None else TokenAttempt(request, client, None)
+
+
+def look_up(
+    cx: Connection, options: DirectoryOptions, memory: PublicClientMemory, request: TokenRequest, now: Instant
+) -> TokenAttempt[Any]:
     """Look up the client, and what the grant type needs to decide. It writes nothing.
 
     Raises InvalidClient, UnsupportedGrantType, and the refusals of the grant type.
     """
-    client = clients.find(cx, request.client_id, request.client_secret)
-    return TokenAttempt(request, client, find(request.grant_type).look_up(cx, options, request, client, now))
+    client = clients.find(cx, memory, request.client_id, request.client_secret)
+    grant = find(request.grant_type)
+    basis = None if grant.look_up is None else grant.look_up(cx, options, request, client, now)
+    return TokenAttempt(request, client, basis)
 
 
 def check(attempt: TokenAttempt[Any]) -> PasswordCheck | None:

@@ -74,13 +74,14 @@ class TokenAttempt(Generic[B]):
 class GrantType(Generic[B]):
     """One grant type of the token endpoint (RFC 6749 4), with its part of the phases.
 
-    ``parameters`` are the parameters that a request must have. ``look_up`` reads and writes nothing. ``check`` returns
+    ``parameters`` are the parameters that a request must have. ``look_up`` reads and writes nothing; it is None
+    where everything is read in ``decide``. ``check`` returns
     the password check for the gate, or None. ``decide`` learns whether the password was right. ``account`` is the
     parameter that names the user who signs in; such a request leaves a security event.
     """
 
     parameters: tuple[str, ...]
-    look_up: Callable[[Connection, DirectoryOptions, TokenRequest, Client, Instant], B]
+    look_up: Callable[[Connection, DirectoryOptions, TokenRequest, Client, Instant], B] | None
     check: Callable[[TokenAttempt[B]], PasswordCheck | None]
     decide: Callable[[Connection, DirectoryOptions, AccessMemory, TokenAttempt[B], bool, Instant], TokenResponse]
     account: str | None = None

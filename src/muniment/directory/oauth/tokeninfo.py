@@ -1,16 +1,28 @@
-"""Verify an access token or a ticket, and say whose it is (given 2.6, 4.3, 7)."""
+"""Verify an access token or a ticket, and say whose it is (given 2.6, 4.3, 7).
+
+An answer about an access token is remembered as it goes out, under both marks (decision 0037). A refusal is never
+remembered.
+"""
+
+import hashlib
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant, timestamp
-from muniment.directory import resources
+from muniment.directory import marks, resources
+from muniment.directory.marks import MarkedMemory, Marks
 from muniment.directory.oauth import access, tokens
 from muniment.directory.oauth.access import AccessMemory, Question, User
+from muniment.directory.oauth.tokens import TokenState
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import AccessEnded, WrongResource
 from muniment.directory.sign_in import tickets
 from muniment.web.refusals import Refusal
+
+_ENTRY = 400
+"""About how many bytes an entry of the memory takes beside its document."""
 
 
 class TokenInfo(msgspec.Struct, frozen=True):
@@ -23,10 +35,61 @@ class TokenInfo(msgspec.Struct, frozen=True):
     data_map: dict[str, str]
 
 
+class TokenAnswer(NamedTuple):
+    """The answer as JSON, and when the token expires."""
+
+    document: bytes
+    expires: Instant
+
+
+AnswerMemory: TypeAlias = MarkedMemory[bytes, TokenAnswer]
+"""The answers that one process remembers, each under both marks, by the SHA-256 digest of the bytes that asked.
+
+The same bytes ask the same question, and the token that they hold is not kept.
+"""
+
+
+def recall(answers: AnswerMemory, present: Marks, question: bytes, now: Instant) -> bytes | None:
+    """Return what ``answer`` returned to the same bytes, if it still holds under the marks of the present.
+
+    Returns None where the answer has to be worked out.
+    """
+    remembered = answers.recall(_digest(question), present)
+    return remembered.document if remembered is not None and now < remembered.expires else None
+
+
+def answer(
+    cx: Connection,
+    options: DirectoryOptions,
+    memory: AccessMemory,
+    answers: AnswerMemory,
+    question: bytes,
+    token: str,
+    resource_id: str,
+    now: Instant,
+) -> bytes:
+    """Return whose access token this is, as JSON, and remember that. Raises what ``verify`` raises.
+
+    ``question`` are bytes that always ask about this token and this resource.
+    """
+    info, state = verify(cx, options, memory, token, resource_id, now)
+    document = msgspec.json.encode(info)
+    expires = min(state.expires, state.grant.expires)
+    answers.keep(_digest(question), state.marks, TokenAnswer(document, expires), len(document) + _ENTRY)
+    return document
+
+
+class Verified(NamedTuple):
+    """A living access token: what tokeninfo answers about it, and its row."""
+
+    info: TokenInfo
+    state: TokenState
+
+
 def verify(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
-) -> TokenInfo:
-    """Return whose access token this is. ``resource_id`` must be the resource for which it was issued.
+) -> Verified:
+    """Say whose access token this is. ``resource_id`` must be the resource for which it was issued.
 
     Raises UnknownResource, UnparseableToken, WrongResource, DeadToken, AccessEnded. The first reason in this order
     counts.
@@ -56,22 +119,27 @@ def verify_ticket(
     held = tickets.read(cx, ticket, now)
     if resource.activated is None:
         raise AccessEnded("This resource has not been activated yet.")
-    question = Question(access.read_generation(cx), None, held.user_id, resource.id)
-    return TicketInfo(access.decide(cx, memory, options.names, question).user)
+    question = Question(None, held.user_id, resource.id)
+    return TicketInfo(access.decide(cx, memory, options.names, question, marks.read_generation(cx)).user)
+
+
+def _digest(question: bytes) -> bytes:
+    return hashlib.sha256(question).digest()
 
 
 def _verify(
     cx: Connection, options: DirectoryOptions, memory: AccessMemory, token: str, resource_id: str, now: Instant
-) -> TokenInfo:
+) -> Verified:
     state = tokens.state_of(cx, token)
     if not resources.is_same_id(resource_id, state.grant.resource_id):
         raise WrongResource("The token was issued for another resource.")
     state.require_alive(now)
-    answer = access.decide(cx, memory, options.names, state.grant.question(state.generation))
-    return TokenInfo(
-        user=answer.user,
+    decided = access.decide(cx, memory, options.names, state.grant.question, state.marks.generation)
+    info = TokenInfo(
+        user=decided.user,
         expiry_time=timestamp(state.expires),
         token_id=state.token_id,
-        scopes=[answer.scope],
-        data_map={options.names.has_password: "true" if answer.has_password else "false"},
+        scopes=[decided.scope],
+        data_map={options.names.has_password: "true" if decided.has_password else "false"},
     )
+    return Verified(info, state)

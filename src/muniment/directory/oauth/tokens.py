@@ -20,8 +20,8 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.db import BigId, PreparedStatement, directory_tables
-from muniment.directory import system
-from muniment.directory.oauth import access
+from muniment.directory import marks, system
+from muniment.directory.marks import Marks
 from muniment.directory.oauth.access import Question
 from muniment.directory.refusals import DeadToken, UnparseableToken
 
@@ -83,9 +83,10 @@ class Grant(msgspec.Struct, frozen=True):
     expires: Instant
     revoked: Instant | None
 
-    def question(self, generation: str) -> Question:
-        """Return the question whether the grant's client may still act for its user, in this generation."""
-        return Question(generation, self.client_id, self.user_id, self.resource_id)
+    @property
+    def question(self) -> Question:
+        """The question whether the grant's client may still act for its user."""
+        return Question(self.client_id, self.user_id, self.resource_id)
 
     def alive(self, now: Instant) -> bool:
         """Return whether the grant has neither expired nor been revoked."""
@@ -115,12 +116,12 @@ PURGE_START = PurgeProgress(-1, b"")
 
 
 class TokenState(msgspec.Struct, frozen=True):
-    """The row of an access token, its grant, and the directory's generation in which both were read."""
+    """The row of an access token, its grant, and the directory's marks under which both were read."""
 
     token_id: str
     expires: Instant
     grant: Grant
-    generation: str
+    marks: Marks
 
     def alive(self, now: Instant) -> bool:
         """Return whether the token has neither expired nor been revoked."""
@@ -185,7 +186,7 @@ def lock_grant(cx: Connection, refresh_digest: bytes, limit: int, now: Instant) 
 def look_up(cx: Connection, digest: bytes) -> TokenState | None:
     """Find an access token with its grant, by one statement. Returns None if the token was purged."""
     row = _TOKEN_STATE.first(cx, access=digest)
-    return None if row is None else TokenState(row[0], row[1], Grant(*row[3:]), row[2])
+    return None if row is None else TokenState(row[0], row[1], Grant(*row[4:]), Marks(row[2], row[3]))
 
 
 def state_of(cx: Connection, token: str) -> TokenState:
@@ -322,7 +323,7 @@ _LIVE_OF_GRANT = (
 )
 _LOCK_GRANT = PreparedStatement(
     sa.select(
-        access.generation(),
+        marks.generation(),
         _LIVE_OF_GRANT.limit(1).offset(sa.bindparam("others")).scalar_subquery(),
         *_GRANT,
     )
@@ -330,7 +331,7 @@ _LOCK_GRANT = PreparedStatement(
     .with_for_update(of=_grants)
 )
 _TOKEN_STATE = PreparedStatement(
-    sa.select(_access_tokens.c.id, _access_tokens.c.expires, access.generation(), *_GRANT)
+    sa.select(_access_tokens.c.id, _access_tokens.c.expires, marks.generation(), marks.endings(), *_GRANT)
     .select_from(_access_tokens.join(_grants))
     .where(_access_tokens.c.digest == sa.bindparam("access"))
 )

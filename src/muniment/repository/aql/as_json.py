@@ -13,7 +13,7 @@ from muniment.repository.aql import documents
 from muniment.repository.aql.tree import Query, QueryLimits
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import BadQuery
-from muniment.web import bodies
+from muniment.web import json_text
 from muniment.web.refusals import Malformed
 from muniment.web.xml import Element
 
@@ -35,7 +35,7 @@ def read(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
 def elements(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Element:
     """Read JSON into the elements of a search document. Raises BadQuery."""
     try:
-        decoded = bodies.decode_json(document, _decoder)
+        decoded = json_text.decode(document, _decoder)
     except Malformed as malformed:
         raise BadQuery(malformed.sentence) from malformed
     return _Reader(names.vocab_namespace, limits).root(decoded)
@@ -142,12 +142,6 @@ class _Reader:
             else:
                 attributes[key] = self._scalar(inner, below)
         return self._element("facet-definition", at, attributes, children)
-
-    def _facet_properties(self, value: object, at: str) -> list[Element]:
-        return [
-            self._element("property", f"{at}.{name}", {"name": name}, text=self._scalar(one, f"{at}.{name}"))
-            for name, one in self._pairs(value, at)
-        ]
 
     def _several(self, key: str, value: object, make: Any) -> Element:
         items = [make(one, f"{key}[{number}]") for number, one in enumerate(self._items(value, key))]

@@ -14,10 +14,11 @@ from muniment.repository.aql.tree import Fulltext, Value
 
 
 class OneOf(msgspec.Struct, frozen=True, tag=True):
-    """A property that has one of these values."""
+    """A property that has one of these values. ``written``: strings compare as they were written, with their case."""
 
     name: str
     values: tuple[Value, ...]
+    written: bool = False
 
 
 class Between(msgspec.Struct, frozen=True, tag=True):

@@ -18,7 +18,7 @@ from muniment.repository.aql.conditions import (
 from muniment.repository.aql.patterns import Pattern
 from muniment.repository.aql.tree import Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
 from muniment.repository.aql.values import keyword_values
-from muniment.repository.folding import fold
+from muniment.repository.folding import COMPARED, fold
 
 Words = list[tuple[int, str]]
 """Words with their places in a text."""
@@ -97,6 +97,8 @@ class _Object:
                 return any(pattern.matches(text) for text in texts for pattern in condition.patterns)
             case Between():
                 return any(_between(condition, value) for value in self._folded_values(condition.name))
+            case OneOf(written=True):
+                return any(_written(value) in condition.values for value in self._values.get(condition.name, ()))
             case OneOf():
                 sought = list(map(_fold, condition.values))
                 return any(value in sought for value in self._folded_values(condition.name))
@@ -129,6 +131,10 @@ class _Object:
         return _occur(_literal(self._analyser.stemmed(term.text)), self._stemmed) or any(
             _occur([(0, pattern)], self._exact) for pattern in similar
         )
+
+
+def _written(value: Value) -> Value:
+    return value[:COMPARED] if isinstance(value, str) else value
 
 
 def _fold(value: Value) -> Value:

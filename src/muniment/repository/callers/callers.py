@@ -1,8 +1,8 @@
 """Who sends a request, and in which groups are they? We ask the directory when a right is used (decision 0018).
 
 There are two ways to ask: in this process, and by HTTP. Both read the same tokeninfo document, so a caller's
-principals do not depend on the way. Whatever a request shows, the directory is asked anew in each: what holds is what
-it says now. A name and password become an access token first (``pairs``, decision 0036).
+principals do not depend on the way. Whatever a request shows, its answer of that moment counts, and no earlier one. A
+name and password become an access token first (``pairs``, decision 0036).
 
 Source: given 2.5-2.7, 4.2, 4.3, section 7.
 """
@@ -136,18 +136,18 @@ class Callers:
         """Read what a request shows. It raises nothing: what is missing or wrong shows in ``identify``."""
         return credentials.read(request, options, None if self.tickets is None else self.tickets.names)
 
-    async def identify(self, shown: RequestCredentials, repository: Repository) -> "Bearer":
+    async def identify(self, request: RequestCredentials, repository: Repository) -> "Bearer":
         """Return the sender of a request: by the first thing they show that the directory vouches for now.
 
         What was sent on purpose comes before what a browser sends by itself, and what costs a password check comes
         last of that. There is one such check at most. Raises NotSignedIn, DirectoryUnavailable, Overloaded.
         """
         refusals = []
-        if shown.pair is not None and self.pairs is None:
+        if request.pair is not None and self.pairs is None:
             refusals.append(NotSignedIn("HTTP Basic is not offered here."))
-        elif shown.trouble:
-            refusals.append(NotSignedIn(shown.trouble))
-        for way in self._ways(shown, repository):
+        elif request.trouble:
+            refusals.append(NotSignedIn(request.trouble))
+        for way in self._ways(request, repository):
             try:
                 return await way()
             except NotSignedIn as refusal:
@@ -161,23 +161,23 @@ class Callers:
         if self._close is not None:
             await self._close()
 
-    def _ways(self, shown: RequestCredentials, repository: Repository) -> Iterator[Callable[[], Awaitable["Bearer"]]]:
-        if shown.token:
-            yield partial(self._asked, self._tokens, shown.token, repository)
-        if shown.address_token:
-            yield partial(self._asked, self._tokens, shown.address_token, repository, _PRIVATE)
-        if self.tickets is not None and shown.ticket:
-            yield partial(self._asked, self.tickets.verifier, shown.ticket, repository, _PRIVATE)
-        if self.pairs is not None and shown.pair is not None:
-            sign_in = PairSignIn(shown.pair, repository.resource_id, repository.name, shown.address, shown.scope)
+    def _ways(self, request: RequestCredentials, repository: Repository) -> Iterator[Callable[[], Awaitable["Bearer"]]]:
+        if request.token:
+            yield partial(self._ask, self._tokens, request.token, repository)
+        if request.address_token:
+            yield partial(self._ask, self._tokens, request.address_token, repository, _PRIVATE)
+        if self.tickets is not None and request.ticket:
+            yield partial(self._ask, self.tickets.verifier, request.ticket, repository, _PRIVATE)
+        if self.pairs is not None and request.pair is not None:
+            sign_in = PairSignIn(request.pair, repository.resource_id, repository.name, request.address, request.scope)
             yield partial(self._by_pair, self.pairs, sign_in, repository)
-        if self.tickets is not None and shown.cookie_ticket:
-            yield partial(self._by_cookie, self.tickets, shown, repository)
+        if self.tickets is not None and request.cookie_ticket:
+            yield partial(self._by_cookie, self.tickets, request, repository)
 
     async def _by_pair(self, pairs: Pairs, sign_in: PairSignIn, repository: Repository) -> "Bearer":
         token, is_own = await pairs.token(sign_in)
         try:
-            return await self._asked(self._tokens, token, repository)
+            return await self._ask(self._tokens, token, repository)
         except NotSignedIn:
             pairs.forget(sign_in, token)
             if is_own:
@@ -185,21 +185,21 @@ class Callers:
         # The token was from an earlier request. It may have ended while the password is still right.
         token, _ = await pairs.token(sign_in)
         try:
-            return await self._asked(self._tokens, token, repository)
+            return await self._ask(self._tokens, token, repository)
         except NotSignedIn:
             pairs.forget(sign_in, token)
             raise
 
-    async def _by_cookie(self, tickets: Tickets, shown: RequestCredentials, repository: Repository) -> "Bearer":
-        csrf = await tickets.csrf(shown.cookie_ticket)
-        if not shown.safe and not hmac.compare_digest(shown.csrf.encode("utf-8"), csrf.encode("utf-8")):
+    async def _by_cookie(self, tickets: Tickets, request: RequestCredentials, repository: Repository) -> "Bearer":
+        csrf = await tickets.csrf(request.cookie_ticket)
+        if not request.safe and not hmac.compare_digest(request.csrf.encode("utf-8"), csrf.encode("utf-8")):
             raise NotSignedIn(
                 f"A cookie alone permits no write: send the ticket in the header {tickets.names.header}, "
                 "or the CSRF token that the answer to a GET carries."
             )
-        return await self._asked(tickets.verifier, shown.cookie_ticket, repository, _PRIVATE, csrf)
+        return await self._ask(tickets.verifier, request.cookie_ticket, repository, _PRIVATE, csrf)
 
-    async def _asked(
+    async def _ask(
         self,
         verifier: Verifier,
         credential: str,

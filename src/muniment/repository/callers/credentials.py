@@ -1,6 +1,6 @@
 """What does a request show to prove who calls? Tokens, a name and password, tickets; each may be there or not.
 
-Source: given 4.2; RFC 6750 2 (bearer tokens), RFC 7617 (HTTP Basic). docs/interface.md, ours 9, lists them all.
+Source: given 4.2; RFC 6750 2 (bearer tokens), RFC 7617 (HTTP Basic). docs/interface.md, ours 10, lists them all.
 """
 
 import base64
@@ -66,7 +66,7 @@ class RequestCredentials:
 
     @property
     def outlives_guards(self) -> bool:
-        """Whether something was shown that is good for whatever resource guards the repository, unlike a token."""
+        """Whether there is a ticket or a pair: unlike a token, it stays good when another resource is the guard."""
         return bool(self.ticket or self.cookie_ticket or self.pair)
 
 

@@ -54,14 +54,14 @@ class DirectoryElsewhere:
 
     async def tokeninfo(self, token: str, resource_id: str) -> bytes:
         """Fetch the tokeninfo document of a token. Raises NotSignedIn, DirectoryUnavailable."""
-        asked = msgspec.json.encode({"token": token, "resource_id": resource_id})
+        question = msgspec.json.encode({"token": token, "resource_id": resource_id})
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
-        answer = await self._send("POST", self._tokeninfo_url, asked, headers)
+        answer = await self._send("POST", self._tokeninfo_url, question, headers)
         if answer.status_code == 200:
             return answer.content
         raise refused(answer.status_code)
 
-    async def sign_in(self, shown: PairSignIn) -> AccessToken:
+    async def sign_in(self, attempt: PairSignIn) -> AccessToken:
         """Sign a caller in by the password grant, with the caller's address for a directory that believes this server.
 
         Raises NotSignedIn, DirectoryUnavailable, Overloaded.
@@ -69,13 +69,13 @@ class DirectoryElsewhere:
         form = {
             "grant_type": "password",
             **self._client,
-            "username": shown.pair.account,
-            "password": shown.pair.password,
-            "scope": f"resource:{shown.resource_id}",
+            "username": attempt.pair.account,
+            "password": attempt.pair.password,
+            "scope": f"resource:{attempt.resource_id}",
         }
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
-        if shown.address:
-            headers["X-Forwarded-For"] = shown.address
+        if attempt.address:
+            headers["X-Forwarded-For"] = attempt.address
         answer = await self._send("POST", f"{self._base}/login", str(httpx.QueryParams(form)).encode(), headers)
         if answer.status_code == 200:
             try:

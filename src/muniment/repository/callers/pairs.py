@@ -97,12 +97,12 @@ class Pairs:
     def __len__(self) -> int:
         return len(self._known)
 
-    async def token(self, shown: PairSignIn) -> tuple[str, bool]:
+    async def token(self, attempt: PairSignIn) -> tuple[str, bool]:
         """Return an access token of the pair, and whether its password was checked for this call.
 
         Callers who show the same pair at one time share one sign-in. Raises as ``SignIn``.
         """
-        digest = self._digest_of(shown)
+        digest = self._digest_of(attempt)
         known = self._known.get(digest)
         if known is not None:
             now = self._clock()
@@ -115,14 +115,14 @@ class Pairs:
         if under_way is not None:
             return (await asyncio.shield(under_way)).text, False
         # A task of its own: it goes on for the others if this caller leaves.
-        task = asyncio.get_running_loop().create_task(self._signed_in(digest, shown))
+        task = asyncio.get_running_loop().create_task(self._remember_sign_in(digest, attempt))
         self._under_way[digest] = task
-        task.add_done_callback(lambda done: self._landed(digest, done))
+        task.add_done_callback(lambda done: self._forget_task(digest, done))
         return (await asyncio.shield(task)).text, True
 
-    def forget(self, shown: PairSignIn, token: str) -> None:
+    def forget(self, attempt: PairSignIn, token: str) -> None:
         """Forget a pair whose token the directory refuses, and end its grant; another token may have come since."""
-        digest = self._digest_of(shown)
+        digest = self._digest_of(attempt)
         known = self._known.get(digest)
         if known is not None and known.token == token:
             self._drop(digest)
@@ -137,7 +137,7 @@ class Pairs:
             self._drop(digest)
 
     async def close(self) -> None:
-        """Forget every pair; within a few seconds, as many of their grants are ended as possible."""
+        """Forget every pair, and end their grants. A grant that has not ended within five seconds is left to expire."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -147,39 +147,39 @@ class Pairs:
         while (pending := {*self._under_way.values(), *self._ending}) and (left := until - time.monotonic()) > 0:
             await asyncio.wait(pending, timeout=left)
 
-    async def _signed_in(self, digest: bytes, shown: PairSignIn) -> AccessToken:
+    async def _remember_sign_in(self, digest: bytes, attempt: PairSignIn) -> AccessToken:
         try:
-            issued = await self._sign_in(shown)
+            issued = await self._sign_in(attempt)
         except NotSignedIn:
-            self._forget_place(shown)
+            self._forget_place(attempt)
             raise
         if self._closed:
             self._begin_end(issued.text)
         else:
-            self._remember(digest, shown, issued)
+            self._remember(digest, attempt, issued)
         return issued
 
-    def _landed(self, digest: bytes, task: "asyncio.Task[AccessToken]") -> None:
+    def _forget_task(self, digest: bytes, task: "asyncio.Task[AccessToken]") -> None:
         self._under_way.pop(digest, None)
         if not task.cancelled():
             task.exception()  # whoever waited has got it; nobody may be left
 
-    def _remember(self, digest: bytes, shown: PairSignIn, issued: AccessToken) -> None:
-        account = self._digest(fold_name(shown.pair.account))
+    def _remember(self, digest: bytes, attempt: PairSignIn, issued: AccessToken) -> None:
+        account = self._digest(fold_name(attempt.pair.account))
         of_account = self._of_account.get(account, [])
         if len(of_account) >= _OF_ACCOUNT:
             self._drop(of_account[0])
         if len(self._known) >= self._most:
             self._drop(next(iter(self._known)))
         now = self._clock()
-        place = self._place_of(shown)
+        place = self._place_of(attempt)
         self._known[digest] = _Known(issued.text, account, place, now + issued.seconds, now + self._seconds)
         self._of_account.setdefault(account, []).append(digest)
         self._wait_for_unused()
 
-    def _forget_place(self, shown: PairSignIn) -> None:
-        place = self._place_of(shown)
-        for digest in list(self._of_account.get(self._digest(fold_name(shown.pair.account)), ())):
+    def _forget_place(self, attempt: PairSignIn) -> None:
+        place = self._place_of(attempt)
+        for digest in list(self._of_account.get(self._digest(fold_name(attempt.pair.account)), ())):
             if self._known[digest].place == place:
                 self._drop(digest)
 
@@ -192,11 +192,11 @@ class Pairs:
         self._begin_end(known.token)
 
     def _begin_end(self, token: str) -> None:
-        task = asyncio.get_running_loop().create_task(self._ended(token))
+        task = asyncio.get_running_loop().create_task(self._end_grant(token))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    async def _ended(self, token: str) -> None:
+    async def _end_grant(self, token: str) -> None:
         try:
             await self._end(token)
         except Exception as error:  # noqa: BLE001 - the grant expires by itself; nobody waits for its end
@@ -212,12 +212,12 @@ class Pairs:
         self.forget_unused()
         self._wait_for_unused()
 
-    def _digest_of(self, shown: PairSignIn) -> bytes:
-        pair = shown.pair
-        return self._digest(fold_name(pair.account), pair.password, shown.address, shown.resource_id)
+    def _digest_of(self, attempt: PairSignIn) -> bytes:
+        pair = attempt.pair
+        return self._digest(fold_name(pair.account), pair.password, attempt.address, attempt.resource_id)
 
-    def _place_of(self, shown: PairSignIn) -> bytes:
-        return self._digest(fold_name(shown.pair.account), shown.address)
+    def _place_of(self, attempt: PairSignIn) -> bytes:
+        return self._digest(fold_name(attempt.pair.account), attempt.address)
 
     def _digest(self, *parts: str) -> bytes:
         # No part holds a NUL, so two different lists are never joined alike.

@@ -17,7 +17,6 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
-from sqlalchemy.sql.dml import ReturningInsert
 
 from muniment.clock import Instant
 from muniment.db import BigId, PreparedStatement, repository_tables
@@ -108,14 +107,26 @@ def note_all(cx: Connection, repository_id: int, object_ids: Sequence[str], kind
     """Write a line for each of these objects, in this order, and return their positions."""
     if not object_ids:
         return []
-    lines = [
-        {"repository_id": repository_id, "object_id": object_id, "kind": kind, "noted": now} for object_id in object_ids
-    ]
-    return [Position(row.transaction, row.sequence) for row in cx.execute(_NOTE[cx.dialect.name], lines)]
+    line = {"repository_id": repository_id, "kind": kind, "noted": now}
+    if cx.dialect.name == "postgresql":
+        lines = [line | {"object_id": object_id} for object_id in object_ids]
+        return [Position(row.transaction, row.sequence) for row in cx.execute(_NOTE, lines)]
+    # SQLite has one writer at a time, and the insert moves the sequence on.
+    last = _LAST_SEQUENCE.first(cx)
+    first = last[0] + 1 if last else 1
+    positions = [Position(0, first + number) for number in range(len(object_ids))]
+    _INSERT.run_for_each(
+        cx,
+        [
+            line | {"transaction": 0, "sequence": position.sequence, "object_id": object_id}
+            for position, object_id in zip(positions, object_ids, strict=True)
+        ],
+    )
+    return positions
 
 
 def after(cx: Connection, repository_id: int, position: Position, limit: int) -> list[Change]:
-    """Return the next lines after a position, oldest first, as long as no later commit can precede them.
+    """Return the next lines after a position, oldest first, up to the place where a commit under way may still add one.
 
     Raises LinesGone.
     """
@@ -129,6 +140,15 @@ def are_more_than(cx: Connection, repository_id: int, position: Position, count:
     """Say whether more than ``count`` lines follow the position that no later commit can precede."""
     parameters = _after(repository_id, position) | {"passed_over": count}
     return cx.execute(_ONE_FURTHER[cx.dialect.name], parameters).first() is not None
+
+
+def waiting_since(cx: Connection, repository_id: int, position: Position) -> Instant | None:
+    """Return when the first line was noted that follows the position and that no later commit can precede.
+
+    None if no line follows.
+    """
+    row = cx.execute(_NEXT[cx.dialect.name], _after(repository_id, position) | {"most": 1}).first()
+    return None if row is None else row.noted
 
 
 def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -> dict[str, frozenset[Kind]]:
@@ -163,7 +183,7 @@ def latest(cx: Connection, repository_id: int) -> Position:
 
 
 def settled(cx: Connection, repository_id: int) -> Position:
-    """Return the position of the last line that no later commit can precede; START if there was none."""
+    """Return the position of the last line before which no commit can still add one; START if there is none."""
     return _last(
         cx, repository_id, changes.c.transaction < _OLDEST_OPEN if cx.dialect.name == "postgresql" else sa.true()
     )
@@ -224,15 +244,6 @@ def _last(cx: Connection, repository_id: int, visible: sa.ColumnElement[bool]) -
     return max(Position(*row) if row else START, cut_to(cx, repository_id))
 
 
-def _note(dialect: str) -> ReturningInsert[tuple[int, int]]:
-    transaction: sa.TextClause | int = _TRANSACTION_NOW if dialect == "postgresql" else 0
-    return (
-        changes.insert()
-        .values(transaction=transaction)
-        .returning(changes.c.transaction, changes.c.sequence, sort_by_parameter_order=True)
-    )
-
-
 def _after(repository_id: int, position: Position) -> dict[str, object]:
     return {"repository": repository_id, "passed": position.transaction, "sequence": position.sequence}
 
@@ -256,7 +267,17 @@ def _next(dialect: str) -> sa.Select[tuple[int, int, str, Kind, Instant]]:
     return query.where(changes.c.transaction < _OLDEST_OPEN) if dialect == "postgresql" else query
 
 
-_NOTE = {dialect: _note(dialect) for dialect in ("sqlite", "postgresql")}
+_INSERT = PreparedStatement(changes.insert())
+_LAST_SEQUENCE = PreparedStatement(
+    sa.select(sa.column("seq", sa.Integer))
+    .select_from(sa.table("sqlite_sequence"))
+    .where(sa.column("name") == "changes")
+)
+_NOTE = (
+    changes.insert()
+    .values(transaction=_TRANSACTION_NOW)
+    .returning(changes.c.transaction, changes.c.sequence, sort_by_parameter_order=True)
+)
 _NEXT = {dialect: _next(dialect) for dialect in ("sqlite", "postgresql")}
 _ONE_FURTHER = {
     dialect: query.with_only_columns(changes.c.sequence).limit(1).offset(sa.bindparam("passed_over"))

@@ -27,6 +27,19 @@ class StoredContent(msgspec.Struct, frozen=True):
     sha256: bytes
 
 
+class Pack(msgspec.Struct, frozen=True):
+    """A pack: contents that a store keeps together. Their keys lie between ``first`` and ``last``.
+
+    The pack takes ``size`` bytes, and each content ``overhead`` bytes of it beside its own. Room that a removed content
+    took is free again when the pack is dropped.
+    """
+
+    first: str
+    last: str
+    size: int
+    overhead: int
+
+
 class ContentWriter(Protocol):
     """Content on its way into the store. Its user writes pieces, then calls ``finish`` or ``abort``."""
 
@@ -94,4 +107,16 @@ class ContentStore(Protocol):
         """
 
     def older_than(self, before: Instant) -> Iterator[str]:
-        """Yield the keys of all content last written before the instant; remove unfinished content of that age."""
+        """Yield the keys of all content last written before the instant; remove unfinished content of that age.
+
+        Content in packs is left out.
+        """
+
+    def packs(self, before: Instant) -> Iterator[Pack]:
+        """Yield the packs whose contents were all written before the instant, and to which nobody writes any more.
+
+        A store that keeps no contents together yields none.
+        """
+
+    def drop(self, pack: Pack) -> bool:
+        """Remove a pack with everything in it, and return whether removing is allowed, as ``remove`` does."""

@@ -1,42 +1,31 @@
-"""The built-in content store: it keeps each content in a file of its own, in folders of the data folder.
+"""The built-in content store: a folder with a file for each content, and with packs of small ones.
 
-No content is ever whole in memory. A file is written to ``incoming``, synced to the disk, then renamed to its place. A
-crash before the rename leaves a part in ``incoming``; a crash after it leaves a file that no object names. Both are
-found later by their age.
+No large content is ever whole in memory. A file is written to ``incoming``, synced to the disk, then renamed to its
+place. A crash before the rename leaves a part in ``incoming``; a crash after it leaves a file that no object names.
+Both are found later by their age. Small contents go to packs (``packs``).
 """
 
-import errno
 import hashlib
 import os
 import re
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import structlog
 
 from muniment import disk, locks
 from muniment.clock import SECOND, Instant
-from muniment.repository.content.contract import PIECE, StoredContent
+from muniment.repository.content import packs
+from muniment.repository.content.contract import PIECE, ContentWriter, Pack, StoredContent
+from muniment.repository.content.disk_errors import REFUSED_BY_DISK, disk_refusals
+from muniment.repository.content.packs import Packs
 from muniment.repository.refusals import ContentDamaged
-from muniment.web.refusals import NotStored
 
 log = structlog.get_logger("muniment.content")
-
-_REFUSED_BY_DISK = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.EROFS,
-    errno.EACCES,
-    errno.EPERM,
-    errno.EIO,
-    errno.EMFILE,
-    errno.ENFILE,
-}
 
 _KEY = re.compile(r"[0-9a-f]{32}")
 
@@ -52,29 +41,29 @@ class FileWriter:
         self._size = 0
         # A request may end while a thread still writes for it: the lock keeps the file open until the thread is done.
         self._lock = threading.Lock()
-        with _disk_refusals():
+        with disk_refusals():
             self._file: BinaryIO | None = disk.create(self._part, buffering=0)
 
     def write(self, *pieces: bytes) -> None:
         """Add bytes, in one or several pieces. Raises NotStored."""
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        with self._lock, _disk_refusals():
+        with self._lock, disk_refusals():
             _write(self._open_file(), piece)
             self._digest.update(piece)
             self._size += len(piece)
 
     def finish(self) -> StoredContent:
         """Keep the bytes, and return the content. It survives a power cut. Raises NotStored; then nothing is kept."""
-        with self._lock, _disk_refusals():
-            file = self._open_file()
+        with self._lock, disk_refusals():
+            file, place = self._open_file(), _place(self._folder, self._key)
             try:
                 os.fsync(file.fileno())
-                place = _place(self._folder, self._key)
                 _make_folders(place.parent, self._folder)
                 os.rename(self._part, place)
                 disk.sync(place.parent)
             except BaseException:
                 self._drop(file)
+                _unlink(place)
                 raise
             file.close()
             self._file = None
@@ -97,23 +86,80 @@ class FileWriter:
         _unlink(self._part)
 
 
+class Packing(NamedTuple):
+    """Which contents go to packs: those of at most ``largest`` bytes. ``clock`` tells how old a pack is."""
+
+    largest: int
+    clock: Callable[[], Instant]
+
+
+class SmallFirstWriter:
+    """Holds one content in memory while it is small enough for a pack, then writes it to a file (a ContentWriter)."""
+
+    def __init__(self, packs: Packs, packing: Packing, file_writer: Callable[[], FileWriter]) -> None:
+        self._packs = packs
+        self._packing = packing
+        self._file_writer = file_writer
+        self._lock = threading.Lock()
+        self._pieces: list[bytes] | None = []
+        self._size = 0
+        self._large: FileWriter | None = None
+
+    def write(self, *pieces: bytes) -> None:
+        """Add bytes, in one or several pieces. Raises NotStored."""
+        with self._lock:
+            self._held().extend(pieces)
+            self._size += sum(map(len, pieces))
+            if self._size > self._packing.largest:
+                self._large = self._large or self._file_writer()
+                self._large.write(*self._held())
+                self._pieces = []
+
+    def finish(self) -> StoredContent:
+        """Keep the bytes, and return the content. It survives a power cut. Raises NotStored; then nothing is kept."""
+        with self._lock:
+            pieces, self._pieces = self._held(), None
+            if self._large is not None:
+                return self._large.finish()
+            with disk_refusals():
+                return self._packs.append([b"".join(pieces)], self._packing.clock())[0]
+
+    def abort(self) -> None:
+        """Drop the bytes. After ``finish`` it does nothing."""
+        with self._lock:
+            self._pieces = None
+            if self._large is not None:
+                self._large.abort()
+
+    def _held(self) -> list[bytes]:
+        if self._pieces is None:
+            raise ValueError("this content was finished or aborted")
+        return self._pieces
+
+
 class FileStore:
     """A folder that holds every content (a ContentStore).
 
-    ``copies``: it is the folder of a backup, to which only ``adopt`` writes.
+    Without ``packing`` no new content goes to a pack. ``copies``: it is the folder of a backup, to which only ``adopt``
+    writes.
     """
 
-    def __init__(self, folder: Path, *, copies: bool = False) -> None:
+    def __init__(self, folder: Path, *, packing: Packing | None = None, copies: bool = False) -> None:
         self._folder = folder
+        self._packing = packing
+        self._packs = Packs(folder / "packs")
         if copies:
             return
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close_to_others(folder, folder.stat().st_mode)
-        (folder / "incoming").mkdir(mode=0o700, exist_ok=True)
+        for part in ("incoming", "packs"):
+            (folder / part).mkdir(mode=0o700, exist_ok=True)
 
-    def writer(self) -> FileWriter:
+    def writer(self) -> ContentWriter:
         """Begin to keep new content."""
-        return FileWriter(self._folder, uuid.uuid4().hex)
+        if self._packing is None:
+            return self._file_writer()
+        return SmallFirstWriter(self._packs, self._packing, self._file_writer)
 
     def put(self, pieces: Iterable[bytes]) -> StoredContent:
         """Keep these bytes; if the pieces end with an exception, nothing is kept."""
@@ -131,13 +177,34 @@ class FileStore:
 
         Raises NotStored; then none is kept.
         """
+        if self._packing is None:
+            return self._put_files(contents)
+        largest = self._packing.largest
+        small = [content for content in contents if len(content) <= largest]
+        in_files = self._put_files([content for content in contents if len(content) > largest])
+        try:
+            with disk_refusals():
+                in_packs = self._packs.append(small, self._packing.clock()) if small else []
+        except BaseException:
+            for each in in_files:
+                self.remove(each.key)
+            raise
+        files_left, packs_left = iter(in_files), iter(in_packs)
+        return [next(packs_left if len(each) <= largest else files_left) for each in contents]
+
+    def _file_writer(self) -> FileWriter:
+        return FileWriter(self._folder, uuid.uuid4().hex)
+
+    def _put_files(self, contents: Sequence[bytes]) -> list[StoredContent]:
+        if not contents:
+            return []
         # All contents go to one folder, so that one sync is enough for their names.
         shared = uuid.uuid4().hex[:4]
         stored: list[StoredContent] = []
         incoming = self._folder / "incoming"
         place = _place(self._folder, shared + uuid.uuid4().hex[4:]).parent
         try:
-            with _disk_refusals():
+            with disk_refusals():
                 for content in contents:
                     key = shared + uuid.uuid4().hex[4:]
                     stored.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))
@@ -161,6 +228,13 @@ class FileStore:
 
         The copy is not synced to the disk: the caller does that once after all copies.
         """
+        if packs.is_key(content.key):
+            try:
+                whole = b"".join(pieces)
+            except ContentDamaged:
+                return False
+            self._packs.adopt(content, whole)
+            return True
         place = _place(self._folder, content.key)
         for folder in (place.parent.parent, place.parent):
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -175,9 +249,16 @@ class FileStore:
 
     @contextmanager
     def local(self, key: str) -> Iterator[BinaryIO]:
-        """Open the content's own file. Raises ContentDamaged when there is no content under the key."""
-        with self._open(key) as file:
-            yield file
+        """Open the content's own file, or a file in memory with a copy of it. Raises ContentDamaged without content."""
+        if not packs.is_key(key):
+            with self._open(key) as file:
+                yield file
+            return
+        _, content = self._packs.read(key)
+        with open(os.memfd_create("content"), "w+b", buffering=0) as copy:
+            _write(copy, content)
+            copy.seek(0)
+            yield copy
 
     def read(self, content: StoredContent, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         """Yield the bytes piece by piece: all of them, or ``length`` bytes from ``start`` on.
@@ -185,6 +266,9 @@ class FileStore:
         Raises ContentDamaged before the first piece if the content is missing or has another size. When it reads the
         whole content, it raises ContentDamaged before the last piece if the digest is wrong.
         """
+        if packs.is_key(content.key):
+            yield from self._read_packed(content, start, length)
+            return
         whole = start == 0 and (length is None or length >= content.size)
         with self._open(content.key) as file:
             if os.fstat(file.fileno()).st_size != content.size:
@@ -206,6 +290,8 @@ class FileStore:
     def verify(self, key: str, sha256: bytes) -> bool:
         """Say whether the content has this digest; False if it is missing."""
         try:
+            if packs.is_key(key):
+                return hashlib.sha256(self._packs.read(key)[1]).digest() == sha256
             with self._open(key) as file:
                 digest = hashlib.sha256()
                 while piece := file.read(PIECE):
@@ -221,10 +307,23 @@ class FileStore:
         remove stays until a later ``older_than`` finds it.
         """
         with suppress(ValueError), self._removing() as allowed:
-            if allowed:
+            if allowed and packs.is_key(key):
+                self._packs.erase(key)
+            elif allowed:
                 _unlink(_place(self._folder, key))
             return allowed
         return False
+
+    def packs(self, before: Instant) -> Iterator[Pack]:
+        """Yield the packs to which nobody has written since the instant, and to which nobody writes any more."""
+        return self._packs.ended_before(before)
+
+    def drop(self, pack: Pack) -> bool:
+        """Remove a pack with everything in it, and return whether removing is allowed. Raises OSError."""
+        with self._removing() as allowed:
+            if allowed:
+                self._packs.drop(pack)
+            return allowed
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -236,6 +335,16 @@ class FileStore:
         with self._removals() as lock:
             locks.take(lock)
             yield
+
+    def _read_packed(self, content: StoredContent, start: int, length: int | None) -> Iterator[bytes]:
+        sha256, whole = self._packs.read(content.key, content.size)
+        if len(whole) != content.size:
+            raise ContentDamaged("The content no longer has the size with which it was stored.")
+        if not sha256 == hashlib.sha256(whole).digest() == content.sha256:
+            raise ContentDamaged("The content no longer has the digest with which it was stored.")
+        piece = whole[start : None if length is None else start + length]
+        if piece:
+            yield piece
 
     def _open(self, key: str) -> BinaryIO:
         try:
@@ -259,7 +368,7 @@ class FileStore:
         try:
             lock = locks.open_file(self._folder / "removals.lock")
         except OSError as error:
-            if error.errno not in _REFUSED_BY_DISK:
+            if error.errno not in REFUSED_BY_DISK:
                 raise
             lock = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)  # the disk takes no removal either
         try:
@@ -268,7 +377,7 @@ class FileStore:
             os.close(lock)
 
     def older_than(self, before: Instant) -> Iterator[str]:
-        """Yield the keys of all content last written before the instant; remove parts of that age from ``incoming``.
+        """Yield the keys of all files last written before the instant; remove parts of that age from ``incoming``.
 
         It also takes others' permissions from files that an earlier release left open to them.
         """
@@ -287,22 +396,11 @@ class FileStore:
                             yield place.name
 
 
-@contextmanager
-def _disk_refusals() -> Iterator[None]:
-    """Turn the errors of a disk that takes no writes into NotStored; other errors are bugs, and pass."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _REFUSED_BY_DISK:
-            raise
-        raise NotStored(f"The content cannot be kept: {os.strerror(error.errno).lower()}.") from error
-
-
 def _unlink(file: Path) -> None:
     try:
         file.unlink(missing_ok=True)
     except OSError as error:
-        if error.errno not in _REFUSED_BY_DISK:
+        if error.errno not in REFUSED_BY_DISK:
             raise
         log.warning("a file cannot be removed", file=str(file), reason=os.strerror(error.errno).lower())
 
@@ -327,7 +425,7 @@ def _close_to_others(path: Path, mode: int) -> None:
     try:
         path.chmod(mode & 0o700)
     except OSError as error:
-        if error.errno not in _REFUSED_BY_DISK:
+        if error.errno not in REFUSED_BY_DISK:
             raise
         log.warning("others may read this", path=str(path), reason=os.strerror(error.errno).lower())
 

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.repository import removal
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, object_body, representations, spelling
-from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
@@ -40,7 +40,7 @@ from muniment.repository.refusals import (
 )
 from muniment.repository.repositories import Repository
 from muniment.repository.search.atom import FeedEntry
-from muniment.web import bodies
+from muniment.web import bodies, json_text
 from muniment.web import xml as strangers_xml
 from muniment.web.refusals import Malformed, UnsupportedMediaType
 from muniment.web.responses import ErrorCode, Table
@@ -126,9 +126,10 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     repository = caller.repository
     here = address(request, context, repository)
-    asked = collections.asked(request, context, f"{here}/acls", "ACLs")
-    body = await caller.read_long(lambda cx, principals: asked.write(_listed(cx, repository, principals, asked, here)))
-    return asked.answer(body)
+    feed = collections.feed_request(request, context, f"{here}/acls", "ACLs")
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _listed(cx, repository, principals, part, here)
+    )
 
 
 @events.tells("acl")
@@ -147,7 +148,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
         )
     )
     event.on = made.acl.name
-    return _answered(request, context, media_type, repository, made, 201)
+    return _answer(request, context, media_type, repository, made, 201)
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
@@ -158,7 +159,7 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     acl = await caller.read(
         lambda cx, principals: _shown(cx, acls.find(cx, repository.id, name, principals), principals)
     )
-    return _answered(request, context, media_type, repository, acl, 200)
+    return _answer(request, context, media_type, repository, acl, 200)
 
 
 @events.tells("acl")
@@ -183,7 +184,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
 
     changed = await caller.write(decided)
     event.on = changed.acl.name
-    return _answered(request, context, media_type, repository, changed, 200)
+    return _answer(request, context, media_type, repository, changed, 200)
 
 
 @events.tells("acl")
@@ -218,14 +219,14 @@ async def assign(request: Request, context: RepositoryContext) -> Response:
     body = await _read(request, context)
     if not body.acl_name:
         raise WrongValue("Name the ACL to assign in 'acl-name'.")
-    permissions, place = await caller.change(
+    permissions, position = await caller.change(
         lambda cx, principals: _assigned(cx, repository, principals, object_id, body.acl_name, context.clock()),
         lambda permissions: permissions.stored.position,
     )
     event.on = f"{permissions.stored.id}: {permissions.acl_name}"
-    answered = _permission_answer(request, context, media_type, repository, permissions)
-    answered.headers.update(place)
-    return answered
+    answer = _permission_answer(request, context, media_type, repository, permissions)
+    answer.headers.update(position)
+    return answer
 
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
@@ -251,25 +252,25 @@ def _quota(context: RepositoryContext) -> AclQuota:
     return AclQuota(context.options.max_acls, context.options.max_acl_entries)
 
 
-def _listed(cx: Connection, repository: Repository, principals: Principals, asked: AskedList, here: str) -> ListPage:
-    selection = asked.page.selection
+def _listed(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
+    selection = feed.page.selection
 
-    def entries(found: Sequence[ListedAcl]) -> list[FeedEntry]:
-        shown = acl_lists.entries(cx, found, principals) if asked.page.inline else {}
+    def entries(members: Sequence[ListedAcl]) -> list[FeedEntry]:
+        shown = acl_lists.entries(cx, members, principals) if feed.page.inline else {}
         listed = []
-        for acl, *_ in found:
-            own, summary = f"{asked.own}/{acl.shown_id}", _summary(acl.entries)
+        for acl, *_ in members:
+            own, summary = f"{feed.own}/{acl.shown_id}", _summary(acl.entries)
             entry = collections.plain_entry(own, acl.name, acl.owner, summary, acl.modified)
-            if asked.page.inline:
-                document = representations.acl_document(here, acl, shown[acl.id], asked.names)
-                entry = asked.with_thing(entry, Thing("acl", document))
+            if feed.page.inline:
+                document = representations.acl_document(here, acl, shown[acl.id], feed.names)
+                entry = feed.with_thing(entry, Thing("acl", document))
             listed.append(entry)
         return listed
 
     return collections.page(
         cx,
-        Listing(repository.id, principals.key, "acls", selection.text),
-        asked.page,
+        CursorBinding(repository.id, principals.key, "acls", selection.text),
+        feed.page,
         lambda stretch: acl_lists.page(cx, repository.id, principals, stretch, selection),
         entries,
         lambda: acl_lists.count(cx, repository.id, principals, selection),
@@ -315,7 +316,7 @@ async def _read(request: Request, context: RepositoryContext) -> AclBody:
     bodies.check_encoding(request)
     body = await bodies.raw(request, context.options.max_metadata_bytes)
     if kind.endswith("json"):
-        return bodies.decode_json(body, _body)
+        return json_text.decode(body, _body)
     return _from_xml(strangers_xml.parse(body), context.options.names)
 
 
@@ -368,7 +369,7 @@ def _entries(permitted: Sequence[AclEntryBody], names: RepositoryNames) -> dict[
     return entries
 
 
-def _answered(
+def _answer(
     request: Request,
     context: RepositoryContext,
     media_type: str,
@@ -379,7 +380,7 @@ def _answered(
     here, acl = address(request, context, repository), answer.acl
     document = representations.acl_document(here, acl, answer.entries, context.options.names)
     body = spelling.answer(media_type, "acl", document, context.options.names)
-    headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    headers = {"Content-Type": media_type, **spelling.PRIVATE}
     if status == 201:
         headers["Location"] = f"{here}/acls/{answer.acl.shown_id}"
     return Response(body, status, headers)
@@ -401,5 +402,5 @@ def _permission_answer(
         "permitted": representations.permitted(permissions.entries, names),
         "links": [{"rel": "self", "href": f"{own}/permission-set"}, {"rel": "parent", "href": own}],
     }
-    headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    headers = {"Content-Type": media_type, **spelling.PRIVATE}
     return Response(spelling.answer(media_type, "permission-set", document, names), headers=headers)

@@ -5,7 +5,7 @@ entries. Sources: given 2.9 (feeds); docs/interface.md, ours 5; docs/filters.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeVar
 from urllib.parse import urlencode
@@ -16,19 +16,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.clock import Instant
+from muniment.db import TookTooLong
 from muniment.repository import cursors
-from muniment.repository.cursors import Listing, Part, Place, Stretch
+from muniment.repository.cursors import CursorBinding, Part, Place, Stretch
 from muniment.repository.endpoints import parameters, representations, spelling
-from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.context import Caller, RepositoryContext
 from muniment.repository.endpoints.representations import ObjectBody, Thing, View
 from muniment.repository.extraction import queue
 from muniment.repository.filters import reader
-from muniment.repository.filters.tree import Selection
+from muniment.repository.filters.tree import EVERYTHING, Selection
 from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions import acls
+from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadFilter, BadSort, UnknownProperty, WrongValue
 from muniment.repository.search import atom
 from muniment.web.refusals import Malformed
@@ -41,6 +43,9 @@ SELECTING: Table = {
     WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
 }
 """How the address of a list refuses a filter, a sort or a view."""
+
+LONG = 100_000
+"""How many members a list may have for a filter or a sort that takes too long to be the server's fault."""
 
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -62,8 +67,8 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class ListPage(msgspec.Struct, frozen=True):
-    """One page of a list: its entries, the cursor of the next one (None for the last), and how many there are in all
-    where that was asked for."""
+    """One page of a list: its entries, the cursor of the next page (None on the last one), and how many members the
+    whole list has, if the request wants them counted."""
 
     entries: Sequence[atom.FeedEntry]
     following: str | None
@@ -82,8 +87,8 @@ T = TypeVar("T", bound=Placed)
 
 
 @dataclass(frozen=True)
-class AskedList:
-    """A list as it was asked for: its address and title, the page, and the media type of the answer."""
+class FeedRequest:
+    """A request for a list: the list's address and title, the page, and the media type of the answer."""
 
     own: str
     title: str
@@ -102,10 +107,10 @@ class AskedList:
             entry, inlined=inlined(thing, self.media_type, self.names, links=self.page.links)
         )
 
-    def object_thing(self, here: str, shown: ObjectBody) -> Thing:
+    def object_thing(self, here: str, whole: ObjectBody) -> Thing:
         """Describe an object as a GET of its own address does, in the view asked for. Raises UnknownProperty."""
-        kind, page = kind_of(shown.stored.id), self.page
-        return representations.object_thing(here, shown, self.names, self.media_type, kind, page.view)
+        kind, page = kind_of(whole.stored.id), self.page
+        return representations.object_thing(here, whole, self.names, self.media_type, kind, page.view)
 
     def write(self, listed: ListPage) -> bytes:
         """Write the feed (docs/interface.md, ours 5)."""
@@ -125,63 +130,95 @@ class AskedList:
 
     def answer(self, body: bytes) -> Response:
         """Answer with the feed that ``write`` wrote."""
-        headers = {"Content-Type": self.media_type, "Cache-Control": "private, no-cache", "Vary": "Accept"}
-        return Response(body, headers=headers)
+        return Response(body, headers={"Content-Type": self.media_type, **spelling.PRIVATE})
 
 
-def asked(request: Request, context: RepositoryContext, own: str, title: str) -> AskedList:
+def feed_request(request: Request, context: RepositoryContext, own: str, title: str) -> FeedRequest:
     """Read what a request asks of a list. Raises Malformed, NotAcceptable, BadFilter, BadSort, UnknownType."""
     media_type = feed_type(request, context.options.names)
-    return AskedList(own, title, read_page(parameters.read(request), context.options), media_type, context)
+    return FeedRequest(own, title, read_page(parameters.read(request), context.options), media_type, context)
 
 
-def read_page(given: Mapping[str, str], options: RepositoryOptions) -> Page:
-    """Read the parameters of a list; an empty one is left out. Raises as ``asked``."""
-    given = {name: text for name, text in given.items() if text}
-    size, number = read_size(given, options), read_number(given)
-    cursor, names = given.get("cursor"), options.names
+async def answer(
+    caller: Caller, feed: FeedRequest, question: Callable[[Connection, Principals, FeedRequest], ListPage]
+) -> Response:
+    """Ask for a page of a list that may be long, and answer with it.
+
+    Where the filter or the sort takes too long and the caller sees more than ``LONG`` members, asking again would not
+    help: raises BadSort or BadFilter. Raises as ``Caller.read_long``.
+    """
+    try:
+        body = await caller.read_long(lambda cx, principals: feed.write(question(cx, principals, feed)))
+    except TookTooLong as stopped:
+        selection = feed.page.selection
+        if not (selection.sort or selection.filter):
+            raise
+        behind = msgspec.structs.replace(
+            feed.page, part=Part(LONG + 1, 1, None), selection=EVERYTHING, include_total=False, inline=False
+        )
+        found = await caller.read_long(lambda cx, principals: question(cx, principals, replace(feed, page=behind)))
+        if not found.entries:
+            raise
+        raise _too_long(selection, feed) from stopped
+    return feed.answer(body)
+
+
+def _too_long(selection: Selection, feed: FeedRequest) -> BadSort | BadFilter:
+    seconds = feed.context.options.question_seconds
+    names = " and ".join(repr(spelling.write_property(key.name, feed.names)) for key in selection.sort)
+    parts = [*(["the filter"] if selection.filter else []), *([f"the sort by {names}"] if names else [])]
+    return (BadSort if names else BadFilter)(
+        f"This list has more than {LONG} members, and {' and '.join(parts)} takes longer than {seconds} seconds. "
+        "Without that, 'next' leads through the whole list, and every page costs the same."
+    )
+
+
+def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
+    """Read the parameters of a list; an empty one is left out. Raises as ``feed_request``."""
+    values = {name: text for name, text in values.items() if text}
+    size, number = read_size(values, options), read_number(values)
+    cursor, names = values.get("cursor"), options.names
     if cursor is None and number * size > options.max_page_offset:
         raise Malformed(
             f"Page {number} lies past member {options.max_page_offset}, the deepest that a bare page number reaches: "
             "follow 'next' from page to page."
         )
-    named = given.get("object-type")
+    type_name = values.get("object-type")
     neutral = partial(spelling.read_property, names=names)
     return Page(
         part=Part(number, size, cursor),
-        include_total=parameters.truth(given, "include-total", default=False),
-        object_type=spelling.read_type(named, names) if named else None,
-        selection=reader.read(given.get("filter", ""), given.get("sort", ""), neutral),
-        inline=parameters.truth(given, "inline", default=False),
-        links=parameters.truth(given, "links", default=True),
-        view=representations.read_view(given, names),
-        repeated={name: text for name, text in given.items() if name not in ("page", "items-per-page", "cursor")},
+        include_total=parameters.truth(values, "include-total", default=False),
+        object_type=spelling.read_type(type_name, names) if type_name else None,
+        selection=reader.read(values.get("filter", ""), values.get("sort", ""), neutral),
+        inline=parameters.truth(values, "inline", default=False),
+        links=parameters.truth(values, "links", default=True),
+        view=representations.read_view(values, names),
+        repeated={name: text for name, text in values.items() if name not in ("page", "items-per-page", "cursor")},
     )
 
 
-def read_size(given: Mapping[str, str], options: RepositoryOptions) -> int:
+def read_size(values: Mapping[str, str], options: RepositoryOptions) -> int:
     """Read how many members a page has; more than the settings allow is as many as they allow. Raises Malformed."""
-    return min(_number(given, "items-per-page", options.items_per_page, 1), options.max_items_per_page)
+    return min(_number(values, "items-per-page", options.items_per_page, 1), options.max_items_per_page)
 
 
-def read_number(given: Mapping[str, str]) -> int:
+def read_number(values: Mapping[str, str]) -> int:
     """Read the number of the page, from 1 on; 0 is read as 1. Raises Malformed."""
-    return max(1, _number(given, "page", 1, 0))
+    return max(1, _number(values, "page", 1, 0))
 
 
 def page(
     cx: Connection,
-    listing: Listing,
+    binding: CursorBinding,
     wanted: Page,
     fetch: Callable[[Stretch], Sequence[T]],
     entries: Callable[[Sequence[T]], Sequence[atom.FeedEntry]],
     count: Callable[[], int],
 ) -> ListPage:
     """Read one page of a list. Raises Malformed for a cursor of another list, filter, sort or caller."""
-    found = fetch(cursors.stretch(cx, listing, wanted.part))
-    following = cursors.next_cursor(cx, listing, wanted.part, [one.place for one in found])
-    shown = entries(found[: wanted.part.size])
-    return ListPage(shown, following, count() if wanted.include_total else None)
+    members = fetch(cursors.stretch(cx, binding, wanted.part))
+    following = cursors.next_cursor(cx, binding, wanted.part, [one.place for one in members])
+    return ListPage(entries(members[: wanted.part.size]), following, count() if wanted.include_total else None)
 
 
 def feed_type(request: Request, names: RepositoryNames) -> str:
@@ -211,11 +248,13 @@ def plain_entry(own: str, title: str, author: str, summary: str, updated: Instan
     return atom.FeedEntry(own, title, author, summary, updated, own)
 
 
-def object_bodies(cx: Connection, view: RepositoryView, found: Sequence[StoredObject]) -> list[ObjectBody]:
-    """Read what the representations of these objects need beside themselves, for all of them at once."""
-    acl_names = acls.shown_names(cx, {stored.acl_id for stored in found}, view.principals)
-    statuses = queue.statuses(cx, [stored.id for stored in found])
-    return [ObjectBody(stored, view.catalogue, acl_names[stored.acl_id], statuses[stored.id].state) for stored in found]
+def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[StoredObject]) -> list[ObjectBody]:
+    """Read what the representations of these objects show besides their rows, for all of them at once."""
+    acl_names = acls.shown_names(cx, {stored.acl_id for stored in several}, view.principals)
+    statuses = queue.statuses(cx, [stored.id for stored in several])
+    return [
+        ObjectBody(stored, view.catalogue, acl_names[stored.acl_id], statuses[stored.id].state) for stored in several
+    ]
 
 
 def _page_links(own: str, wanted: Page, listed: ListPage, options: RepositoryOptions) -> list[atom.Link]:
@@ -240,8 +279,8 @@ def _page_links(own: str, wanted: Page, listed: ListPage, options: RepositoryOpt
     return links
 
 
-def _number(given: Mapping[str, str], name: str, default: int, least: int) -> int:
-    text = given.get(name)
+def _number(values: Mapping[str, str], name: str, default: int, least: int) -> int:
+    text = values.get(name)
     if not text:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) >= least):

@@ -15,10 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.db import Busy
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.endpoints import collections, format_names, parameters, representations, spelling, uploads
-from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.extraction import queue
@@ -42,7 +41,6 @@ from muniment.repository.refusals import (
     WrongValue,
 )
 from muniment.repository.repositories import Repository
-from muniment.web.refusals import Refusal
 from muniment.web.responses import ErrorCode, Table
 from muniment.web.slots import HoldingResponse
 
@@ -65,13 +63,13 @@ _UNPRINTABLE = re.compile(r'[^ -~]|["\\%/]')
 async def media(request: Request, context: RepositoryContext) -> Response:
     """GET content-media: the bytes, whole or one range of them."""
     caller = await enter(request, context)
-    given = parameters.read(request)
+    values = parameters.read(request)
     with ExitStack() as held:
         held.enter_context(caller.downloading())
         while True:
             stored = await _readable(request, caller)
             content = _content(stored)
-            _check_format(stored, given.get("format"), context.options.names)
+            _check_format(stored, values.get("format"), context.options.names)
             try:
                 return HoldingResponse(await _media(request, context, caller, stored), held.pop_all())
             except ContentDamaged:
@@ -85,26 +83,26 @@ async def describe(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     names = context.options.names
     media_type = spelling.negotiate(request, spelling.both(names))
-    given = parameters.read(request)
+    values = parameters.read(request)
     stored = await _readable(request, caller)
     _content(stored)
-    _check_format(stored, given.get("format"), names)
+    _check_format(stored, values.get("format"), names)
     document = representations.content_document(address(request, context, caller.repository), stored, names)
-    return _answered(media_type, "content", document, context)
+    return _answer(media_type, "content", document, context)
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
-    """GET contents: a feed of the one content an object has, or of none."""
+    """GET contents: a feed of the one content of an object, or an empty feed."""
     caller = await enter(request, context)
     object_id, repository = representations.identifier(request), caller.repository
     here = address(request, context, repository)
-    asked = collections.asked(request, context, f"{here}/objects/{object_id}/contents", "Contents")
+    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/contents", "Contents")
     body = await caller.read_long(
-        lambda cx, principals: asked.write(
-            _listed(cx, objects.readable(cx, repository, object_id, principals), asked, here)
+        lambda cx, principals: feed.write(
+            _listed(cx, objects.readable(cx, repository, object_id, principals), feed, here)
         )
     )
-    return asked.answer(body)
+    return feed.answer(body)
 
 
 @events.tells()
@@ -112,47 +110,44 @@ async def replace(request: Request, context: RepositoryContext) -> Response:
     """POST contents: the body, whatever it is, becomes the object's content."""
     caller = await enter(request, context)
     repository, names = caller.repository, context.options.names
-    media_type = spelling.negotiate(request, spelling.both(names))
-    given = parameters.read(request)
-    if given.get("primary", "true").lower() != "true" or given.get("page", "0") != "0":
+    answer_type = spelling.negotiate(request, spelling.both(names))
+    values = parameters.read(request)
+    if values.get("primary", "true").lower() != "true" or values.get("page", "0") != "0":
         raise NotOfferedYet("Renditions and further pages of content are not offered yet.")
     expected = representations.expected_version(request)
     object_id = representations.identifier(request)
     quota = uploads.upload_quota(context)
     name, room = await caller.read(lambda cx, principals: _may_replace(cx, repository, principals, object_id, quota))
-    stated = request.headers.get("content-type", "")
-    if "format" in given:
-        stated = format_names.media_type(given["format"], names)
+    media_type = request.headers.get("content-type", "")
+    if "format" in values:
+        media_type = format_names.media_type(values["format"], names)
     with caller.uploading():
-        received = await uploads.raw_content(request, context, room)
-    kind = uploads.media_type_of(stated, name)
-    content, found = received.stored, await uploads.read_plain_text(received, name, kind, context)
-    try:
-        (stored, former), place = await caller.change(
+        body = await uploads.raw_content(request, context, room)
+    async with uploads.removal_on_failure(context, body.stored):
+        media_type = uploads.media_type_of(media_type, name)
+        text = await uploads.read_plain_text(body, name, media_type, context)
+        (stored, former), position = await caller.change(
             lambda cx, principals: objects.replace_content(
                 cx,
                 repository,
                 principals,
                 object_id,
-                content,
-                kind,
+                body.stored,
+                media_type,
                 context.clock(),
                 expected=expected,
-                text=found,
+                text=text,
                 quota=quota,
             ),
-            lambda replaced: replaced[0].position,
+            lambda replacement: replacement[0].position,
         )
-    except (Refusal, Busy):
-        await context.transactions.off_loop(context.store.remove, content.key)
-        raise
     if former is not None:
         await context.transactions.off_loop(context.store.remove, former.key)
     here = address(request, context, repository)
-    answered = _answered(media_type, "content", representations.content_document(here, stored, names), context, 201)
-    answered.headers["Location"] = f"{here}/objects/{stored.id}/contents/content"
-    answered.headers.update(place)
-    return answered
+    answer = _answer(answer_type, "content", representations.content_document(here, stored, names), context, 201)
+    answer.headers["Location"] = f"{here}/objects/{stored.id}/contents/content"
+    answer.headers.update(position)
+    return answer
 
 
 async def index_status(request: Request, context: RepositoryContext) -> Response:
@@ -170,25 +165,25 @@ async def index_status(request: Request, context: RepositoryContext) -> Response
         "attempts": status.attempts,
         "links": [{"rel": "self", "href": f"{own}/index-status"}, {"rel": "parent", "href": own}],
     }
-    return _answered(media_type, "index-status", document, context)
+    return _answer(media_type, "index-status", document, context)
 
 
-def _listed(cx: Connection, stored: StoredObject, asked: AskedList, here: str) -> ListPage:
+def _listed(cx: Connection, stored: StoredObject, feed: FeedRequest, here: str) -> ListPage:
     """List the content that the object has, if it has any and the filter leaves it."""
-    page, names = asked.page, asked.names
+    page, names = feed.page, feed.names
     values = representations.content_properties(stored, names)
     selected = pages.wants(cx, {name: value for name, value in values.items() if value is not None}, page.selection)
     own = f"{here}/objects/{stored.id}"
-    found = selected and stored.content is not None
+    is_listed = selected and stored.content is not None
     entry = collections.plain_entry(
         f"{own}/contents/content", stored.name, stored.owner, stored.media_type, stored.modified
     )
     if page.inline:
-        entry = asked.with_thing(
+        entry = feed.with_thing(
             entry, Thing("content", representations.content_document(here, stored, names, page.view))
         )
-    entries = [entry] if found and page.part.number == 1 else []
-    return ListPage(entries, None, int(found) if page.include_total else None)
+    entries = [entry] if is_listed and page.part.number == 1 else []
+    return ListPage(entries, None, int(is_listed) if page.include_total else None)
 
 
 async def _media(request: Request, context: RepositoryContext, caller: Caller, stored: StoredObject) -> Response:
@@ -257,11 +252,11 @@ def _index_status(
     return stored, IndexStatus("failed", unindexed, status.attempts) if unindexed else status
 
 
-def _answered(
+def _answer(
     media_type: str, root: str, document: dict[str, spelling.Written], context: RepositoryContext, status: int = 200
 ) -> Response:
     body = spelling.answer(media_type, root, document, context.options.names)
-    headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    headers = {"Content-Type": media_type, **spelling.PRIVATE}
     return Response(body, status, headers)
 
 
@@ -280,11 +275,11 @@ def _check_format(stored: StoredObject, wanted: str | None, names: RepositoryNam
 def _headers(stored: StoredObject, content: StoredContent) -> dict[str, str]:
     plain = _UNPRINTABLE.sub("_", stored.name)
     return {
+        **spelling.PRIVATE,
         "Content-Type": uploads.servable(stored.media_type),
         "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(stored.name, safe='')}",
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox",
-        "Cache-Control": "private, no-cache",
         "Vary": "Authorization",
         "Accept-Ranges": "bytes",
         "ETag": f'"{content.sha256.hex()}"',
@@ -321,6 +316,6 @@ async def _pieces(context: RepositoryContext, first: bytes, rest: Iterator[bytes
 
 
 def _heeded(following: "asyncio.Task[bytes]") -> None:
-    # Whoever left has nobody to hear of it any more; asyncio would complain that nobody asked.
+    # Whoever left has nobody to hear of it any more; asyncio would complain that nobody feed.
     if not following.cancelled():
         following.exception()

@@ -119,11 +119,11 @@ class Caller:
         self._event, event.resource = event, self.repository.name
 
     def downloading(self) -> AbstractContextManager[None]:
-        """Hold the place of a download. Raises Overloaded when the caller has no more of them."""
+        """Hold one of the caller's slots for downloads for the block. Raises Overloaded when all of them are in use."""
         return self._context.downloads.hold(self._bearer.turn, self._context.options.max_downloads, "downloads")
 
     def uploading(self) -> AbstractContextManager[None]:
-        """Hold the place of an upload. Raises Overloaded when the caller has no more of them."""
+        """Hold one of the caller's slots for uploads for the block. Raises Overloaded when all of them are in use."""
         return self._context.uploads.hold(self._bearer.turn, self._context.options.max_uploads, "uploads")
 
     async def read(self, question: Callable[[Connection, Principals], T]) -> T:
@@ -131,7 +131,10 @@ class Caller:
         return await self._used(lambda: self._context.transactions.read(lambda cx: question(cx, self._principals(cx))))
 
     async def read_long(self, question: Callable[[Connection, Principals], T]) -> T:
-        """Ask a question that may take long, off the loop; callers have turns. Raises as ``read``, and Overloaded."""
+        """Ask a question that may take long, off the loop; callers have turns.
+
+        Raises as ``read``, Overloaded, and TookTooLong when the database stops it.
+        """
         turn = self._bearer.turn
         return await self._used(
             lambda: self._context.transactions.read_long(turn, lambda cx: question(cx, self._principals(cx)))
@@ -172,7 +175,10 @@ class Caller:
         return await self.write(changed)
 
     def spell(self, principals: Principals, position: Position) -> str:
-        """Spell a position of the repository as the caller asks for it. Raises NotPermitted."""
+        """Write a position for the caller: sealed, or plain for an administrator who asks for that.
+
+        Raises NotPermitted when anybody else asks for a plain position.
+        """
         return positions.spell(self._seal, self.repository.id, principals, position, plain=self._plain_positions)
 
     async def position(self, written: str) -> Position:
@@ -231,10 +237,10 @@ class Caller:
         )
 
     async def prove(self) -> None:
-        """Keep for good under which keys the caller's names are kept, before anything is asked for them.
+        """Bind each of the caller's names to a key for good, before any decision is taken for them.
 
-        That takes a statement the first time this process meets them, and a write the first time any does. Raises as
-        ``write``.
+        The first time that this process meets the names, this takes a statement; the first time that any process does,
+        a write. Raises as ``write``.
         """
         lacking = self._context.bearers.lacks(self._bearer.principals().names())
         if not lacking:

@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.repository import repositories
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, parameters, spelling
-from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import (
     ENTERING,
     Answering,
@@ -111,13 +111,14 @@ def listing_of(targets: Sequence[LinkTarget]) -> Answering:
     """Make the GET of every repository's name and address, as a feed; a repository within it links these targets."""
 
     async def listing(request: Request, context: RepositoryContext) -> Response:
-        asked = collections.asked(request, context, f"{base_address(request, context)}/repositories", "Repositories")
+        own = f"{base_address(request, context)}/repositories"
+        feed = collections.feed_request(request, context, own, "Repositories")
 
-        def entries(found: Sequence[ListedRepository]) -> list[FeedEntry]:
-            return [_entry(asked, one, address(request, context, one), targets) for one, _ in found]
+        def entries(members: Sequence[ListedRepository]) -> list[FeedEntry]:
+            return [_entry(feed, one, address(request, context, one), targets) for one, _ in members]
 
-        body = await context.transactions.read_long(_STRANGERS, lambda cx: asked.write(_listed(cx, asked, entries)))
-        return asked.answer(body)
+        body = await context.transactions.read_long(_STRANGERS, lambda cx: feed.write(_listed(cx, feed, entries)))
+        return feed.answer(body)
 
     return listing
 
@@ -143,7 +144,7 @@ def repository_resource(targets: Sequence[LinkTarget]) -> Answering:
         if has_links:
             document["links"] = [{"rel": "self", "href": here}, *(_link(target, here, names) for target in targets)]
         body = spelling.answer(media_type, "repository", document, names)
-        headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+        headers = {"Content-Type": media_type, **spelling.PRIVATE}
         return Response(body, headers=headers)
 
     return show
@@ -203,23 +204,23 @@ def _home_xml(targets: Sequence[LinkTarget], base: str, names: RepositoryNames) 
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{root}'.encode()
 
 
-def _entry(asked: AskedList, repository: Repository, here: str, targets: Sequence[LinkTarget]) -> FeedEntry:
+def _entry(feed: FeedRequest, repository: Repository, here: str, targets: Sequence[LinkTarget]) -> FeedEntry:
     entry = collections.plain_entry(here, repository.name, "Muniment", repository.name, repository.created)
-    if not asked.page.inline:
+    if not feed.page.inline:
         return entry
     # Nobody has signed in: only what the list shows anyway.
-    links: list[Written] = [{"rel": "self", "href": here}, *(_link(target, here, asked.names) for target in targets)]
-    return asked.with_thing(entry, Thing("repository", {"name": repository.name, "links": links}))
+    links: list[Written] = [{"rel": "self", "href": here}, *(_link(target, here, feed.names) for target in targets)]
+    return feed.with_thing(entry, Thing("repository", {"name": repository.name, "links": links}))
 
 
 def _listed(
-    cx: Connection, asked: AskedList, entries: Callable[[Sequence[ListedRepository]], list[FeedEntry]]
+    cx: Connection, feed: FeedRequest, entries: Callable[[Sequence[ListedRepository]], list[FeedEntry]]
 ) -> ListPage:
-    selection = asked.page.selection
+    selection = feed.page.selection
     return collections.page(
         cx,
-        Listing(0, _STRANGERS, "repositories", selection.text),
-        asked.page,
+        CursorBinding(0, _STRANGERS, "repositories", selection.text),
+        feed.page,
         lambda stretch: repositories.page(cx, stretch, selection),
         entries,
         lambda: repositories.count(cx, selection),

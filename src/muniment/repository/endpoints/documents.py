@@ -99,7 +99,7 @@ class ContentDocument(msgspec.Struct):
 
 
 class IndexStatusDocument(msgspec.Struct):
-    """How far the text of an object is, and why there is none."""
+    """The state of an object's text, and the reason if there is none."""
 
     state: str
     reason: str
@@ -205,7 +205,7 @@ class Author(msgspec.Struct):
 
 
 class EntryContent(msgspec.Struct, rename="kebab"):
-    """Where the thing behind an entry answers, and in which media type. With ``inline=true``, the thing itself."""
+    """The address of what an entry stands for, and its media type there. With ``inline=true``, the thing itself."""
 
     src: str | msgspec.UnsetType = msgspec.UNSET
     type: str | msgspec.UnsetType = msgspec.UNSET

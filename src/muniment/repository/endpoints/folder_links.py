@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.clock import Instant
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, object_body, representations, spelling
-from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
@@ -36,16 +36,16 @@ _Decision: TypeAlias = Callable[[Connection, Principals, Instant], StoredObject]
 
 
 async def list_parents(request: Request, context: RepositoryContext) -> Response:
-    """GET parent-links: a feed of the one folder in which an object lies, or of none."""
+    """GET parent-links: a feed of one link, to the folder in which the object lies, or an empty feed."""
     caller = await enter(request, context)
     object_id, here = representations.identifier(request), address(request, context, caller.repository)
-    asked = collections.asked(request, context, f"{here}/objects/{object_id}/parent-links", "Parent links")
+    feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/parent-links", "Parent links")
     body = await caller.read_long(
-        lambda cx, principals: asked.write(
-            _parents(cx, objects.read(cx, caller.repository, object_id, principals)[0], asked, here)
+        lambda cx, principals: feed.write(
+            _parents(cx, objects.read(cx, caller.repository, object_id, principals)[0], feed, here)
         )
     )
-    return asked.answer(body)
+    return feed.answer(body)
 
 
 async def list_children(request: Request, context: RepositoryContext) -> Response:
@@ -53,11 +53,10 @@ async def list_children(request: Request, context: RepositoryContext) -> Respons
     caller = await enter(request, context)
     repository, folder_id = caller.repository, representations.identifier(request)
     here = address(request, context, repository)
-    asked = collections.asked(request, context, f"{here}/folders/{folder_id}/child-links", "Child links")
-    body = await caller.read_long(
-        lambda cx, principals: asked.write(_children(cx, repository, principals, folder_id, asked, here))
+    feed = collections.feed_request(request, context, f"{here}/folders/{folder_id}/child-links", "Child links")
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _children(cx, repository, principals, folder_id, part, here)
     )
-    return asked.answer(body)
 
 
 def linking(end: End) -> Answering:
@@ -145,7 +144,7 @@ def _ends(request: Request, end: End) -> tuple[str, str]:
 
 
 async def _referenced(request: Request, context: RepositoryContext, repository: Repository) -> str:
-    return object_body.referenced_id(await object_body.received(request, context), repository.name)
+    return object_body.referenced_id(await object_body.read_body(request, context), repository.name)
 
 
 async def _change(
@@ -165,37 +164,37 @@ async def _change(
     return answer
 
 
-def _parents(cx: Connection, stored: StoredObject, asked: AskedList, here: str) -> ListPage:
+def _parents(cx: Connection, stored: StoredObject, feed: FeedRequest, here: str) -> ListPage:
     """List the link to the folder in which the object lies, if the filter leaves it."""
-    page, ends = asked.page, {"parent-id": stored.folder_id or "", "child-id": stored.id}
-    found = pages.wants(cx, ends, page.selection) and stored.folder_id is not None
-    entries = [_entry(asked, here, "parent", stored, ends["parent-id"])] if found and page.part.number == 1 else []
-    return ListPage(entries, None, int(found) if page.include_total else None)
+    page, ends = feed.page, {"parent-id": stored.folder_id or "", "child-id": stored.id}
+    is_listed = pages.wants(cx, ends, page.selection) and stored.folder_id is not None
+    entries = [_entry(feed, here, "parent", stored, ends["parent-id"])] if is_listed and page.part.number == 1 else []
+    return ListPage(entries, None, int(is_listed) if page.include_total else None)
 
 
 def _children(
-    cx: Connection, repository: Repository, principals: Principals, folder_id: str, asked: AskedList, here: str
+    cx: Connection, repository: Repository, principals: Principals, folder_id: str, feed: FeedRequest, here: str
 ) -> ListPage:
     """List the links to what lies in a folder, filtered and sorted by the properties of the objects."""
-    view, selection = RepositoryView.read(cx, repository, principals), asked.page.selection
+    view, selection = RepositoryView.read(cx, repository, principals), feed.page.selection
     objects.read(cx, repository, folder_id, principals, "folder")
-    folder, prefix = Folder(view, folder_id, "sysobject"), asked.names.type_prefix
+    folder, prefix = Folder(view, folder_id, "sysobject"), feed.names.type_prefix
     return collections.page(
         cx,
-        Listing(repository.id, principals.key, f"child links {folder_id}", selection.text),
-        asked.page,
+        CursorBinding(repository.id, principals.key, f"child links {folder_id}", selection.text),
+        feed.page,
         lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=prefix),
-        lambda found: [_entry(asked, here, "child", one.stored, folder_id) for one in found],
+        lambda members: [_entry(feed, here, "child", one.stored, folder_id) for one in members],
         lambda: lists.count(cx, folder, selection, type_prefix=prefix),
     )
 
 
-def _entry(asked: AskedList, here: str, end: End, stored: StoredObject, folder_id: str) -> FeedEntry:
+def _entry(feed: FeedRequest, here: str, end: End, stored: StoredObject, folder_id: str) -> FeedEntry:
     title, own = folder_id if end == "parent" else stored.name, _address(here, end, stored, folder_id)
     entry = collections.plain_entry(own, title, stored.owner, f"{folder_id} {stored.id}", stored.modified)
-    if not asked.page.inline:
+    if not feed.page.inline:
         return entry
-    return asked.with_thing(entry, Thing("folder-link", _document(asked.names, here, end, stored)))
+    return feed.with_thing(entry, Thing("folder-link", _document(feed.names, here, end, stored)))
 
 
 def _address(here: str, end: End, stored: StoredObject, folder_id: str) -> str:
@@ -209,7 +208,7 @@ def _answer(
 ) -> Response:
     names, own = context.options.names, _address(here, end, stored, stored.folder_id or "")
     document = _document(names, here, end, stored)
-    headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    headers = {"Content-Type": media_type, **spelling.PRIVATE}
     if status == 201:
         headers["Location"] = own
     return Response(spelling.answer(media_type, "folder-link", document, names), status, headers)

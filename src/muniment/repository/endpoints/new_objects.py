@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.clock import Instant
-from muniment.db import Busy
 from muniment.repository.content.contract import StoredContent
 from muniment.repository.endpoints import format_names, object_body, parameters, representations, spelling, uploads
 from muniment.repository.endpoints.context import Answering, Caller, RepositoryContext, address, enter
@@ -30,7 +29,7 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import WrongValue
 from muniment.repository.repositories import Repository
 from muniment.web import bodies
-from muniment.web.refusals import Malformed, Refusal, UnsupportedMediaType
+from muniment.web.refusals import Malformed, UnsupportedMediaType
 
 
 def creating(root: str, *, filed: bool) -> Answering:
@@ -42,34 +41,29 @@ def creating(root: str, *, filed: bool) -> Answering:
     @events.tells()
     async def create(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)
-        repository = caller.repository
-        media_type = spelling.negotiate(request, spelling.both(context.options.names))
-        given = parameters.read(request)
-        stated = format_names.media_type(given["format"], context.options.names) if "format" in given else ""
+        repository, names = caller.repository, context.options.names
+        media_type = spelling.negotiate(request, spelling.both(names))
+        values = parameters.read(request)
+        content_type = format_names.media_type(values["format"], names) if "format" in values else ""
         folder_id = representations.identifier(request) if filed else None
-        named = given.get("object-type")
-        type_name = spelling.read_type(named, context.options.names) if named else ""
+        type_name = spelling.read_type(values["object-type"], names) if values.get("object-type") else ""
         # Whoever may not put anything here is told so before they send gigabytes.
         quota = uploads.upload_quota(context)
         room = await caller.read(
             lambda cx, principals: _may_create(cx, repository, principals, type_name or root, root, folder_id, quota)
         )
-        upload = await _received(request, context, caller, given.get("object-name"), room)
-        if upload.metadata.href:
-            making = await _copying(context, caller, upload, root, folder_id, quota)
-        else:
-            making = await _making(
-                context, repository, _draft(upload, type_name or root, stated), upload, root, folder_id
-            )
-        try:
-            new, position = await caller.change(
-                lambda cx, principals: making.decide(cx, principals, context.clock(), quota),
-                lambda new: new.stored.position,
-            )
-        except (Refusal, Busy):
-            if making.content is not None:
-                await context.transactions.off_loop(context.store.remove, making.content.key)
-            raise
+        upload = await _read_upload(request, context, caller, values.get("object-name"), room)
+        async with uploads.removal_on_failure(context, upload.content.stored if upload.content else None):
+            if upload.metadata.href:
+                plan = await _plan_copy(context, caller, upload, root, folder_id, quota)
+            else:
+                draft = _draft(upload, type_name or root, content_type)
+                plan = await _plan_new(context, repository, draft, upload, root, folder_id)
+            async with uploads.removal_on_failure(context, plan.content):
+                new, position = await caller.change(
+                    lambda cx, principals: plan.decide(cx, principals, context.clock(), quota),
+                    lambda new: new.stored.position,
+                )
         here, as_object = address(request, context, repository), root == "sysobject"
         answer = representations.object_answer(request, context, media_type, here, new, 201, as_object=as_object)
         answer.headers.update(position)
@@ -78,11 +72,10 @@ def creating(root: str, *, filed: bool) -> Answering:
     return create
 
 
-async def _received(
+async def _read_upload(
     request: Request, context: RepositoryContext, caller: Caller, object_name: str | None, room: int | None
 ) -> Upload:
     """Take the body: metadata, both in parts, or (with a name in the address) content alone."""
-    stated = request.headers.get("content-type", "")
     if bodies.media_type(request) in uploads.MULTIPART:
         with caller.uploading():
             return await uploads.multipart(request, context, room)
@@ -92,54 +85,51 @@ async def _received(
                 "Metadata must be application/json or application/xml; content alone needs a name in the address: "
                 "?object-name=..."
             )
-        return Upload(await object_body.received(request, context), None, "")
+        return Upload(await object_body.read_body(request, context), None, "")
     with caller.uploading():
-        return Upload(Metadata({"object_name": object_name}), await uploads.raw_content(request, context, room), stated)
+        content = await uploads.raw_content(request, context, room)
+    return Upload(Metadata({"object_name": object_name}), content, request.headers.get("content-type", ""))
 
 
-def _draft(upload: Upload, type_name: str, stated: str) -> Metadata:
+def _draft(upload: Upload, type_name: str, content_type: str) -> Metadata:
     """Complete what the body says: its type, or else the address's; and the media type of its content."""
     properties: dict[str, Given] = dict(upload.metadata.properties)
     properties["r_object_type"] = upload.metadata.type or type_name
-    if upload.content is not None and (stated or not properties.get("a_content_type")):
+    if upload.content is not None and (content_type or not properties.get("a_content_type")):
         name = str(properties.get("object_name", ""))
-        properties["a_content_type"] = uploads.media_type_of(stated or upload.media_type, name)
+        properties["a_content_type"] = uploads.media_type_of(content_type or upload.media_type, name)
     return Metadata(properties, str(properties["r_object_type"]))
 
 
-class _Making(NamedTuple):
-    """The decision that makes an object, and the content that goes if the decision is refused."""
+class _Plan(NamedTuple):
+    """The decision that makes an object, and the content that was copied for it."""
 
     content: StoredContent | None
     decide: Callable[[Connection, Principals, Instant, StorageQuota], ObjectBody]
 
 
-async def _making(
+async def _plan_new(
     context: RepositoryContext,
     repository: Repository,
     draft: Metadata,
     upload: Upload,
     root: str,
     folder_id: str | None,
-) -> _Making:
+) -> _Plan:
     content = text = None
     if upload.content is not None:
         content = upload.content.stored
         name, media_type = (str(draft.properties.get(key, "")) for key in ("object_name", "a_content_type"))
         text = await uploads.read_plain_text(upload.content, name, media_type, context)
     new = NewObject(draft.type, draft.properties, folder_id, content, text)
-    return _Making(
-        content, lambda cx, principals, now, quota: _created(cx, repository, principals, new, root, now, quota)
-    )
+    return _Plan(None, lambda cx, principals, now, quota: _create(cx, repository, principals, new, root, now, quota))
 
 
-async def _copying(
+async def _plan_copy(
     context: RepositoryContext, caller: Caller, upload: Upload, root: str, folder_id: str | None, quota: StorageQuota
-) -> _Making:
+) -> _Plan:
     """Copy the content of the object that the body refers to, before the decision that makes the copy."""
     repository = caller.repository
-    if upload.content is not None:
-        await context.transactions.off_loop(context.store.remove, upload.content.stored.key)
     if upload.content is not None or upload.metadata.properties:
         raise Malformed("A body with 'href' makes a copy: it has no properties and no content of its own.")
     object_id = object_body.referenced_id(upload.metadata, repository.name)
@@ -154,7 +144,7 @@ async def _copying(
         view = RepositoryView.read(cx, repository, principals)
         return complete(cx, copying.copy(cx, view, source, folder_id, content, now, quota), view)
 
-    return _Making(content, decide)
+    return _Plan(content, decide)
 
 
 def _original(
@@ -184,7 +174,7 @@ def _may_create(
     return None if principals.administrator else usage.room(cx, principals.key, quota, Amount(1, 0))
 
 
-def _created(
+def _create(
     cx: Connection,
     repository: Repository,
     principals: Principals,

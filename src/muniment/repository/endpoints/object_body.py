@@ -14,7 +14,7 @@ from muniment.repository.endpoints import format_names, spelling
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.objects.properties import Given
 from muniment.repository.options import RepositoryNames
-from muniment.web import bodies
+from muniment.web import bodies, json_text
 from muniment.web import xml as strangers_xml
 from muniment.web.refusals import Malformed, UnsupportedMediaType
 from muniment.web.xml import Element
@@ -23,7 +23,7 @@ from muniment.web.xml import Element
 class Metadata(msgspec.Struct, frozen=True):
     """What a body says about an object, in neutral names.
 
-    ``type`` is empty when the body names none. ``href`` is the address of another object that is meant, or empty.
+    ``type`` is empty when the body names none, ``href`` is the address of the object that the body refers to, or empty.
     """
 
     properties: dict[str, Given] = {}
@@ -56,7 +56,7 @@ def is_one(media_type: str) -> bool:
     return _is_json(media_type) or _is_xml(media_type)
 
 
-async def received(request: Request, context: RepositoryContext) -> Metadata:
+async def read_body(request: Request, context: RepositoryContext) -> Metadata:
     """Read a JSON or XML body. Raises UnsupportedMediaType, TooLarge, Malformed."""
     kind = bodies.media_type(request)
     bodies.check_encoding(request)
@@ -72,12 +72,12 @@ def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
     """
     if _is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):
         return _from_xml(body, names)
-    decoded = bodies.decode_json(body, _json_body)
+    decoded = json_text.decode(body, _json_body)
     try:
-        given = {name: msgspec.json.decode(raw) for name, raw in decoded.properties.items()}
+        properties = {name: msgspec.json.decode(raw) for name, raw in decoded.properties.items()}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"The JSON cannot be read: {str(error)[:300]}.") from error
-    return _neutral(given, decoded.type, decoded.href, names)
+    return _neutral(properties, decoded.type, decoded.href, names)
 
 
 def referenced_id(metadata: Metadata, repository_name: str) -> str:

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, object_body, parameters, representations, spelling
-from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import (
     ENTERING,
     Answering,
@@ -72,20 +72,20 @@ def reading(kind: str) -> Answering:
         caller = await enter(request, context)
         repository, object_id = caller.repository, representations.identifier(request)
         media_type = spelling.negotiate(request, spelling.both(context.options.names))
-        given = parameters.read(request)
-        view = representations.read_view(given, context.options.names)
-        links = parameters.truth(given, "links", default=True)
-        shown = await caller.read(lambda cx, principals: _read(cx, repository, principals, object_id, kind))
+        values = parameters.read(request)
+        view = representations.read_view(values, context.options.names)
+        links = parameters.truth(values, "links", default=True)
+        whole = await caller.read(lambda cx, principals: _read(cx, repository, principals, object_id, kind))
         here, as_object = address(request, context, repository), kind == "object"
         return representations.object_answer(
-            request, context, media_type, here, shown, as_object=as_object, view=view, links=links
+            request, context, media_type, here, whole, as_object=as_object, view=view, links=links
         )
 
     return read
 
 
 def changing(kind: str) -> Answering:
-    """Make the POST that changes the properties given."""
+    """Make the POST that changes some properties."""
 
     @events.tells("object rights")
     async def change(request: Request, context: RepositoryContext) -> Response:
@@ -93,27 +93,27 @@ def changing(kind: str) -> Answering:
         repository, object_id = caller.repository, representations.identifier(request)
         media_type = spelling.negotiate(request, spelling.both(context.options.names))
         expected = representations.expected_version(request)
-        body = await object_body.received(request, context)
+        body = await object_body.read_body(request, context)
         if body.href:
             raise Malformed("A body with 'href' makes a copy when it is posted to a folder; it changes no object.")
-        given: dict[str, Given] = dict(body.properties)
-        rights = sorted(_RIGHTS & given.keys())
+        changes: dict[str, Given] = dict(body.properties)
+        rights = sorted(_RIGHTS & changes.keys())
         event = events.begin(request.scope, "object rights", how=" and ".join(rights)) if rights else None
         if event is not None:
             caller.tell(event)
         if body.type:
-            given.setdefault("r_object_type", body.type)
-        shown, place = await caller.change(
-            lambda cx, principals: _changed(
-                cx, repository, principals, object_id, given, context.clock(), expected, kind
+            changes.setdefault("r_object_type", body.type)
+        whole, position = await caller.change(
+            lambda cx, principals: _change(
+                cx, repository, principals, object_id, changes, context.clock(), expected, kind
             ),
-            lambda shown: shown.stored.position,
+            lambda whole: whole.stored.position,
         )
         if event is not None:
-            event.on = shown.stored.id
+            event.on = whole.stored.id
         here = address(request, context, repository)
-        answer = representations.object_answer(request, context, media_type, here, shown, as_object=kind == "object")
-        answer.headers.update(place)
+        answer = representations.object_answer(request, context, media_type, here, whole, as_object=kind == "object")
+        answer.headers.update(position)
         return answer
 
     return change
@@ -127,9 +127,9 @@ def deleting(kind: str) -> Answering:
         caller = await enter(request, context)
         repository = caller.repository
         object_id, expected = representations.identifier(request), representations.expected_version(request)
-        given = parameters.read(request)
+        values = parameters.read(request)
         most = context.options.max_deleted_objects
-        with_everything = parameters.truth(given, "del-non-empty", default=False)
+        with_everything = parameters.truth(values, "del-non-empty", default=False)
 
         def decide(cx: Connection, principals: Principals) -> list[StoredObject]:
             now = context.clock()
@@ -154,11 +154,12 @@ def listing(root: str, name: str, title: str, *, filed: bool) -> Answering:
         repository, here = caller.repository, address(request, context, caller.repository)
         folder_id = representations.identifier(request) if filed else None
         own = f"{here}/folders/{folder_id}/{name}" if filed else f"{here}/{name}"
-        asked = collections.asked(request, context, own, f"{title} {folder_id}" if filed else title)
-        body = await caller.read_long(
-            lambda cx, principals: asked.write(_listed(cx, repository, principals, folder_id, root, asked, here))
+        feed = collections.feed_request(request, context, own, f"{title} {folder_id}" if filed else title)
+        return await collections.answer(
+            caller,
+            feed,
+            lambda cx, principals, part: _list(cx, repository, principals, folder_id, root, part, here),
         )
-        return asked.answer(body)
 
     return list_objects
 
@@ -168,49 +169,49 @@ def _read(cx: Connection, repository: Repository, principals: Principals, object
     return complete(cx, stored, RepositoryView.read(cx, repository, principals))
 
 
-def _changed(
+def _change(
     cx: Connection,
     repository: Repository,
     principals: Principals,
     object_id: str,
-    given: dict[str, Given],
+    changes: dict[str, Given],
     now: int,
     expected: int | None,
     kind: str,
 ) -> ObjectBody:
     view = RepositoryView.read(cx, repository, principals)
-    stored = objects.change(cx, view, object_id, given, now, expected=expected, kind=kind)
+    stored = objects.change(cx, view, object_id, changes, now, expected=expected, kind=kind)
     return complete(cx, stored, view)
 
 
-def _listed(
+def _list(
     cx: Connection,
     repository: Repository,
     principals: Principals,
     folder_id: str | None,
     root: str,
-    asked: AskedList,
+    feed: FeedRequest,
     here: str,
 ) -> ListPage:
-    view, names, selection = RepositoryView.read(cx, repository, principals), asked.names, asked.page.selection
-    type_name = asked.page.object_type or root
+    view, names, selection = RepositoryView.read(cx, repository, principals), feed.names, feed.page.selection
+    type_name = feed.page.object_type or root
     check_root(view.catalogue, type_name, root)
     if folder_id is not None:
         objects.read(cx, repository, folder_id, principals, "folder")
     folder = Folder(view, folder_id, type_name)
 
-    def entries(found: Sequence[ListedObject]) -> list[FeedEntry]:
-        plain = [collections.object_entry(here, one.stored, names) for one in found]
-        if not asked.page.inline:
+    def entries(members: Sequence[ListedObject]) -> list[FeedEntry]:
+        plain = [collections.object_entry(here, one.stored, names) for one in members]
+        if not feed.page.inline:
             return plain
-        bodies = collections.object_bodies(cx, view, [one.stored for one in found])
-        things = [asked.object_thing(here, body) for body in bodies]
-        return [asked.with_thing(entry, thing) for entry, thing in zip(plain, things, strict=True)]
+        bodies = collections.object_bodies(cx, view, [one.stored for one in members])
+        things = [feed.object_thing(here, body) for body in bodies]
+        return [feed.with_thing(entry, thing) for entry, thing in zip(plain, things, strict=True)]
 
     return collections.page(
         cx,
-        Listing(repository.id, principals.key, f"{folder_id or ''} {type_name}", selection.text),
-        asked.page,
+        CursorBinding(repository.id, principals.key, f"{folder_id or ''} {type_name}", selection.text),
+        feed.page,
         lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=names.type_prefix),
         entries,
         lambda: lists.count(cx, folder, selection, type_prefix=names.type_prefix),

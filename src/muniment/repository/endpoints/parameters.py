@@ -52,8 +52,21 @@ TYPED_LIST = (*LIST, OBJECT_TYPE)
 WAIT_FOR = Parameter("wait-for", f"Position that the index must have reached, as `{HEADER}` states it.")
 Q = Parameter("q", "Keywords; without them, everything the caller may see is found.")
 LINK = Parameter("link", "A search that was posted: the links of its feed carry it.")
-SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR)
-KEYWORD_SEARCH = (Q, OBJECT_TYPE, LINK, *SEARCH)
+FACET = Parameter("facet", "A property by whose values the hits are counted.")
+TIMEZONE = Parameter(
+    "timezone", "Where the days of a facet of dates begin: a region, an abbreviation, or an offset such as `GMT-8:00`."
+)
+FACET_VALUES = Parameter(
+    "facet-value-constraints", "Values of `facet` that hits have; `+` (sent as `%2B`) means AND, `|` means OR."
+)
+FACET_IDS = Parameter(
+    "facet-id-constraints", "Pairs `id=values` of a facet's id and its values, separated by `,` or `;`."
+)
+LOCATIONS = Parameter("locations", "Paths of folders, with commas between: hits lie in one of them or further down.")
+COLLECTIONS = Parameter("collections", "Accepted, and has no effect: a repository has one index.")
+QUERY_LOCALE = Parameter("query-locale", "Accepted, and has no effect: keywords are read in the server's language.")
+SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR, FACET_IDS, QUERY_LOCALE)
+KEYWORD_SEARCH = (Q, OBJECT_TYPE, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS, *SEARCH)
 MAX_RESULTS = Parameter(
     "max-results-count",
     "How many results are stored at most; -1, or more than the server allows, is as many as it allows.",
@@ -61,6 +74,7 @@ MAX_RESULTS = Parameter(
 )
 STORED_RESULTS = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, VIEW, INLINE, LINKS)
 STORING = (MAX_RESULTS, *STORED_RESULTS, WAIT_FOR)
+SAVING = (QUERY_LOCALE,)
 
 SHOWING = (VIEW, LINKS)
 
@@ -103,18 +117,18 @@ LIST_REFUSED = dict.fromkeys(("locations", "facet"), NOT_YET)
 FOLDER_REFUSED = {**LIST_REFUSED, **dict.fromkeys(("include-all-versions", "hide-shared-parent"), NOT_YET)}
 REPOSITORY_REFUSED = dict.fromkeys(("dql", "include-domains"), NOT_YET)
 SEARCH_REFUSED = dict.fromkeys(
-    (
-        *("collections", "facet", "facet-id-constraints", "facet-value-constraints", "locations"),
-        *("query-locale", "sort", "timezone"),
-    ),
+    ("sort",),
     NOT_YET,
 )
 DOCUMENT_SEARCH_REFUSED = {
     **SEARCH_REFUSED,
-    **dict.fromkeys(("q", "object-type", "link"), "belongs to a GET; a POST says it in the query document"),
+    **dict.fromkeys(
+        ("q", "object-type", "link", "facet", "timezone", "facet-value-constraints", "locations", "collections"),
+        "belongs to a GET; a POST says it in the query document",
+    ),
 }
-SAVING_REFUSED = dict.fromkeys(("query-locale", "inline"), NOT_YET)
-STORED_REFUSED = dict.fromkeys(("filter", "sort", "facet-id-constraints", "query-locale"), NOT_YET)
+SAVING_REFUSED = {"inline": NOT_YET}
+STORED_REFUSED = dict.fromkeys(("filter", "sort", "facet-id-constraints"), NOT_YET)
 CREATE_REFUSED = dict.fromkeys(("modifier", "require-dc-write"), NOT_YET)
 REPLACE_REFUSED = {"modifier": NOT_YET}
 MEDIA_REFUSED = dict.fromkeys(("page", "modifier"), NOT_YET)

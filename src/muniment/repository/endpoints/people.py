@@ -10,9 +10,9 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, spelling
-from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, Answering, Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import Thing
 from muniment.repository.endpoints.spelling import Written
@@ -37,13 +37,12 @@ def lister(kind: Kind, *, of_group: bool = False) -> Answering:
         within = request.path_params["person"] if of_group else None
         here = address(request, context, caller.repository)
         own = f"{here}/groups/{quote(within, safe='@')}/{kind}s" if within else f"{here}/{kind}s"
-        asked = collections.asked(request, context, own, f"{kind.capitalize()}s")
-        body = await caller.read_long(
-            lambda cx, principals: asked.write(
-                _listed(cx, asked, caller.repository, people, principals, kind, within, here)
-            )
+        feed = collections.feed_request(request, context, own, f"{kind.capitalize()}s")
+        return await collections.answer(
+            caller,
+            feed,
+            lambda cx, principals, part: _listed(cx, part, caller.repository, people, principals, kind, within, here),
         )
-        return asked.answer(body)
 
     return list_people
 
@@ -74,8 +73,7 @@ async def current_user(request: Request, context: RepositoryContext) -> Response
 async def has_name(request: Request, context: RepositoryContext) -> bool:
     """Say whether the repository lets in a user or group with exactly the id in the address. Raises as ``enter``."""
     caller, people, person_id = await enter(request, context), _people(context), request.path_params["person"]
-    # Only the address of a single user, and nothing below it, can end in the id of a user.
-    kind: Kind = "group" if "/groups/" in request.scope["path"] else "user"
+    kind: Kind = "group" if request.scope["path"].removesuffix(f"/{person_id}").endswith("/groups") else "user"
 
     def find(_cx: Connection, _principals: Principals) -> bool:
         try:
@@ -95,7 +93,7 @@ def _people(context: RepositoryContext) -> People:
 
 def _listed(
     cx: Connection,
-    asked: AskedList,
+    feed: FeedRequest,
     repository: Repository,
     people: People,
     principals: Principals,
@@ -103,22 +101,22 @@ def _listed(
     within: str | None,
     here: str,
 ) -> ListPage:
-    resource_id, selection = repository.resource_id, asked.page.selection
+    resource_id, selection = repository.resource_id, feed.page.selection
 
-    def entries(found: Sequence[ListedPerson]) -> list[FeedEntry]:
+    def entries(members: Sequence[ListedPerson]) -> list[FeedEntry]:
         listed = []
-        for person, _ in found:
+        for person, _ in members:
             summary = person.description or person.id
             entry = collections.plain_entry(_address(here, person), person.id, "Muniment", summary, person.modified)
-            if asked.page.inline:
-                entry = asked.with_thing(entry, _thing(here, person, asked.names, asked.media_type))
+            if feed.page.inline:
+                entry = feed.with_thing(entry, _thing(here, person, feed.names, feed.media_type))
             listed.append(entry)
         return listed
 
     return collections.page(
         cx,
-        Listing(repository.id, principals.key, f"{kind}s {within or ''}", selection.text),
-        asked.page,
+        CursorBinding(repository.id, principals.key, f"{kind}s {within or ''}", selection.text),
+        feed.page,
         lambda stretch: people.listed(resource_id, kind, within, stretch, selection),
         entries,
         lambda: people.count(resource_id, kind, within, selection),
@@ -128,7 +126,7 @@ def _listed(
 def _answer(request: Request, context: RepositoryContext, caller: Caller, media_type: str, person: Person) -> Response:
     names, here = context.options.names, address(request, context, caller.repository)
     body = _thing(here, person, names, media_type).written(media_type, names)
-    headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    headers = {"Content-Type": media_type, **spelling.PRIVATE}
     return Response(body, headers=headers)
 
 

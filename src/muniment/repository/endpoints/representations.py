@@ -66,7 +66,7 @@ def object_answer(
     context: RepositoryContext,
     media_type: str,
     here: str,
-    shown: ObjectBody,
+    whole: ObjectBody,
     status: int = 200,
     *,
     as_object: bool = False,
@@ -78,12 +78,12 @@ def object_answer(
     ``as_object`` says that the caller uses the addresses for objects of any kind: the root and the links are theirs.
     Raises UnknownProperty for a view of one that no type has.
     """
-    names, stored = context.options.names, shown.stored
+    names, stored = context.options.names, whole.stored
     kind = "object" if as_object else kind_of(stored.id)
     own = f"{here}/{kind}s/{stored.id}"
-    body = object_thing(here, shown, names, media_type, kind, view, links=links).written(media_type, names)
+    body = object_thing(here, whole, names, media_type, kind, view, links=links).written(media_type, names)
     etag = f'"{stored.revision}-{hashlib.sha256(body).hexdigest()[:16]}"'
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    headers = {"ETag": etag, **spelling.PRIVATE}
     if status == 201:
         headers["Location"] = own
     if request.method in ("GET", "HEAD") and matches(request, "if-none-match", etag):
@@ -93,7 +93,7 @@ def object_answer(
 
 def object_thing(
     here: str,
-    shown: ObjectBody,
+    whole: ObjectBody,
     names: RepositoryNames,
     media_type: str,
     kind: str,
@@ -102,18 +102,18 @@ def object_thing(
     links: bool = True,
 ) -> Thing:
     """Describe an object as one of this kind, with the properties of the view. Raises UnknownProperty."""
-    type_name = spelling.write_type(shown.stored.type, names)
+    type_name = spelling.write_type(whole.stored.type, names)
     definition = f"{here}/types/{quote(type_name)}"
     document: dict[str, Written] = {
         "name": kind,
         "type": type_name,
         "definition": definition,
-        "properties": _properties(shown, names, view),
+        "properties": _properties(whole, names, view),
     }
     if media_type.endswith("xml"):
         document = {"properties": document["properties"]}
     if links:
-        document["links"] = object_links(here, shown.stored, names, kind)
+        document["links"] = object_links(here, whole.stored, names, kind)
     attributes = {
         "": {"xsi:type": type_name, "definition": definition},
         "properties": {"xsi:type": f"{type_name}-properties"},
@@ -250,19 +250,19 @@ def type_document(here: str, kind: ObjectType, catalogue: Catalogue, names: Repo
 
 def matches(request: Request, header: str, etag: str) -> bool:
     """Say whether a conditional header names this tag (RFC 9110 13.1); weak tags count for If-None-Match only."""
-    given = request.headers.get(header, "").strip()
-    tags = [tag.strip() for tag in given.split(",")]
+    value = request.headers.get(header, "").strip()
+    tags = [tag.strip() for tag in value.split(",")]
     if header == "if-none-match":
         tags = [tag.removeprefix("W/") for tag in tags]
-    return given == "*" or etag in tags
+    return value == "*" or etag in tags
 
 
 def expected_version(request: Request) -> int | None:
     """Read from If-Match the version the caller has seen; None when any will do. Raises VersionConflict."""
-    given = request.headers.get("if-match", "").strip()
-    if given in ("", "*"):
+    tag = request.headers.get("if-match", "").strip()
+    if tag in ("", "*"):
         return None
-    version = given.strip('"').partition("-")[0]
+    version = tag.strip('"').partition("-")[0]
     if not (version.isascii() and version.isdecimal() and len(version) < 10):
         raise VersionConflict("The tag in If-Match is none of this object's.")
     return int(version)
@@ -274,9 +274,9 @@ def identifier(request: Request) -> str:
     return object_id.lower()[:40]
 
 
-def read_view(given: Mapping[str, str], names: RepositoryNames) -> View:
+def read_view(values: Mapping[str, str], names: RepositoryNames) -> View:
     """Read the parameter ``view``: `:default`, `:all`, or a list of properties. Raises Malformed."""
-    text = given.get("view", "").strip()
+    text = values.get("view", "").strip()
     if text in ("", ":default"):
         return View()
     if text == ":all":
@@ -287,26 +287,26 @@ def read_view(given: Mapping[str, str], names: RepositoryNames) -> View:
     return View(properties=frozenset(spelling.read_property(name, names) for name in wanted))
 
 
-def _properties(shown: ObjectBody, names: RepositoryNames, view: View) -> dict[str, Written]:
-    known = shown.catalogue.properties_of(shown.stored.type)
-    some = values(shown.stored, shown.catalogue, shown.acl_name)
-    some["r_index_status"] = [shown.index_status]
-    some["r_object_type"] = [spelling.write_type(shown.stored.type, names)]
+def _properties(whole: ObjectBody, names: RepositoryNames, view: View) -> dict[str, Written]:
+    known = whole.catalogue.properties_of(whole.stored.type)
+    some = values(whole.stored, whole.catalogue, whole.acl_name)
+    some["r_index_status"] = [whole.index_status]
+    some["r_object_type"] = [spelling.write_type(whole.stored.type, names)]
     some = {**{name: some[name] for name in _ALWAYS_SHOWN}, **some}
     if view.properties is not None:
         for name in view.properties:
-            shown.catalogue.property(name)
-        some = {name: found for name, found in some.items() if name in view.properties or name in _ALWAYS_SHOWN}
+            whole.catalogue.property(name)
+        some = {name: each for name, each in some.items() if name in view.properties or name in _ALWAYS_SHOWN}
     elif view.every:
         some |= {name: [] for name in known if name not in some}
-    return {spelling.write_property(name, names): _property(known[name], found) for name, found in some.items()}
+    return {spelling.write_property(name, names): _property(known[name], each) for name, each in some.items()}
 
 
-def _property(definition: PropertyDefinition, found: list[Value]) -> Written:
-    if not found:  # as the field writes what is empty
+def _property(definition: PropertyDefinition, of_object: list[Value]) -> Written:
+    if not of_object:  # as the field writes what is empty
         return "" if definition.kind in ("string", "id") and not definition.repeating else None
-    shown: list[Written] = [
+    written: list[Written] = [
         timestamp(value, utc="+00:00") if definition.kind == "date" and isinstance(value, int) else value
-        for value in found
+        for value in of_object
     ]
-    return shown if definition.repeating else shown[0]
+    return written if definition.repeating else written[0]

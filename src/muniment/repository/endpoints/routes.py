@@ -9,6 +9,7 @@ from muniment.repository.endpoints import (
     acls,
     contents,
     discovery,
+    facets,
     folder_links,
     new_objects,
     objects,
@@ -127,6 +128,11 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
         *_people(wire),
         *_saved_searches(wire),
         *_search_templates(wire),
+        Address(
+            f"{BELOW}/supported-facets",
+            {"GET": _list(wire, facets.list_all, "List the properties by whose values hits can be counted.")},
+            facets.LISTING,
+        ),
         Address(
             f"{BELOW}/types",
             {"GET": _list(wire, types.list_all, "List the object types.", typed=True)},
@@ -401,7 +407,7 @@ def _saved_searches(wire: Documents) -> Addresses:
         "POST": Operation(
             saved_searches.change,
             "Change a saved search.",
-            parameters=(parameters.IF_MATCH,),
+            parameters=(*parameters.SAVING, parameters.IF_MATCH),
             refused=parameters.SAVING_REFUSED,
             body=sent,
             answers=(shown,),
@@ -480,7 +486,8 @@ def _search_templates(wire: Documents) -> Addresses:
 
 def _save(endpoint: Answering, summary: str, sent: Content, made: Content) -> Operation[RepositoryContext]:
     answer = AnswerDescription(201, "What was kept.", made, (parameters.LOCATION, parameters.ETAG))
-    return Operation(endpoint, summary, refused=parameters.SAVING_REFUSED, body=sent, answers=(answer,))
+    taken, refused = parameters.SAVING, parameters.SAVING_REFUSED
+    return Operation(endpoint, summary, parameters=taken, refused=refused, body=sent, answers=(answer,))
 
 
 def _show_saved(endpoint: Answering, summary: str, shown: AnswerDescription) -> Operation[RepositoryContext]:

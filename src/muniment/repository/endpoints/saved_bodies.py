@@ -16,10 +16,10 @@ from muniment.repository.endpoints import object_body, spelling
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import UnknownProperty, WrongValue
-from muniment.repository.saved.saved_searches import KeptDocument, Kind, SearchChange
+from muniment.repository.saved.saved_searches import Kind, SavedDocument, SearchChange
 from muniment.repository.search import saved_documents
 from muniment.repository.search.search_templates import BOUNDS, SEVERAL, SINGLE, VariableValue
-from muniment.web import bodies
+from muniment.web import bodies, json_text
 from muniment.web import xml as strangers_xml
 from muniment.web.refusals import Malformed
 from muniment.web.xml import Element
@@ -77,7 +77,7 @@ class Reference(msgspec.Struct, frozen=True):
     id: str
 
 
-class ReceivedSearch(msgspec.Struct, frozen=True):
+class SearchDraft(msgspec.Struct, frozen=True):
     """What a body says: what is to be set, its document included, or whose document it is to have."""
 
     change: SearchChange
@@ -88,7 +88,7 @@ _search_body = msgspec.json.Decoder(SavedSearchBody)
 _variables_body = msgspec.json.Decoder(VariablesBody)
 
 
-async def received(request: Request, context: RepositoryContext, kind: Kind, repository_name: str) -> ReceivedSearch:
+async def received(request: Request, context: RepositoryContext, kind: Kind, repository_name: str) -> SearchDraft:
     """Read the body that makes or changes a saved search or a template.
 
     Raises UnsupportedMediaType, TooLarge, Malformed, WrongValue, UnknownProperty, and what ``documents.read`` raises.
@@ -103,7 +103,7 @@ async def received(request: Request, context: RepositoryContext, kind: Kind, rep
         sent, documents, reference = _of_xml(_parsed(body, context), names, _limits(context))
     if len(documents) + bool(reference) > 1:
         raise Malformed("The body has more than one query document, or a reference beside one.")
-    return ReceivedSearch(
+    return SearchDraft(
         _change(sent, kind, documents[0] if documents else None, names),
         _reference(reference, repository_name) if reference else None,
     )
@@ -114,7 +114,7 @@ async def values(request: Request, context: RepositoryContext) -> list[VariableV
     bodies.check_encoding(request)
     body = await bodies.raw(request, context.options.max_metadata_bytes)
     if bodies.media_type(request).endswith("json"):
-        given = bodies.decode_json(body, _variables_body).external_variables or []
+        given = json_text.decode(body, _variables_body).external_variables or []
         return [value for one in given if (value := _value(one)) is not None]
     root = _parsed(body, context)
     lists = [part for part in root.children if part.name == "external-variables"]
@@ -137,7 +137,7 @@ def _parsed(body: bytes, context: RepositoryContext) -> Element:
 
 
 def _of_json(body: bytes) -> tuple[Mapping[str, object], list[bytes], str]:
-    decoded = bodies.decode_json(body, _search_body)
+    decoded = json_text.decode(body, _search_body)
     raws = [bytes(raw) for raw in (decoded.query_document, decoded.query_document_template)]
     texts = []
     for raw in raws:
@@ -149,9 +149,9 @@ def _of_json(body: bytes) -> tuple[Mapping[str, object], list[bytes], str]:
 
 def _of_xml(
     root: Element, names: RepositoryNames, limits: QueryLimits
-) -> tuple[Mapping[str, object], list[KeptDocument], str]:
+) -> tuple[Mapping[str, object], list[SavedDocument], str]:
     sent: dict[str, object] = {}
-    documents: list[KeptDocument] = []
+    documents: list[SavedDocument] = []
     reference = root.attributes.get("search-reference", "")
     for part in (root, *root.children):
         object_body.check_namespace(part, names)
@@ -169,7 +169,7 @@ def _of_xml(
 
 
 def _change(
-    sent: Mapping[str, object], kind: Kind, document: KeptDocument | None, names: RepositoryNames
+    sent: Mapping[str, object], kind: Kind, document: SavedDocument | None, names: RepositoryNames
 ) -> SearchChange:
     properties: dict[str, object] = {}
     for name, value in sent.items():

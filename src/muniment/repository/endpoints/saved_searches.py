@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import (
     collections,
     parameters,
@@ -21,11 +21,11 @@ from muniment.repository.endpoints import (
     search,
     spelling,
 )
-from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, Answering, Caller, RepositoryContext, address, enter
-from muniment.repository.endpoints.saved_bodies import ReceivedSearch
-from muniment.repository.endpoints.saved_shapes import PATHS, ShownSearch
-from muniment.repository.endpoints.search import FoundQuery, KeptQuery
+from muniment.repository.endpoints.saved_bodies import SearchDraft
+from muniment.repository.endpoints.saved_shapes import PATHS, SearchRepresentation
+from muniment.repository.endpoints.search import NamedQuery, QuerySource
 from muniment.repository.objects import lists
 from muniment.repository.objects.lists import ListedObject
 from muniment.repository.objects.view import RepositoryView
@@ -44,7 +44,7 @@ from muniment.repository.refusals import (
 )
 from muniment.repository.repositories import Repository
 from muniment.repository.saved import saved_searches, stored_results
-from muniment.repository.saved.saved_searches import KeptDocument, Kind, SavedSearch, SavedSearchQuota, SearchChange
+from muniment.repository.saved.saved_searches import Kind, SavedDocument, SavedSearch, SavedSearchQuota, SearchChange
 from muniment.repository.search import saved_documents
 from muniment.repository.search.atom import FeedEntry
 from muniment.web.refusals import Malformed
@@ -74,11 +74,12 @@ def listing(kind: Kind) -> Answering:
     async def list_all(request: Request, context: RepositoryContext) -> Response:
         caller = await enter(request, context)
         repository, here = caller.repository, address(request, context, caller.repository)
-        asked = saved_shapes.asked_list(request, context, here, kind)
-        body = await caller.read_long(
-            lambda cx, principals: asked.write(saved_shapes.list_page(cx, repository, principals, asked, kind, here))
+        feed = saved_shapes.feed_request(request, context, here, kind)
+        return await collections.answer(
+            caller,
+            feed,
+            lambda cx, principals, part: saved_shapes.list_page(cx, repository, principals, part, kind, here),
         )
-        return asked.answer(body)
 
     return list_all
 
@@ -109,7 +110,7 @@ def reading(kind: Kind) -> Answering:
         repository_id, search_id = caller.repository.id, identifier(request, kind)
         media_type = spelling.negotiate(request, spelling.both(context.options.names))
 
-        def decided(cx: Connection, principals: Principals) -> ShownSearch:
+        def decided(cx: Connection, principals: Principals) -> SearchRepresentation:
             saved = saved_searches.find(cx, repository_id, kind, search_id, principals)
             return saved_shapes.shown(cx, repository_id, principals, kind, [saved])[0]
 
@@ -146,7 +147,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
         raise Malformed("A reference makes a new saved search; it changes none.")
     await _check(context, caller, "search", body.change.document)
 
-    def decided(cx: Connection, principals: Principals) -> ShownSearch:
+    def decided(cx: Connection, principals: Principals) -> SearchRepresentation:
         now, quota = context.clock(), _quota(context)
         saved = saved_searches.change(cx, repository_id, search_id, body.change, principals, quota, now, expected)
         return saved_shapes.shown(cx, repository_id, principals, "search", [saved])[0]
@@ -159,11 +160,11 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     search_id = identifier(request, "search")
 
-    def find(cx: Connection, principals: Principals) -> FoundQuery:
+    def find(cx: Connection, principals: Principals) -> NamedQuery:
         return _found(_find(cx, caller.repository, search_id, principals), context)
 
     path = f"{PATHS['search']}/{search_id}/execution"
-    return await search.execute(request, context, caller, KeptQuery(find, path))
+    return await search.execute(request, context, caller, QuerySource(find, path))
 
 
 @events.tells()
@@ -171,29 +172,29 @@ async def store(request: Request, context: RepositoryContext) -> Response:
     """PUT saved-searches/{search}/results: execute it, keep the ids of the hits, and answer the first page of them."""
     caller = await enter(request, context)
     repository, search_id = caller.repository, identifier(request, "search")
-    asked = _asked_results(request, context, caller, search_id)
+    feed = _results_feed(request, context, caller, search_id)
     most = _most_results(parameters.read(request), context.options.max_stored_results)
     executed: list[SavedSearch] = []
 
-    def find(cx: Connection, principals: Principals) -> FoundQuery:
+    def find(cx: Connection, principals: Principals) -> NamedQuery:
         executed[:] = [_find(cx, repository, search_id, principals)]
         return _found(executed[0], context)
 
-    ids = await search.all_ids(request, context, caller, KeptQuery(find), most)
+    ids = await search.all_ids(request, context, caller, QuerySource(find), most)
     await caller.write(
         lambda cx, principals: saved_searches.store_results(
             cx, repository.id, executed[0], ids, principals, _quota(context), context.clock()
         )
     )
-    return await _stored(caller, asked, search_id, address(request, context, repository))
+    return await _stored(caller, feed, search_id, address(request, context, repository))
 
 
 async def results(request: Request, context: RepositoryContext) -> Response:
     """GET saved-searches/{search}/results: what the caller has stored, as far as they may browse it now."""
     caller = await enter(request, context)
     search_id = identifier(request, "search")
-    asked = _asked_results(request, context, caller, search_id)
-    return await _stored(caller, asked, search_id, address(request, context, caller.repository))
+    feed = _results_feed(request, context, caller, search_id)
+    return await _stored(caller, feed, search_id, address(request, context, caller.repository))
 
 
 @events.tells()
@@ -215,7 +216,7 @@ def identifier(request: Request, kind: Kind) -> str:
     return search_id.lower()[:40]
 
 
-async def _check(context: RepositoryContext, caller: Caller, kind: Kind, document: KeptDocument | None) -> None:
+async def _check(context: RepositoryContext, caller: Caller, kind: Kind, document: SavedDocument | None) -> None:
     """Check a document before it is kept, in a read: it may be large."""
     if document is None:
         return
@@ -234,8 +235,8 @@ def _made(
     repository: Repository,
     principals: Principals,
     kind: Kind,
-    body: ReceivedSearch,
-) -> ShownSearch:
+    body: SearchDraft,
+) -> SearchRepresentation:
     now, document, wanted = context.clock(), body.change.document, body.change
     if body.reference is not None:
         other = _referenced(cx, repository, principals, body)
@@ -251,7 +252,7 @@ def _made(
     return saved_shapes.shown(cx, repository.id, principals, kind, [saved])[0]
 
 
-def _referenced(cx: Connection, repository: Repository, principals: Principals, body: ReceivedSearch) -> SavedSearch:
+def _referenced(cx: Connection, repository: Repository, principals: Principals, body: SearchDraft) -> SavedSearch:
     if body.reference is None:
         raise Malformed("The body has no reference.")
     try:
@@ -264,18 +265,18 @@ def _find(cx: Connection, repository: Repository, search_id: str, principals: Pr
     return saved_searches.find(cx, repository.id, "search", search_id, principals)
 
 
-def _found(saved: SavedSearch, context: RepositoryContext) -> FoundQuery:
+def _found(saved: SavedSearch, context: RepositoryContext) -> NamedQuery:
     query = saved_documents.query(saved.document, saved_shapes.limits(context.options))
-    return FoundQuery(query, saved.name, saved.modified)
+    return NamedQuery(query, saved.name, saved.modified)
 
 
 def _quota(context: RepositoryContext) -> SavedSearchQuota:
     return SavedSearchQuota(context.options.max_saved_searches, context.options.max_saved_search_bytes)
 
 
-def _asked_results(request: Request, context: RepositoryContext, caller: Caller, search_id: str) -> AskedList:
+def _results_feed(request: Request, context: RepositoryContext, caller: Caller, search_id: str) -> FeedRequest:
     own = f"{address(request, context, caller.repository)}/{PATHS['search']}/{search_id}/results"
-    return collections.asked(request, context, own, "Stored results")
+    return collections.feed_request(request, context, own, "Stored results")
 
 
 def _most_results(given: Mapping[str, str], limit: int) -> int:
@@ -289,35 +290,35 @@ def _most_results(given: Mapping[str, str], limit: int) -> int:
     return min(int(text), limit)
 
 
-async def _stored(caller: Caller, asked: AskedList, search_id: str, here: str) -> Response:
+async def _stored(caller: Caller, feed: FeedRequest, search_id: str, here: str) -> Response:
     repository = caller.repository
 
-    def written(cx: Connection, principals: Principals) -> bytes:
+    def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
         _find(cx, repository, search_id, principals)
-        found = stored_results.read(cx, search_id, principals.key)
+        results = stored_results.read(cx, search_id, principals.key)
         view = RepositoryView.read(cx, repository, principals)
-        listing = Listing(repository.id, principals.key, f"results {search_id} {found.stored}")
-        return asked.write(_results_page(cx, view, asked, listing, found.object_ids, here))
+        binding = CursorBinding(repository.id, principals.key, f"results {search_id} {results.stored}")
+        return _results_page(cx, view, part, binding, results.object_ids, here)
 
-    return asked.answer(await caller.read_long(written))
+    return await collections.answer(caller, feed, question)
 
 
 def _results_page(
-    cx: Connection, view: RepositoryView, asked: AskedList, listing: Listing, object_ids: str, here: str
+    cx: Connection, view: RepositoryView, feed: FeedRequest, binding: CursorBinding, object_ids: str, here: str
 ) -> ListPage:
     def entries(found: Sequence[ListedObject]) -> list[FeedEntry]:
         listed = [_entry(here, one) for one in found]
-        if not asked.page.inline:
+        if not feed.page.inline:
             return listed
         bodies = collections.object_bodies(cx, view, [one.stored for one in found])
         return [
-            asked.with_thing(entry, asked.object_thing(here, body)) for entry, body in zip(listed, bodies, strict=True)
+            feed.with_thing(entry, feed.object_thing(here, body)) for entry, body in zip(listed, bodies, strict=True)
         ]
 
     return collections.page(
         cx,
-        listing,
-        asked.page,
+        binding,
+        feed.page,
         lambda stretch: lists.page_among(cx, view, object_ids, stretch),
         entries,
         lambda: lists.count_among(cx, view, object_ids),

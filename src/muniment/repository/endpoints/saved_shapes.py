@@ -3,6 +3,7 @@
 Source: docs/interface.md, ours 11 and 12.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 
@@ -13,9 +14,9 @@ from starlette.responses import Response
 
 from muniment.clock import timestamp
 from muniment.repository.aql.tree import QueryLimits
-from muniment.repository.cursors import Listing
-from muniment.repository.endpoints import collections, parameters, representations
-from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.cursors import CursorBinding
+from muniment.repository.endpoints import collections, parameters, representations, spelling
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address
 from muniment.repository.endpoints.representations import Thing, View
 from muniment.repository.endpoints.saved_bodies import DESCRIPTIONS, DOCUMENTS
@@ -45,7 +46,7 @@ MOST_INLINED = 100
 _ALWAYS_SHOWN = frozenset({"object_name", "r_object_id"})
 
 
-class ShownSearch(msgspec.Struct, frozen=True):
+class SearchRepresentation(msgspec.Struct, frozen=True):
     """A saved search or template with what else its representation needs."""
 
     kind: Kind
@@ -62,18 +63,23 @@ def limits(options: RepositoryOptions) -> QueryLimits:
 
 def shown(
     cx: Connection, repository_id: int, principals: Principals, kind: Kind, found: Sequence[SavedSearch]
-) -> list[ShownSearch]:
+) -> list[SearchRepresentation]:
     """Read what the representations of these need beside themselves, for all of them at once."""
     catalogue = object_types.catalogue(cx, repository_id)
     kept = stored_results.kept(cx, [saved.id for saved in found], principals.key) if kind == "search" else frozenset()
     return [
-        ShownSearch(kind, saved, saved_searches.may_change(saved, principals), saved.id in kept, catalogue)
+        SearchRepresentation(kind, saved, saved_searches.may_change(saved, principals), saved.id in kept, catalogue)
         for saved in found
     ]
 
 
 def answer(
-    request: Request, context: RepositoryContext, caller: Caller, media_type: str, of: ShownSearch, status: int = 200
+    request: Request,
+    context: RepositoryContext,
+    caller: Caller,
+    media_type: str,
+    of: SearchRepresentation,
+    status: int = 200,
 ) -> Response:
     """Answer with a saved search or template: 200, 201 with its address, or 304 when the caller has it already.
 
@@ -85,7 +91,7 @@ def answer(
     here = address(request, context, caller.repository)
     body = thing(here, of, context.options, media_type, view, links=links).written(media_type, names)
     etag = f'"{of.saved.revision}-{hashlib.sha256(body).hexdigest()[:16]}"'
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    headers = {"ETag": etag, **spelling.PRIVATE}
     if status == 201:
         headers["Location"] = f"{here}/{PATHS[of.kind]}/{of.saved.id}"
     if request.method in ("GET", "HEAD") and representations.matches(request, "if-none-match", etag):
@@ -93,42 +99,43 @@ def answer(
     return Response(body, status, {**headers, "Content-Type": media_type})
 
 
-def asked_list(request: Request, context: RepositoryContext, here: str, kind: Kind) -> AskedList:
-    """Read what a request asks of a list. A page that shows documents is a small one. Raises as ``asked``."""
-    asked = collections.asked(
-        request, context, f"{here}/{PATHS[kind]}", f"{ROOTS[kind].replace('-', ' ').capitalize()}es"
-    )
-    if not asked.page.inline or asked.page.part.size <= MOST_INLINED:
-        return asked
-    part = msgspec.structs.replace(asked.page.part, size=MOST_INLINED)
-    page = msgspec.structs.replace(asked.page, part=part)
-    return AskedList(asked.own, asked.title, page, asked.media_type, context)
+def feed_request(request: Request, context: RepositoryContext, here: str, kind: Kind) -> FeedRequest:
+    """Read what a request asks of a list. A page that shows documents is a small one.
+
+    Raises as ``collections.feed_request``.
+    """
+    title = {"search": "Saved searches", "template": "Search templates"}[kind]
+    feed = collections.feed_request(request, context, f"{here}/{PATHS[kind]}", title)
+    if not feed.page.inline or feed.page.part.size <= MOST_INLINED:
+        return feed
+    part = msgspec.structs.replace(feed.page.part, size=MOST_INLINED)
+    return dataclasses.replace(feed, page=msgspec.structs.replace(feed.page, part=part))
 
 
 def list_page(
-    cx: Connection, repository: Repository, principals: Principals, asked: AskedList, kind: Kind, here: str
+    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, kind: Kind, here: str
 ) -> ListPage:
     """Read a page of the saved searches, or of the templates, that the caller may see."""
-    selection, options = asked.page.selection, asked.context.options
+    selection, options = feed.page.selection, feed.context.options
 
     def entries(found: Sequence[ListedSearch]) -> list[FeedEntry]:
         listed = []
         for one, _ in found:
-            own = f"{asked.own}/{one.id}"
+            own = f"{feed.own}/{one.id}"
             listed.append(collections.plain_entry(own, one.name, one.owner, one.description or one.name, one.modified))
-        if not asked.page.inline:
+        if not feed.page.inline:
             return listed
         whole = saved_searches.with_documents(cx, [one.search for one in found])
         described = shown(cx, repository.id, principals, kind, whole)
         return [
-            asked.with_thing(entry, thing(here, one, options, asked.media_type, asked.page.view))
+            feed.with_thing(entry, thing(here, one, options, feed.media_type, feed.page.view))
             for entry, one in zip(listed, described, strict=True)
         ]
 
     return collections.page(
         cx,
-        Listing(repository.id, principals.key, PATHS[kind], selection.text),
-        asked.page,
+        CursorBinding(repository.id, principals.key, PATHS[kind], selection.text),
+        feed.page,
         lambda stretch: saved_searches.page(cx, repository.id, kind, principals, stretch, selection),
         entries,
         lambda: saved_searches.count(cx, repository.id, kind, principals, selection),
@@ -136,7 +143,7 @@ def list_page(
 
 
 def thing(
-    here: str, of: ShownSearch, options: RepositoryOptions, media_type: str, view: View, *, links: bool = True
+    here: str, of: SearchRepresentation, options: RepositoryOptions, media_type: str, view: View, *, links: bool = True
 ) -> Thing:
     """Describe a saved search or template. Raises UnknownProperty."""
     names, saved, is_xml = options.names, of.saved, media_type.endswith("xml")
@@ -151,7 +158,7 @@ def thing(
     return Thing(ROOTS[of.kind], document)
 
 
-def _properties(of: ShownSearch, names: RepositoryNames, view: View) -> dict[str, Written]:
+def _properties(of: SearchRepresentation, names: RepositoryNames, view: View) -> dict[str, Written]:
     saved = of.saved
     properties: dict[str, Written] = {
         "r_object_id": saved.id,
@@ -173,7 +180,7 @@ def _properties(of: ShownSearch, names: RepositoryNames, view: View) -> dict[str
     return {prefix + name[2:] if name.startswith("r_") else name: value for name, value in properties.items()}
 
 
-def _variables(of: ShownSearch, options: RepositoryOptions) -> list[Variable]:
+def _variables(of: SearchRepresentation, options: RepositoryOptions) -> list[Variable]:
     document = of.saved.document
     try:
         root = saved_documents.elements(document, limits(options))
@@ -201,7 +208,7 @@ def _variable(variable: Variable, *, is_xml: bool) -> dict[str, Written]:
     return written
 
 
-def _links(here: str, of: ShownSearch, names: RepositoryNames) -> list[Written]:
+def _links(here: str, of: SearchRepresentation, names: RepositoryNames) -> list[Written]:
     own, base = f"{here}/{PATHS[of.kind]}/{of.saved.id}", names.linkrel_base
     links = [("self", own)]
     if of.may_change:

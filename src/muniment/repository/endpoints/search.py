@@ -16,10 +16,12 @@ from starlette.responses import Response
 from muniment import events
 from muniment.clock import SECOND, Instant
 from muniment.repository.aql import as_json, as_xml, keywords
-from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
+from muniment.repository.aql.facets import FacetLimits
+from muniment.repository.aql.tree import Fulltext, Location, Query, QueryLimits
 from muniment.repository.change_log.changes import Position
-from muniment.repository.endpoints import collections, parameters, positions, representations, spelling
+from muniment.repository.endpoints import collections, facets, parameters, positions, representations, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.facets import AskedFacets
 from muniment.repository.endpoints.representations import View
 from muniment.repository.index.contract import Index, Snapshot
 from muniment.repository.objects import objects
@@ -27,20 +29,26 @@ from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import IndexBehind
+from muniment.repository.refusals import BadQuery, IndexBehind, NotOfferedYet
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, results
-from muniment.repository.search.memory import ReadsQuery
 from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
 
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
+_MOST_LOCATIONS = 100
+
+_SHORT = 4096
+"""How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """A request, read: the query or the link that leads to one, the page, and what its own links must repeat."""
+    """A request, read: the query, the page, and what its own links must repeat.
+
+    ``query`` is None where the link leads to it. ``posted`` says that it came as a document, which is kept for `next`.
+    """
 
     page: int
     items_per_page: int
@@ -51,12 +59,13 @@ class _Asked(msgspec.Struct, frozen=True):
     links: bool
     view: View
     repeated: dict[str, str]
-    document: bytes | None = None
-    read_document: ReadsQuery = as_xml.read
-    kept: "KeptQuery | None" = None
+    facets: AskedFacets
+    query: Query | None = None
+    posted: bool = False
+    kept: "QuerySource | None" = None
 
 
-class FoundQuery(msgspec.Struct, frozen=True):
+class NamedQuery(msgspec.Struct, frozen=True):
     """A query that callers keep, found: its title, and when it was changed."""
 
     query: Query
@@ -64,14 +73,14 @@ class FoundQuery(msgspec.Struct, frozen=True):
     modified: Instant
 
 
-class KeptQuery(msgspec.Struct, frozen=True):
+class QuerySource(msgspec.Struct, frozen=True):
     """Where a query is kept that is not part of the request.
 
     ``find`` finds it, in the read that answers, so nobody executes what they may not see any more. ``path`` is where a
     GET executes it, below the repository's address. Without one, the query is kept for ``next`` as a posted one is.
     """
 
-    find: Callable[[Connection, Principals], FoundQuery]
+    find: Callable[[Connection, Principals], NamedQuery]
     path: str = ""
 
 
@@ -87,7 +96,12 @@ class _WrittenPage(msgspec.Struct, frozen=True):
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     caller = await enter(request, context)
-    asked = _asked(request, context.options, ("q", "object-type", "link"))
+    own = ("q", "object-type", "link", "locations", "facet", "timezone", "facet-value-constraints")
+    asked = _asked(request, context.options, own)
+    if "link" not in asked.repeated:
+        text = asked.repeated.get("q", "")
+        query = await _read(context, len(text), lambda: _by_words(context.options, text, asked.repeated))
+        return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query))
     return await _answer(request, context, caller, asked)
 
 
@@ -99,23 +113,27 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
-    return await _answer(
-        request, context, caller, msgspec.structs.replace(asked, document=document, read_document=read)
-    )
+    names, limits = context.options.names, _limits(context.options)
+    query = await _read(context, len(document), lambda: context.memory.read(read, document, names, limits))
+    return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query, posted=True))
 
 
-async def execute(request: Request, context: RepositoryContext, caller: Caller, kept: KeptQuery) -> Response:
+async def _read(context: RepositoryContext, length: int, reading: Callable[[], Query]) -> Query:
+    """Read a query before anything is asked of the index: a bad one is refused whether there is an index or not."""
+    return reading() if length <= _SHORT else await context.transactions.off_loop(reading)
+
+
+async def execute(request: Request, context: RepositoryContext, caller: Caller, kept: QuerySource) -> Response:
     """Execute a query that is kept, and answer with a page of its hits as a search does.
 
     Where a GET executes it, the feed has an ETag of what it tells, and 304 answers a caller who has it already.
     """
-    return await _answer(
-        request, context, caller, msgspec.structs.replace(_asked(request, context.options, ()), kept=kept)
-    )
+    asked = msgspec.structs.replace(_asked(request, context.options, ()), kept=kept, posted=not kept.path)
+    return await _answer(request, context, caller, asked)
 
 
 async def all_ids(
-    request: Request, context: RepositoryContext, caller: Caller, kept: KeptQuery, most: int
+    request: Request, context: RepositoryContext, caller: Caller, kept: QuerySource, most: int
 ) -> list[str]:
     """Execute a query that is kept, and return the ids of its first hits. It waits as a search does."""
     repository, index = caller.repository, context.indexes(caller.repository)
@@ -123,7 +141,9 @@ async def all_ids(
         await _reached(context, index, await caller.position(wait_for))
 
     def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[str]:
-        question = SearchQuestion(kept.find(cx, principals).query, 1, most, bare=True)
+        query = msgspec.structs.replace(kept.find(cx, principals).query, facets=())
+        _check_offered(query, repository)
+        question = SearchQuestion(query, 1, most, bare=True)
         found = results.search(
             *(cx, snapshot, repository, principals, question, context.clock()),
             max(most, context.options.max_page_offset),
@@ -157,7 +177,7 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
         )
     headers = {positions.HEADER: position}
     if feed.etag:
-        headers |= {"ETag": feed.etag, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+        headers |= {"ETag": feed.etag, **spelling.PRIVATE}
         if representations.matches(request, "if-none-match", feed.etag.removeprefix("W/")):
             return Response(status_code=304, headers=headers)
     return Response(feed.body, headers={"Content-Type": asked.media_type, **headers})
@@ -172,17 +192,26 @@ def _page(
     asked: _Asked,
     here: str,
 ) -> _WrittenPage:
-    """Answer one page, from the query's reading to the feed's bytes; runs off the loop as one piece of work."""
+    """Answer one page, to the feed's bytes; runs off the loop as one piece of work."""
     found = None if asked.kept is None else asked.kept.find(cx, principals)
-    query, kept = _query(cx, context, repository, principals, asked) if found is None else (found.query, None)
-    if found is not None and asked.kept is not None and not asked.kept.path:
-        kept = kept_searches.encode(query)
+    query = asked.query if found is None else found.query
+    query = query or _linked(cx, context, repository, principals, asked.repeated["link"])
+    if named := asked.facets.definitions(context.memory.catalogue(cx, repository.id), context.options.names):
+        query = msgspec.structs.replace(query, facets=named)
+    kept = kept_searches.encode(query) if asked.posted else None
+    _check_offered(query, repository)
+    if query.columns and asked.view == View():
+        asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
     page = results.search(
         cx,
         snapshot,
         repository,
         principals,
-        SearchQuestion(query, asked.page, asked.items_per_page, asked.include_total),
+        SearchQuestion(
+            *(query, asked.page, asked.items_per_page, asked.include_total),
+            asked.facets.narrowings(query, context.options.names),
+            FacetLimits(context.options.max_facets, context.options.max_facet_values),
+        ),
         context.clock(),
         context.options.max_page_offset,
         context.options.max_pending_changes,
@@ -192,21 +221,32 @@ def _page(
     if kept is not None:
         # A page that was asked for and does not exist is no reason to keep anything.
         others = page.has_more or (page.page > 1 and bool(page.hits))
-        if others:
+        if others or any(facet.values for facet in page.facets):
             link = kept_searches.name(repository.id, principals.key, kept)
             repeated = {"link": link, **repeated}
             half_way = context.clock() + context.options.link_seconds * SECOND // 2
             unkept = kept if kept_searches.kept_until(cx, link, kept) < half_way else None
     inlined = _inlined(cx, context, repository, principals, asked, page, here) if asked.inline else {}
-    path = asked.kept.path if asked.kept is not None and asked.kept.path else "search"
-    written = _feed(page, repeated, f"{here}/{path}", here, context, inlined, others=others, entry_links=asked.links)
+    service = f"{here}/{(asked.kept and asked.kept.path) or 'search'}"
+    written = _feed(page, repeated, service, here, context, inlined, others=others, entry_links=asked.links)
+    if query.facets:
+        counts = facets.in_feed(page, asked.facets, repeated, service, context.options.names)
+        written = msgspec.structs.replace(written, facets=counts)
     etag = ""
     if found is not None:
         newest = max((hit.updated for hit in page.hits), default=found.modified)
         written = msgspec.structs.replace(written, title=found.title, updated=max(newest, found.modified))
-        etag = _etag(written, asked.media_type) if path != "search" else ""
+        etag = "" if asked.posted else _etag(written, asked.media_type)
     body = spelling.feed(asked.media_type, written, context.options.names)
     return _WrittenPage(body, page.position, unkept, etag)
+
+
+def _check_offered(query: Query, repository: Repository) -> None:
+    """Raise BadQuery for a query of another repository, NotOfferedYet for what no search obeys."""
+    if strangers := set(query.repositories) - {repository.name}:
+        raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
+    if query.sorts:
+        raise NotOfferedYet(f"The element 'sorts' is not offered yet ({query.sorts[0].place}).")
 
 
 def _etag(feed: atom.Feed, media_type: str) -> str:
@@ -227,6 +267,8 @@ def _inlined(
 ) -> dict[str, object]:
     """Spell the object of each hit, as the read of the database that vouched for the hits has it."""
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
+    for name in asked.view.properties or ():
+        view.catalogue.property(name)
     stored = objects.rows(cx, repository.id, [hit.object_id for hit in page.hits])
     bodies_of_hits = collections.object_bodies(cx, view, [stored[hit.object_id] for hit in page.hits])
     things = [
@@ -239,25 +281,31 @@ def _inlined(
     }
 
 
-def _query(
-    cx: Connection, context: RepositoryContext, repository: Repository, principals: Principals, asked: _Asked
-) -> tuple[Query, bytes | None]:
-    """Read the query, and say what of it is kept for `next`: a query that came as a document."""
-    limits = QueryLimits(context.options.max_query_depth, context.options.max_query_clauses)
-    names = context.options.names
-    if asked.document is not None:
-        query = context.memory.read(asked.read_document, asked.document, names, limits)
-        return query, kept_searches.encode(query)
-    link = asked.repeated.get("link")
-    if link is not None:
-        document = kept_searches.follow(cx, repository.id, link, principals.key, context.clock())
-        return kept_searches.decode(document), None
-    text = asked.repeated.get("q", "")
-    named = asked.repeated.get("object-type")
+def _limits(options: RepositoryOptions) -> QueryLimits:
+    return QueryLimits(options.max_query_depth, options.max_query_clauses)
+
+
+def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]) -> Query:
+    named = repeated.get("object-type")
     return Query(
-        types=(spelling.read_type(named, names),) if named else (),
-        condition=Fulltext(keywords.read(text, limits)) if text.strip() else None,
-    ), None
+        types=(spelling.read_type(named, options.names),) if named else (),
+        condition=Fulltext(keywords.read(text, _limits(options))) if text.strip() else None,
+        locations=_locations(repeated.get("locations", "")),
+    )
+
+
+def _linked(
+    cx: Connection, context: RepositoryContext, repository: Repository, principals: Principals, link: str
+) -> Query:
+    return kept_searches.decode(kept_searches.follow(cx, repository.id, link, principals.key, context.clock()))
+
+
+def _locations(text: str) -> tuple[Location, ...]:
+    """Read paths of folders with commas between. Raises Malformed for more than a query may name."""
+    paths = [path.strip() for path in text.split(",") if path.strip()]
+    if len(paths) > _MOST_LOCATIONS:
+        raise Malformed(f"The parameter 'locations' names more than {_MOST_LOCATIONS} folders.")
+    return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
 
 
 def _feed(
@@ -314,9 +362,10 @@ def _feed(
 
 def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> _Asked:
     query = parameters.read(request)
-    if "link" in query and ("q" in query or "object-type" in query):
-        raise Malformed("The parameter 'link' stands for a whole query: 'q' and 'object-type' cannot go with it.")
-    kept = (*own, "include-total", "inline", "links", "view")
+    beside = [name for name in own if name != "link" and name in query]
+    if "link" in query and beside:
+        raise Malformed(f"The parameter 'link' stands for a whole query: {beside[0]!r} cannot go with it.")
+    kept = (*own, "facet-id-constraints", "include-total", "inline", "links", "view")
     repeated = {name: query[name] for name in kept if name in query}
     return _Asked(
         page=collections.read_number(query),
@@ -328,6 +377,7 @@ def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -
         links=parameters.truth(query, "links", default=True),
         view=representations.read_view(query, options.names),
         repeated=repeated,
+        facets=facets.asked(query, options),
     )
 
 

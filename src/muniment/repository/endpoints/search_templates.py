@@ -7,7 +7,7 @@ from starlette.responses import Response
 from muniment import events
 from muniment.repository.endpoints import saved_bodies, saved_searches, saved_shapes, search
 from muniment.repository.endpoints.context import RepositoryContext, enter
-from muniment.repository.endpoints.search import FoundQuery, KeptQuery
+from muniment.repository.endpoints.search import NamedQuery, QuerySource
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import UnknownSavedSearch
 from muniment.repository.saved import saved_searches as kept
@@ -24,10 +24,10 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
     template_id, limits = saved_searches.identifier(request, "template"), saved_shapes.limits(context.options)
     values = await saved_bodies.values(request, context)
 
-    def find(cx: Connection, principals: Principals) -> FoundQuery:
+    def find(cx: Connection, principals: Principals) -> NamedQuery:
         found = kept.find(cx, caller.repository.id, "template", template_id, principals)
         root = saved_documents.elements(found.document, limits)
         query = search_templates.fill(root, saved_documents.names_of(found.document), limits, values)
-        return FoundQuery(query, found.name, found.modified)
+        return NamedQuery(query, found.name, found.modified)
 
-    return await search.execute(request, context, caller, KeptQuery(find))
+    return await search.execute(request, context, caller, QuerySource(find))

@@ -24,6 +24,9 @@ XSI = "http://www.w3.org/2001/XMLSchema-instance"
 ATOM = "application/atom+xml"
 HAL = "application/hal+json"
 
+PRIVATE: Mapping[str, str] = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+"""The headers of an answer that is for its caller alone, in the media type that they like best (RFC 9111 5.2.2)."""
+
 ITEMS: Mapping[str, str] = {
     "links": "link",
     "permitted": "permission",
@@ -80,7 +83,7 @@ def write_accessor(accessor: str, names: RepositoryNames) -> str:
 
 
 def negotiate(request: Request, offered: Sequence[str]) -> str:
-    """Choose the media type of the answer: the one the caller likes best, of equals the one offered first.
+    """Choose the media type of the answer: the one that the caller likes best. Of several, the first in the list.
 
     A suffix of the path, which ``web.addresses`` has noted, comes before the header. Raises NotAcceptable.
     """

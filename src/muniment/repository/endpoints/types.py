@@ -6,9 +6,9 @@ from sqlalchemy.engine import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
-from muniment.repository.cursors import Listing
+from muniment.repository.cursors import CursorBinding
 from muniment.repository.endpoints import collections, representations, spelling
-from muniment.repository.endpoints.collections import AskedList, ListPage
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
 from muniment.repository.objects import object_types
 from muniment.repository.objects.object_types import ListedType
@@ -25,9 +25,9 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     """GET types: a feed of all of them."""
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)
-    asked = collections.asked(request, context, f"{here}/types", "Types")
-    body = await caller.read_long(lambda cx, principals: asked.write(_listed(cx, repository, principals, asked, here)))
-    return asked.answer(body)
+    feed = collections.feed_request(request, context, f"{here}/types", "Types")
+    body = await caller.read_long(lambda cx, principals: feed.write(_listed(cx, repository, principals, feed, here)))
+    return feed.answer(body)
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
@@ -39,31 +39,31 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     catalogue = await caller.read(lambda cx, _: object_types.catalogue(cx, repository.id))
     kind = catalogue.get(spelling.read_type(request.path_params["name"], names))
     thing = representations.type_thing(address(request, context, repository), kind, catalogue, names, media_type)
-    headers = {"Content-Type": media_type, "Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+    headers = {"Content-Type": media_type, **spelling.PRIVATE}
     return Response(thing.written(media_type, names), headers=headers)
 
 
-def _listed(cx: Connection, repository: Repository, principals: Principals, asked: AskedList, here: str) -> ListPage:
-    names, root, selection = asked.names, asked.page.object_type, asked.page.selection
-    listing = Listing(repository.id, principals.key, f"types {root or ''}", selection.text)
+def _listed(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
+    names, root, selection = feed.names, feed.page.object_type, feed.page.selection
+    binding = CursorBinding(repository.id, principals.key, f"types {root or ''}", selection.text)
 
-    def entries(found: Sequence[ListedType]) -> list[FeedEntry]:
-        catalogue = object_types.catalogue(cx, repository.id) if asked.page.inline else None
+    def entries(members: Sequence[ListedType]) -> list[FeedEntry]:
+        catalogue = object_types.catalogue(cx, repository.id) if feed.page.inline else None
         listed = []
-        for kind in found:
+        for kind in members:
             name = spelling.write_type(kind.name, names)
             parent = spelling.write_type(kind.parent, names) if kind.parent else ""
-            entry = collections.plain_entry(f"{asked.own}/{name}", name, "Muniment", parent, repository.created)
+            entry = collections.plain_entry(f"{feed.own}/{name}", name, "Muniment", parent, repository.created)
             if catalogue is not None:
-                thing = representations.type_thing(here, catalogue.get(kind.name), catalogue, names, asked.media_type)
-                entry = asked.with_thing(entry, thing)
+                thing = representations.type_thing(here, catalogue.get(kind.name), catalogue, names, feed.media_type)
+                entry = feed.with_thing(entry, thing)
             listed.append(entry)
         return listed
 
     return collections.page(
         cx,
-        listing,
-        asked.page,
+        binding,
+        feed.page,
         lambda stretch: object_types.page(cx, repository.id, root, stretch, selection, type_prefix=names.type_prefix),
         entries,
         lambda: object_types.count(cx, repository.id, root, selection, type_prefix=names.type_prefix),

@@ -6,7 +6,8 @@ Sources: docs/interface.md, ours 2 (the parts of a multipart body are known by o
 import asyncio
 import mimetypes
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 
 import msgspec
 from python_multipart.exceptions import FormParserError
@@ -22,6 +23,7 @@ from muniment.repository.extraction.queue import ExtractedText
 from muniment.repository.objects import usage
 from muniment.repository.objects.usage import StorageQuota
 from muniment.repository.refusals import NotOfferedYet
+from muniment.troubles import is_undone
 from muniment.web import bodies
 from muniment.web.refusals import Malformed, TooLarge, UnsupportedMediaType
 
@@ -52,9 +54,9 @@ class Upload(msgspec.Struct, frozen=True):
 
 
 async def raw_content(request: Request, context: RepositoryContext, room: int | None) -> ReceivedBody:
-    """Keep a body as it comes. ``room`` is how many bytes may still be kept, None where that does not count.
+    """Put a whole body into the store, as it arrives. ``room`` is how many bytes it may have, None without a quota.
 
-    Raises UnsupportedMediaType, TooLarge, QuotaExceeded; then, as when it ends early, nothing is kept.
+    Raises UnsupportedMediaType, TooLarge, QuotaExceeded; then, and if the body ends early, the store keeps nothing.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, 0)
@@ -69,10 +71,10 @@ async def raw_content(request: Request, context: RepositoryContext, room: int | 
 
 
 async def multipart(request: Request, context: RepositoryContext, room: int | None) -> Upload:
-    """Receive metadata and content in parts, in this order unless their types say otherwise. ``room`` is as above.
+    """Receive a multipart body: first metadata, then content, unless the types of the parts say otherwise.
 
-    Raises Malformed, TooLarge, UnsupportedMediaType, NotOfferedYet (more than one content), QuotaExceeded; then nothing
-    is kept.
+    ``room`` is as in ``raw_content``. Raises Malformed, TooLarge, UnsupportedMediaType, NotOfferedYet (more than one
+    content), QuotaExceeded; then the store keeps nothing.
     """
     bodies.check_encoding(request)
     _check_declared(request, context, room, context.options.max_metadata_bytes + _AROUND)
@@ -81,6 +83,21 @@ async def multipart(request: Request, context: RepositoryContext, room: int | No
         return await receiving.upload(request)
     except BaseException:
         receiving.abort()
+        raise
+
+
+@asynccontextmanager
+async def removal_on_failure(context: RepositoryContext, content: StoredContent | None) -> AsyncGenerator[None, None]:
+    """Remove stored content again if the block that gives it to an object fails.
+
+    It stays where the object may be committed nevertheless: where a commit was interrupted, or the request cancelled.
+    Then the sweep removes it if no object names it.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if content is not None and is_undone(error):
+            await context.transactions.off_loop(context.store.remove, content.key)
         raise
 
 

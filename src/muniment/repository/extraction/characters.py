@@ -16,6 +16,7 @@ _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b")) + b"\x7f"
 _HIGH_RUNS = re.compile(rb"[\x80-\xff]+")
 _SOFT_BREAK = re.compile("[\u00ad\ufffe\x02][ \t]*\r?\n?")
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ASCII_BLANKS = "\t"
 _BLANKS = (
     "\t\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
@@ -51,7 +52,7 @@ def tidy(text: str, limit: int) -> str:
     """
     text = _SOFT_BREAK.sub("", text[: 4 * limit])
     text = _FORBIDDEN.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    for blank in _BLANKS:
+    for blank in _ASCII_BLANKS if text.isascii() else _BLANKS:
         text = text.replace(blank, " ")
     text = _shorten_runs(text, "  ", " ").replace(" \n", "\n").replace("\n ", "\n")
     return _shorten_runs(text, "\n\n\n", "\n\n").strip()[:limit]

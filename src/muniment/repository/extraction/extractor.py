@@ -15,6 +15,7 @@ import structlog
 
 from muniment.clock import Instant, now
 from muniment.db import Busy, Database
+from muniment.glances import Watch
 from muniment.repository.extraction import plain, queue
 from muniment.repository.extraction.findings import Extracted, Poisoned, Unreadable, Unsupported
 from muniment.repository.extraction.process import Reader, Stopped, Unstarted, limits
@@ -78,7 +79,7 @@ def _work(
     stop: threading.Event,
     clock: Callable[[], Instant],
 ) -> None:
-    with Reader(limits(options)) as reader, contextlib.closing(database.watch()) as watch:
+    with Reader(limits(options)) as reader, contextlib.closing(Watch(database)) as watch:
         job, look = None, 0.0
         while not stop.is_set():
             try:

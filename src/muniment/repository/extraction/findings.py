@@ -1,4 +1,4 @@
-"""What can reading a file result in, and within which limits? A text, or the reason why there is none."""
+"""What is the result of reading a file? A text, or the reason why there is none. The limits of both are here too."""
 
 import msgspec
 

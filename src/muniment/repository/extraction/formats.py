@@ -49,6 +49,7 @@ _MARKS = (
     (b"(\xb5/\xfd", "Zstandard data"),
     (b"\x7fELF", "a program"),
 )
+_EVERY_MARK = tuple(mark for mark, _ in _MARKS)
 _HTML = re.compile(rb"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL)
 _XML = re.compile(rb"\s*<\?xml[\s]")
 _XHTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
@@ -89,7 +90,9 @@ def _by_mark(head: bytes) -> str:
         return "pdf"
     if head[257:262] == b"ustar":
         return "tar"
-    return next((kind for mark, kind in _MARKS if head.startswith(mark)), "")
+    if not head.startswith(_EVERY_MARK):
+        return ""
+    return next(kind for mark, kind in _MARKS if head.startswith(mark))
 
 
 def _by_name_or_markup(head: bytes, name: str, media_type: str) -> Format:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
-from muniment.db import repository_tables
+from muniment.db import PreparedStatement, repository_tables
 from muniment.repository.change_log import changes
 from muniment.repository.extraction import turns
 from muniment.repository.extraction.turns import Turn
@@ -106,6 +106,12 @@ def enqueue(cx: Connection, repository_id: int, file: File, now: Instant) -> Non
     enqueue_new(cx, repository_id, [file], now)
 
 
+def rename(cx: Connection, object_id: str, content_key: str, new_key: str) -> None:
+    """Name the new key of an object's content, whose bytes are the same, in the transaction that changes its row."""
+    where = sa.and_(texts.c.object_id == object_id, texts.c.content_key == content_key)
+    cx.execute(texts.update().where(where).values(content_key=new_key))
+
+
 def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: Instant) -> None:
     """Queue the contents of new objects, in the transaction that makes them; a known text is stored at once."""
     rows = [
@@ -129,7 +135,7 @@ def enqueue_new(cx: Connection, repository_id: int, files: Sequence[File], now: 
         for file in files
     ]
     if rows:
-        cx.execute(texts.insert(), rows)
+        _INSERT.run_for_each(cx, rows)
     turns.join(cx, {file.owner_key for file in files if file.text is None})
 
 
@@ -297,9 +303,12 @@ def _outcome(extracted: ExtractedText) -> dict[str, object]:
 
 
 def _storable(text: str) -> str:
+    if text.isascii():
+        return text.replace("\0", "")
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
+_INSERT = PreparedStatement(texts.insert())
 _FIRST = (
     sa.select(
         texts.c.object_id,

@@ -1,4 +1,5 @@
-"""What is the text of an RTF file? Control words become breaks, blanks and characters; destinations without text go.
+"""What is the text of an RTF file? Control words become breaks, blanks and characters. Groups that hold settings or
+pictures are left out.
 
 The rules follow the Rich Text Format Specification 1.9.1. A file whose end is missing gives the text before it.
 """

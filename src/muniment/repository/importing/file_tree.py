@@ -107,8 +107,12 @@ class FileTree:
                 path = name if folder == "." else os.path.join(folder, name)
                 try:
                     about = os.lstat(name, dir_fd=handle)
-                except OSError:
+                except FileNotFoundError:
                     continue  # it is gone already
+                except OSError as error:  # such as a folder that may be listed and not searched
+                    found.unreadable.append((folder, error.strerror or ""))
+                    folders[:] = []
+                    break
                 if stat.S_ISDIR(about.st_mode):
                     found.folders.append(path)
                 elif stat.S_ISREG(about.st_mode) and self._accept(path):
@@ -164,7 +168,12 @@ class FileTree:
         return (name for name in names if not self._is_left_out(name))
 
     def _is_entered(self, path: str, name: str, handle: int) -> bool:
-        if stat.S_ISLNK(os.lstat(name, dir_fd=handle).st_mode):
+        try:
+            is_link = stat.S_ISLNK(os.lstat(name, dir_fd=handle).st_mode)
+        except OSError as error:
+            self._failed(path, f"cannot be read: {error.strerror}")
+            return False
+        if is_link:
             self.links += 1
             return False
         return self._enter(path)

@@ -8,27 +8,28 @@ Options that differ from those of earlier imports are applied to what these made
 follows the files that moved, so that their objects live on, and deletes the objects of files that are gone.
 """
 
-import mimetypes
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
+from muniment.clock import SECOND, Instant
 from muniment.db import Busy, Database
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
 from muniment.repository.content.contract import ContentStore, StoredContent
 from muniment.repository.extraction import plain
 from muniment.repository.extraction.queue import ExtractedText
-from muniment.repository.importing import record
+from muniment.repository.importing import record, tenure
 from muniment.repository.importing.differences import Differences, FormerFile, compare
 from muniment.repository.importing.file_tree import FileTree, SourceFile, printable
+from muniment.repository.importing.media_types import media_type_of
 from muniment.repository.importing.record import ImportRecord
+from muniment.repository.importing.report import ImportReport
 from muniment.repository.index.contract import Index
 from muniment.repository.index_pace import IndexPace
 from muniment.repository.objects import creation, moving, objects, writable
@@ -41,44 +42,23 @@ from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import InUse, WrongValue
 from muniment.repository.repositories import Repository
+from muniment.troubles import is_undone
 from muniment.web.refusals import Refusal
 
-_BATCH_FILES = 100
+_BATCH_FILES = 250
 _BATCH_BYTES = 4 * 1024 * 1024
-_AHEAD = 400
+_AHEAD, _MOST_AHEAD = 400, 4000
+"""How many changes the index may always be behind, and at most. Between the two, the oldest one may not wait longer
+than ``_LONGEST_WAIT``: whoever else changes an object now waits about as long until searches find it."""
+
+_LONGEST_WAIT: Instant = 6 * SECOND // 10
 _STANDING_SECONDS = 5.0
+_LONGEST_REST = 5.0
+"""After how many seconds of waiting for a batch the import renews its lease, if that is due."""
 _DOCUMENT, _PRIVATE = "document", "private"
-_UNKNOWN = "application/octet-stream"
-_TYPES = {".md": "text/markdown", ".log": "text/plain", ".rst": "text/x-rst", ".eml": "message/rfc822"}
 
 AclFor = Callable[[str], str | None]
 """Names the ACL of the document at a relative path; None = its folder's."""
-
-
-class ImportReport(msgspec.Struct):
-    """What an import did. ``object_ids`` names the objects of all files, imported now or earlier."""
-
-    created: int = 0
-    replaced: int = 0
-    unchanged: int = 0
-    moved: int = 0
-    deleted: int = 0
-    """How many objects of files were deleted because their files are gone; folders are not counted."""
-    withheld: int = 0
-    """How many objects were not deleted because they are more than half of what was imported."""
-    reassigned: int = 0
-    """How many objects carry another ACL now because the import names another."""
-    links: int = 0
-    hidden: int = 0
-    unsettled: int = 0
-    """How many files were left out because they are still being written."""
-    failed: list[tuple[str, str]] = []
-    object_ids: list[str] = []
-
-    @property
-    def files(self) -> int:
-        """How many of the files are in the repository now."""
-        return self.created + self.replaced + self.moved + self.unchanged
 
 
 class _Result(NamedTuple):
@@ -93,7 +73,7 @@ class Import:
     ``cabinet``, ``acl`` and ``type_name`` may be empty: they are then as before. With ``mirrors``, objects of files
     that are gone are deleted, but more than half of them only with ``deletes_most``. With ``quiet_seconds``, a file
     that was written within that time is left for a later import. It keeps pace with ``index``, which it closes at the
-    end of its run. Raises WrongValue for a type other than that of the documents imported earlier.
+    end of its run. Its lock file lies in the folder ``locks``.
     """
 
     def __init__(
@@ -104,6 +84,7 @@ class Import:
         index: Index,
         options: RepositoryOptions,
         clock: Callable[[], Instant],
+        locks: Path,
         folder: Path,
         *,
         principals: Principals,
@@ -121,6 +102,8 @@ class Import:
         checksums: bool = False,
     ) -> None:
         self._clock = clock
+        self._locks = locks
+        self._principals = principals
         self._database = database
         self._repository = repository
         folder = folder.resolve()
@@ -136,15 +119,10 @@ class Import:
         self._store = store
         self._characters = options.extraction_characters
         self.report = ImportReport()
-        with database.read() as cx:
-            self._view = RepositoryView.read(cx, repository, principals)
-            records = record.find(cx, repository.id, self._source)
-            self._alive = objects.rows(cx, repository.id, {imported.object_id for imported in records.values()})
-        self._known = {path: imported for path, imported in records.items() if imported.object_id in self._alive}
         self._moved: dict[str, FormerFile] = {}
-        self._type_name = self._type_for(type_name)
+        self._type_name = type_name
         # So that searches soon find what others write meanwhile.
-        self._pace = IndexPace(database, repository, index, _is_far, _STANDING_SECONDS)
+        self._pace = IndexPace(database, repository, index, self._is_far, _STANDING_SECONDS)
         self._ids: dict[str, str] = {}
         self._tree = FileTree(
             folder,
@@ -160,32 +138,56 @@ class Import:
         )
 
     def run(self, threads: int, progress: Callable[[], None] = lambda: None) -> ImportReport:
-        """Import what is new and replace what has changed, ``threads`` batches of files at one time."""
-        try:
+        """Import what is new and replace what has changed, ``threads`` batches of files at one time.
+
+        Raises InUse while another process imports the folder, WrongValue for a type other than that of the documents
+        imported earlier.
+        """
+        with (
+            closing(self._pace),
+            tenure.hold(self._database, self._locks, self._repository.id, self._source, self._clock) as self._tenure,
+        ):
+            self._read()
             self._apply_options()
             found = self._compare()
             self._moved = found.moved
             self._import_all(threads, progress)
             self._delete(found)
-        finally:
-            self._pace.close()
         self.report.links, self.report.hidden = self._tree.links, self._tree.left_out
         self.report.unsettled = self._tree.unsettled
         return self.report
+
+    def _read(self) -> None:
+        """Read what earlier imports made, once no other import adds to it."""
+        with self._database.read() as cx:
+            self._view = RepositoryView.read(cx, self._repository, self._principals)
+            records = record.find(cx, self._repository.id, self._source)
+            self._alive = objects.rows(cx, self._repository.id, {imported.object_id for imported in records.values()})
+        self._known = {path: imported for path, imported in records.items() if imported.object_id in self._alive}
+        self._type_name = self._type_for(self._type_name)
 
     def _import_all(self, threads: int, progress: Callable[[], None]) -> None:
         under_way: set[Future[list[_Result]]] = set()
         with ThreadPoolExecutor(threads, thread_name_prefix="import") as pool:
             try:
                 for batch in self._batches():
-                    self._pace.keep()
+                    self._keep_pace()
                     under_way.add(pool.submit(self._import, batch))
-                    if len(under_way) > threads:
-                        finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                    while len(under_way) > threads:
+                        finished, under_way = wait(under_way, _LONGEST_REST, FIRST_COMPLETED)
+                        self._tenure.renew()
                         self._count(finished, progress)
+                while under_way:
+                    finished, under_way = wait(under_way, _LONGEST_REST)
+                    self._tenure.renew()
+                    self._count(finished, progress)
             finally:
                 finished, _ = wait(under_way)
                 self._count(finished, progress)
+
+    def _keep_pace(self) -> None:
+        self._tenure.renew()
+        self._pace.keep(self._tenure.renew)
 
     def _type_for(self, type_name: str) -> str:
         types = {self._alive[each.object_id].type for each in self._known.values() if each.size >= 0}
@@ -209,7 +211,7 @@ class Import:
             carrying = [each.id for each in self._alive.values() if each.acl_id == cabinet.acl_id]
             carrying.sort(key=lambda object_id: object_id == cabinet.id)
             for begin in range(0, len(carrying) if acl_id != cabinet.acl_id else 0, _BATCH_FILES):
-                self._pace.keep()
+                self._keep_pace()
                 with self._database.begin() as cx:
                     for object_id in carrying[begin : begin + _BATCH_FILES]:
                         objects.assign_acl(cx, self._repository, principals, object_id, self._acl, self._clock())
@@ -236,7 +238,7 @@ class Import:
     def _delete(self, found: Differences) -> None:
         """Delete the objects of files and folders that are gone, unless they hold what no import made."""
         for former in (*found.files, *found.folders):
-            self._pace.keep()
+            self._keep_pace()
             try:
                 self._delete_one(former)
             except Busy as busy:
@@ -416,8 +418,8 @@ class Import:
                         for file, stored in zip(files, created, strict=True)
                     },
                 )
-        except BaseException:
-            for content in contents:
+        except BaseException as error:
+            for content in contents if is_undone(error) else ():
                 self._store.remove(content.key)
             raise
         return [_Result(file.path, "made", stored.id) for file, stored in zip(files, created, strict=True)]
@@ -445,12 +447,20 @@ class Import:
                     self._clock(),
                 )
                 self._keep(cx, {file.path: _record_of(file, object_id, content)})
-        except BaseException:
-            self._store.remove(content.key)
+        except BaseException as error:
+            if is_undone(error):
+                self._store.remove(content.key)
             raise
         if former is not None:
             self._store.remove(former.key)
         return _Result(file.path, "replaced", object_id)
+
+    def _is_far(self, cx: Connection, repository_id: int, position: Position) -> bool:
+        if not changes.are_more_than(cx, repository_id, position, _AHEAD):
+            return False
+        noted = changes.waiting_since(cx, repository_id, position)
+        waits_long = noted is not None and self._clock() - noted > _LONGEST_WAIT
+        return waits_long or changes.are_more_than(cx, repository_id, position, _MOST_AHEAD)
 
     def _keep(self, cx: Connection, records: Mapping[str, ImportRecord]) -> None:
         record.keep(cx, self._repository.id, self._source, records)
@@ -464,10 +474,6 @@ def earlier_cabinet(cx: Connection, repository: Repository, folder: Path) -> Sto
     return objects.rows(cx, repository.id, {imported.object_id}).get(imported.object_id)
 
 
-def _is_far(cx: Connection, repository_id: int, position: Position) -> bool:
-    return changes.are_more_than(cx, repository_id, position, _AHEAD)
-
-
 def _record_of(file: SourceFile, object_id: str, content: StoredContent | None) -> ImportRecord:
     return ImportRecord(object_id, file.size, file.modified, content.sha256.hex() if content else "")
 
@@ -476,16 +482,6 @@ def _reason(error: Refusal | Busy | OSError) -> str:
     if isinstance(error, OSError):
         return f"cannot be read or kept: {error.strerror}"
     return error.sentence if isinstance(error, Refusal) else str(error)
-
-
-def media_type_of(path: str) -> str:
-    """Guess the media type of a file by its name."""
-    media_type, packing = mimetypes.guess_type(printable(path), strict=False)
-    if packing == "gzip":
-        return "application/gzip"
-    if packing:
-        return _UNKNOWN
-    return _TYPES.get(os.path.splitext(path)[1].lower()) or media_type or _UNKNOWN
 
 
 def _object_name(name: str) -> str:

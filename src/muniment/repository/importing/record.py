@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.db import repository_tables
+from muniment.db import PreparedStatement, repository_tables
 
 imports = sa.Table(
     "imports",
@@ -78,7 +78,7 @@ def keep(cx: Connection, repository_id: int, source: str, records: Mapping[str, 
         for path, imported in records.items()
     ]
     if rows:
-        cx.execute(_KEEP[cx.dialect.name], rows)
+        _KEEP[cx.dialect.name].run_for_each(cx, rows)
 
 
 def forget(cx: Connection, repository_id: int, source: str, path_key: str) -> None:
@@ -90,9 +90,11 @@ def forget(cx: Connection, repository_id: int, source: str, path_key: str) -> No
     )
 
 
-def _keep(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
+def _keep(insert: postgresql.Insert | sqlite.Insert) -> PreparedStatement:
     fresh = {name: insert.excluded[name] for name in ("object_id", "size", "modified", "digest")}
-    return insert.on_conflict_do_update(index_elements=["repository_id", "source", "path"], set_=fresh)
+    return PreparedStatement(
+        insert.on_conflict_do_update(index_elements=["repository_id", "source", "path"], set_=fresh)
+    )
 
 
 _KEEP = {"postgresql": _keep(postgresql.insert(imports)), "sqlite": _keep(sqlite.insert(imports))}

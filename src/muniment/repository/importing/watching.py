@@ -12,7 +12,7 @@ _TICK_MILLISECONDS = 1000
 
 
 class FolderGone(Exception):
-    """The folder that is watched is not there any more."""
+    """The folder that is watched is not there any more, or cannot be looked at."""
 
 
 def passes(folder: Path, is_due: Callable[[], bool], polls: Callable[[], None]) -> Iterator[None]:
@@ -57,4 +57,6 @@ def _identity(folder: Path) -> tuple[int, int]:
         about = os.stat(folder)
     except FileNotFoundError as error:
         raise FolderGone(f"{folder} is gone") from error
+    except OSError as error:  # such as a mount whose server does not answer any more
+        raise FolderGone(f"{folder} cannot be looked at: {error.strerror}") from error
     return about.st_dev, about.st_ino

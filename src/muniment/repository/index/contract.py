@@ -16,6 +16,7 @@ import msgspec
 from muniment.clock import Instant
 from muniment.naming import fold_name
 from muniment.repository.aql.conditions import BoundQuery
+from muniment.repository.aql.facets import BoundFacet
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.document import Document
 
@@ -75,17 +76,29 @@ class Statistics(msgspec.Struct, frozen=True):
     document_frequency: Mapping[tuple[str, str], int]
 
 
-class Facet(msgspec.Struct, frozen=True):
-    """A count of hits by the values of one property: the ``limit`` most frequent values, in this order."""
+class FacetValue(msgspec.Struct, frozen=True):
+    """A value of a facet with its number of hits. ``constraint`` narrows a search to them (``aql.narrowing``)."""
 
     name: str
-    limit: int
+    constraint: str
+    count: int
+    nested: "FacetCounts | None" = None
+
+
+class FacetCounts(msgspec.Struct, frozen=True):
+    """The values of the facet with this id, in its order. ``partial``: for want of room, not all of them are here."""
+
+    id: str
+    name: str
+    values: tuple[FacetValue, ...]
+    partial: bool = False
 
 
 class Search(msgspec.Struct, frozen=True):
     """One question to a snapshot. ``offset`` and ``limit`` count hits.
 
-    ``bare``: the hits have neither excerpts nor terms.
+    ``facet_hits`` is how many hits, the first ones, feed the facets; None for all. ``bare``: the hits have neither
+    excerpts nor terms.
     """
 
     query: BoundQuery
@@ -93,7 +106,8 @@ class Search(msgspec.Struct, frozen=True):
     offset: int
     limit: int
     total: bool = False
-    facets: tuple[Facet, ...] = ()
+    facets: tuple[BoundFacet, ...] = ()
+    facet_hits: int | None = None
     statistics: Statistics | None = None
     bare: bool = False
 
@@ -108,11 +122,15 @@ class IndexHit(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer to a search. ``total`` is exact; it is None unless the search wants it."""
+    """The answer to a search. ``total`` is exact; it is None unless the search wants it.
+
+    ``facet_hits`` is how many hits fed the facets, where that was not all of them.
+    """
 
     hits: tuple[IndexHit, ...]
     total: int | None = None
-    facets: Mapping[str, tuple[tuple[str, int], ...]] = {}
+    facets: tuple[FacetCounts, ...] = ()
+    facet_hits: int | None = None
 
 
 class Snapshot(Protocol):

@@ -67,7 +67,7 @@ def document(
     ``ids`` names the custom properties of kind id, whether the object has them or not.
     """
     storable = {
-        name: tuple(whole(value) if isinstance(value, str) else value for value in of_name)
+        name: tuple([whole(value) if isinstance(value, str) else value for value in of_name])
         for name, of_name in values.items()
         if of_name
     }

@@ -27,6 +27,8 @@ def normal(text: str) -> str:
 
 def whole(text: str) -> str:
     """Return the text with a question mark for each lone surrogate, because no file can hold one."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
 import msgspec
@@ -19,6 +19,7 @@ import structlog
 
 from muniment.clock import SECOND, Instant
 from muniment.db import Busy, Database
+from muniment.glances import Watch
 from muniment.repository import repositories
 from muniment.repository.change_log import changes, followers
 from muniment.repository.change_log.changes import START, LinesGone, Position
@@ -29,16 +30,20 @@ from muniment.repository.index.document import Document
 from muniment.repository.index_agent import indexing
 from muniment.repository.index_agent.tenure import Tenure
 from muniment.repository.leases import Lease
-from muniment.repository.objects import objects
+from muniment.repository.objects import compaction, objects
 from muniment.repository.refusals import InUse
 from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches
-from muniment.web.refusals import Refusal
+from muniment.web.refusals import NotStored, Refusal
 
 BATCH_CHANGES = 400
-"""Most lines of the log that one commit covers."""
+"""How many lines of the log a commit covers at most, until the agent knows how long its commits take."""
 
 log = structlog.get_logger("muniment.agent")
+
+_FEWEST_CHANGES, _MOST_CHANGES = 200, 2000
+_COMMIT_SECONDS = 0.4
+"""How long a commit may take while more lines wait: somebody else's change may be among them."""
 
 _POLL_SECONDS, _IDLE_POLL_SECONDS = 0.02, 0.05
 _LOOK_SECONDS = 1.0
@@ -47,6 +52,7 @@ _FAILURES_BEFORE_ONE_BY_ONE = 1
 _FAILURES_BEFORE_PASSING_OVER = 3
 _PASSED_OVER = "The index engine fails on this object; the agent's log has the details."
 _CHORES_SECONDS = 300.0
+_CHORES_BETWEEN_COMPACTIONS = 12
 _NOTE_AGAIN: Instant = 600 * SECOND
 """How often a rebuild notes that it goes on; far less than the shortest time for which lines are kept."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
@@ -85,16 +91,33 @@ def catch_up(
 
     Raises LinesGone when some of the changes are no longer in the log.
     """
+    return _catch_up(database, repository, writer, now, limit)[0]
+
+
+def next_limit(limit: int, covered: int, seconds: float) -> int:
+    """Return how many lines the next commit may cover, after one that covered so many of ``limit`` in this time.
+
+    A large commit takes less work for each line, but whoever changed an object waits for the whole commit.
+    """
+    if seconds > _COMMIT_SECONDS:
+        return max(_FEWEST_CHANGES, min(limit, int(covered * _COMMIT_SECONDS / seconds)))
+    return min(_MOST_CHANGES, 2 * limit) if covered == limit else limit
+
+
+def _catch_up(
+    database: Database, repository: Repository, writer: IndexWriter, now: Instant, limit: int
+) -> tuple[Position, int]:
+    """Index the next batch, and return the writer's position with the number of lines that the batch covered."""
     before = writer.position
     with database.read() as cx:
         lines = changes.after(cx, repository.id, before, limit)
         if not lines:
-            return before
+            return before, 0
         batch = indexing.of_objects(cx, repository, list(dict.fromkeys(line.object_id for line in lines)))
     covered = list(itertools.takewhile(lambda line: line.object_id in batch.done, lines))
     indexing.commit(database, repository, writer, batch, covered[-1].position, now)
     log.debug("indexed", repository=repository.name, changes=len(covered), position=str(covered[-1].position))
-    return covered[-1].position
+    return covered[-1].position, len(covered)
 
 
 def run(
@@ -116,8 +139,10 @@ def run(
         at_the_end.callback(tenure.release)
         feeders: dict[int, _Feeder] = {}
         at_the_end.callback(_close, feeders)
-        watch = database.watch()
+        watch = Watch(database)
         at_the_end.callback(watch.close)
+        packs = _Packs(database, store, Tenure(database, Lease("compaction", "content"), place, clock))
+        at_the_end.callback(packs.stop)
         look, chores = 0.0, time.monotonic() + _CHORES_SECONDS
         moved = False
         while not stop.is_set():
@@ -138,12 +163,15 @@ def run(
                         moved |= feeder.advance(database, clock)
                 if time.monotonic() >= chores:
                     _chores(database, engine, store, clock)
+                    packs.begin(clock())
                     for feeder in feeders.values():
                         feeder.cut_log(database, retention, clock())
                     chores = time.monotonic() + _CHORES_SECONDS
+                packs.advance()
             except (Busy, sa.exc.DBAPIError, OSError) as error:
                 log.warning("agent waits for the database or the disk", reason=str(error)[:300])
                 moved, look = False, 0.0
+                packs.stop()
                 stop.wait(_AFTER_AN_ERROR_SECONDS)
             if not moved:
                 watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
@@ -255,6 +283,7 @@ class _Feeder:
         self._writer: IndexWriter | None = None
         self._not_before = 0.0
         self._failures = 0
+        self._limit = BATCH_CHANGES
 
     def advance(self, database: Database, clock: Callable[[], Instant]) -> bool:
         """Index one batch, and say whether there was one. An error is logged, and tried again with a new writer.
@@ -270,9 +299,12 @@ class _Feeder:
             self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
             return False
         try:
-            before = writer.position
-            limit = BATCH_CHANGES if self._failures < _FAILURES_BEFORE_ONE_BY_ONE else 1
-            moved = catch_up(database, self._repository, writer, clock(), limit) != before
+            before, began = writer.position, time.monotonic()
+            limit = self._limit if self._failures < _FAILURES_BEFORE_ONE_BY_ONE else 1
+            position, covered = _catch_up(database, self._repository, writer, clock(), limit)
+            moved = position != before
+            if limit == self._limit:
+                self._limit = next_limit(limit, covered, time.monotonic() - began)
         except (Busy, sa.exc.DBAPIError):
             raise
         except LinesGone:
@@ -367,6 +399,37 @@ class _Feeder:
 
         rebuild(database, self._repository, self._engine, clock, renew)
         return self._current_writer(database, clock)
+
+
+class _Packs:
+    """Gets room in packs back, a step at a time between the agent's other work. One machine at a time does so."""
+
+    def __init__(self, database: Database, store: ContentStore | None, tenure: Tenure) -> None:
+        self._database, self._store, self._tenure = database, store, tenure
+        self._steps: Iterator[int] | None = None
+        self._chores = 0
+
+    def begin(self, now: Instant) -> None:
+        """Begin with the first packs, unless that was a short time ago."""
+        if self._store is not None and self._chores % _CHORES_BETWEEN_COMPACTIONS == 0:
+            self._steps = compaction.steps(self._database, self._store, now - _ORPHAN_AGE)
+        self._chores += 1
+
+    def advance(self) -> None:
+        """Take one step, if there is one to take."""
+        if self._steps is None:
+            return
+        try:
+            if not self._tenure.holds() or next(self._steps, None) is None:
+                self.stop()
+        except NotStored as refusal:
+            log.warning("packs wait for room on the disk", reason=refusal.sentence)
+            self.stop()
+
+    def stop(self) -> None:
+        """Leave the rest to the next time."""
+        self._steps = None
+        self._tenure.release()
 
 
 def _check(tenure: Tenure) -> None:

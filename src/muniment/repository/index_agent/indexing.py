@@ -37,6 +37,7 @@ CHARACTERS = 8_000_000
 
 log = structlog.get_logger("muniment.agent")
 
+_OBJECTS_AT_A_TIME = 1000
 _TEXTS_AT_A_TIME = 25
 _SMALL_TEXTS = 256 * 1024
 """More texts than ``_TEXTS_AT_A_TIME`` are read at one time only if their content has at most so many bytes together.
@@ -176,7 +177,7 @@ def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> It
 
 def _page(cx: Connection, repository: Repository, after_seq: int) -> tuple[Batch, int | None]:
     """Make the next batch after a counter. Returns it with the counter of its last object; None after the end."""
-    rows = {stored.id: stored for stored in objects.every(cx, repository.id, after_seq, _TEXTS_AT_A_TIME * 8)}
+    rows = {stored.id: stored for stored in objects.every(cx, repository.id, after_seq, _OBJECTS_AT_A_TIME)}
     batch, characters, last = Batch(), 0, after_seq
     catalogue = object_types.catalogue(cx, repository.id)
     for portion in _portions(list(rows), rows):

@@ -61,6 +61,7 @@ def create_all(
     repository, principals = view.repository, view.principals
     folders: dict[tuple[str, str | None], StoredObject | None] = {}
     acl_ids: dict[str | None, int] = {}
+    owner_keys: dict[str, str] = {}
     drafts: list[StoredObject] = []
     for new in new_objects:
         place = new.type, new.folder_id
@@ -79,6 +80,8 @@ def create_all(
         elif acl_name not in acl_ids and folder is None:
             acl_ids[None] = acls.built_in(cx, repository.id, acls.PRIVATE, now)
         owner = writable.text_of(values, "owner_name") or creator
+        if owner not in owner_keys:
+            owner_keys[owner] = principals.key_for(cx, owner, now)
         drafts.append(
             StoredObject(
                 seq=0,
@@ -87,7 +90,7 @@ def create_all(
                 type=new.type,
                 name=writable.object_name(values),
                 owner=owner,
-                owner_key=principals.key_for(cx, owner, now),
+                owner_key=owner_keys[owner],
                 acl_id=folder.acl_id if folder and acl_name is None else acl_ids[acl_name],
                 folder_id=folder.id if folder else None,
                 created=now,

@@ -22,7 +22,6 @@ from muniment.repository.filters.tree import EVERYTHING, Selection
 from muniment.repository.folding import fold
 from muniment.repository.objects.properties import PropertyDefinition, PropertyKind
 from muniment.repository.refusals import (
-    BadTypesFile,
     NameTaken,
     UnknownProperty,
     UnknownType,
@@ -148,6 +147,7 @@ class Catalogue:
         self._properties = {
             definition.name: definition for kind in self._types.values() for definition in kind.properties
         }
+        self._lineages = {name: frozenset(kind.name for kind in self.lineage(name)) for name in self._types}
         self._all = {name: self._with_inherited(name) for name in self._types}
         added = (kind for kind in self._types.values() if kind not in BUILT_IN)
         self.ids = frozenset(each.name for kind in added for each in kind.properties if each.kind == "id")
@@ -175,7 +175,7 @@ class Catalogue:
 
     def is_a(self, name: str, ancestor: str) -> bool:
         """Say whether a type is ``ancestor`` or below it. Raises UnknownType."""
-        return any(kind.name == ancestor for kind in self.lineage(name))
+        return ancestor in self._lineages[self.get(name).name]
 
     def with_subtypes(self, names: Iterable[str]) -> frozenset[str]:
         """Return these types with all their sub-types (given 2.8). Raises UnknownType."""
@@ -220,6 +220,13 @@ def _catalogue(*rows: _Row) -> Catalogue:
     )
 
 
+def custom_properties(repository_id: int) -> sa.Select[Any]:
+    """Make a query for the names and kinds of the properties that custom types add."""
+    kind = sa.cast(type_properties.c.kind, sa.String(64)).label("kind")
+    every = sa.select(type_properties.c.name, kind).join_from(type_properties, object_types)
+    return every.where(object_types.c.repository_id == repository_id)
+
+
 class ListedType(NamedTuple):
     """A type of a list, with its place in the order: the built-in types come before all others."""
 
@@ -237,10 +244,11 @@ def page(
     *,
     type_prefix: str = "",
 ) -> list[ListedType]:
-    """List this type and those below it (all, without one): the built-in ones first, then the custom ones by name.
+    """List a stretch of the types from ``root`` down, or of all: the built-in ones first, then the others by name.
 
-    Only those that the selection wants, in its order. ``type_prefix`` spells the names of the built-in types, which
-    the selection compares as they are shown. Raises UnknownType, UnknownProperty, WrongValue, BadSort.
+    Only types that meet the selection's filter are listed. If it sorts them, its order comes first. ``type_prefix``
+    spells the names of the built-in types, which the selection compares as they are shown. Raises UnknownType,
+    UnknownProperty, WrongValue, BadSort.
     """
     _check_known(cx, repository_id, root)
     members, properties, order = _listed(repository_id, root, type_prefix)
@@ -356,7 +364,7 @@ def add_property(
     below = present.with_subtypes([type_name])
     if any(definition.name in present.properties_of(name) for name in below):
         raise NameTaken(f"The object type {type_name!r}, or one below it, has a property {definition.name!r} already.")
-    _check_same_kind(present, definition)
+    check_same_kind(present, definition)
     hold(cx, repository_id, present, [type_name])
     type_id = cx.execute(_named(repository_id, [type_name])).scalar_one()
     cx.execute(
@@ -413,66 +421,6 @@ def _named(repository_id: int, names: Collection[str]) -> sa.Select[tuple[int]]:
     )
 
 
-class _FileProperty(msgspec.Struct, forbid_unknown_fields=True):
-    kind: PropertyKind
-    repeating: bool = False
-
-
-class _FileType(msgspec.Struct, forbid_unknown_fields=True):
-    parent: str = "document"
-    properties: dict[str, _FileProperty | PropertyKind] = {}
-
-
-class _TypesFile(msgspec.Struct, forbid_unknown_fields=True):
-    types: dict[str, _FileType]
-
-
-def load_types_file(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[str]:
-    """Add the types and properties of a types file that the repository lacks; return one line for each.
-
-    ``[types.NAME]`` has ``parent`` and a table ``properties``: ``name = "KIND"`` or
-    ``name = { kind = "KIND", repeating = true }``. Loading a file again adds nothing.
-    Raises BadTypesFile, UnknownType, WrongValue (a property has another kind already).
-    """
-    try:
-        file_types = msgspec.toml.decode(toml, type=_TypesFile).types
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise BadTypesFile(f"The types file cannot be read: {str(error)[:300]}.") from error
-    lines: list[str] = []
-    for name in _parents_first(file_types):
-        present = catalogue(cx, repository_id)
-        if name not in {kind.name for kind in present.types()}:
-            add_type(cx, repository_id, ObjectType(name, file_types[name].parent), now)
-            lines.append(f"type {name}")
-            present = catalogue(cx, repository_id)
-        elif present.get(name).parent != file_types[name].parent:
-            raise WrongValue(f"The object type {name!r} is below {present.get(name).parent!r} already.")
-        for property_name, property_form in file_types[name].properties.items():
-            form = property_form if isinstance(property_form, _FileProperty) else _FileProperty(property_form)
-            definition = PropertyDefinition(property_name, form.kind, form.repeating)
-            if property_name in present.properties_of(name):
-                _check_same_kind(present, definition)
-            else:
-                add_property(cx, repository_id, name, definition, now)
-                lines.append(f"property {name}.{property_name}")
-    return lines
-
-
-def _parents_first(file_types: Mapping[str, _FileType]) -> list[str]:
-    ordered: list[str] = []
-
-    def place(name: str, below: tuple[str, ...]) -> None:
-        if name in below:
-            raise BadTypesFile(f"The object type {name!r} is its own ancestor.")
-        if name in file_types and name not in ordered:
-            place(file_types[name].parent, (*below, name))
-            ordered.append(name)
-
-    for name in file_types:
-        place(name, ())
-    return ordered
-
-
 def _check_name(name: str, what: str) -> None:
     if not _NAME.fullmatch(name):
         raise WrongValue(f"A {what} name has letters a-z, digits and _, begins with a letter and ends within 64.")
@@ -480,7 +428,8 @@ def _check_name(name: str, what: str) -> None:
         raise WrongValue(f"A {what} name may not begin with {', '.join(RESERVED)}: those are the repository's own.")
 
 
-def _check_same_kind(catalogue: Catalogue, definition: PropertyDefinition) -> None:
+def check_same_kind(catalogue: Catalogue, definition: PropertyDefinition) -> None:
+    """Raise WrongValue if another type of the repository has a property of this name and of another kind."""
     try:
         present = catalogue.property(definition.name)
     except UnknownProperty:

@@ -60,6 +60,7 @@ _AT_A_TIME = 500
 NOT_EMPTY = "The folder is not empty."
 """Why a folder is not deleted. It tells nothing about objects that the caller may not see."""
 
+_INSERT = PreparedStatement(objects.insert())
 _NEXT_SEQS = sa.text("SELECT nextval(pg_get_serial_sequence('objects', 'seq')) FROM generate_series(1, :count)")
 
 
@@ -84,7 +85,7 @@ def keep_new(
         for draft, seq in zip(drafts, seqs, strict=True)
     ]
     with _broken_references_refused():
-        cx.execute(objects.insert(), [row_of(stored) for stored in new_objects])
+        _INSERT.run_for_each(cx, [row_of(stored) for stored in new_objects])
     files = [
         _file(stored, stored.content, text)
         for stored, text in zip(new_objects, texts, strict=True)

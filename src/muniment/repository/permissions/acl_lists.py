@@ -1,4 +1,4 @@
-"""Which ACLs does a caller see, of those that a filter leaves, in which order? Source: docs/filters.md."""
+"""Which ACLs does a caller see in a list, filtered and sorted? Source: docs/filters.md."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -238,7 +238,7 @@ def names(cx: Connection, acl_ids: Collection[int]) -> dict[int, str]:
 
 
 def count_by_owner(cx: Connection, owner_keys: Collection[str]) -> dict[int, int]:
-    """Count the ACLs of these owners' keys, by repository id."""
+    """Count the ACLs that the owners with these keys have in each repository, by its id."""
     rows = sa.select(acls.c.repository_id, sa.func.count()).where(acls.c.owner_key.in_(owner_keys))
     return dict(cx.execute(rows.group_by(acls.c.repository_id)).all())
 

@@ -95,8 +95,8 @@ def bound_keys(cx: Connection, identities: Collection[str]) -> dict[str, str]:
 def keys(cx: Connection, names: Mapping[str, str]) -> dict[str, str]:
     """Return the key of each of these folded names: one statement for each 500 names.
 
-    ``names`` maps each name to its bearer's identity, or to an empty text if the directory sends none. Without an
-    identity, the bearer is taken for the one to whom the name is bound, if the name has had only one bearer.
+    ``names`` maps each name to its bearer's identity, or to an empty text if the directory sends none. A name without
+    an identity counts as its only bearer's; if it has had several bearers, it gets none of their keys.
     """
     return {name: key for name, key, _ in _look_up(cx, names)}
 
@@ -132,9 +132,9 @@ def of_names(cx: Connection, names: Collection[str], identify: Identify, now: In
 def keys_in_list(
     cx: Connection, names: Collection[str], present: Collection[str], identify: Identify, now: Instant
 ) -> dict[str, str]:
-    """Return the key of each of these folded names, which replace a list with the keys ``present``.
+    """Return the key of each of these folded names, when they take the place of a list whose keys are ``present``.
 
-    A name that was in the list before still means the same bearer. The other names get the keys of ``of_names``.
+    A name that the former list had keeps its key, and so its bearer. The other names get the keys of ``of_names``.
     """
     by_name = {name: key for key, name in ({key: key for key in present} | names_of_keys(cx, present)).items()}
     new = of_names(cx, [name for name in names if name not in by_name], identify, now)

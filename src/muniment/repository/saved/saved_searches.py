@@ -56,7 +56,7 @@ class WrittenNames(msgspec.Struct, frozen=True):
     system_property_prefix: str
 
 
-class KeptDocument(msgspec.Struct, frozen=True):
+class SavedDocument(msgspec.Struct, frozen=True):
     """A query document as it was received: its spelling, the names in it, and its bytes. ``format`` is the row's."""
 
     spelling: Spelling
@@ -82,7 +82,7 @@ class SearchSummary(msgspec.Struct, frozen=True):
 class SavedSearch(SearchSummary, frozen=True):
     """A saved search or search template with its document."""
 
-    document: KeptDocument
+    document: SavedDocument
 
 
 class SavedSearchQuota(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ class SearchChange(msgspec.Struct, frozen=True):
     name: str | None = None
     description: str | None = None
     public: bool | None = None
-    document: KeptDocument | None = None
+    document: SavedDocument | None = None
 
 
 class ListedSearch(NamedTuple):
@@ -116,7 +116,7 @@ def add(
     repository_id: int,
     kind: Kind,
     change: SearchChange,
-    document: KeptDocument,
+    document: SavedDocument,
     principals: Principals,
     quota: SavedSearchQuota,
     now: Instant,
@@ -358,11 +358,11 @@ def _checked(change: SearchChange) -> dict[str, str]:
     return {column: text for column, (text, _) in texts.items() if text is not None}
 
 
-def _size(name: str, description: str, document: KeptDocument) -> int:
+def _size(name: str, description: str, document: SavedDocument) -> int:
     return len(name.encode()) + len(description.encode()) + len(document.body)
 
 
-def _document_columns(document: KeptDocument) -> dict[str, Any]:
+def _document_columns(document: SavedDocument) -> dict[str, Any]:
     return {
         "format": document.format,
         "spelling": document.spelling,
@@ -383,9 +383,9 @@ def _fields(row: Any) -> dict[str, Any]:
     return {name: getattr(row, name) for name in SearchSummary.__struct_fields__}
 
 
-def _document(row: Any) -> KeptDocument:
+def _document(row: Any) -> SavedDocument:
     names = msgspec.json.decode(row.names, type=WrittenNames)
-    return KeptDocument(row.spelling, names, bytes(row.document), row.format)
+    return SavedDocument(row.spelling, names, bytes(row.document), row.format)
 
 
 _SUMMARY_COLUMNS = tuple(saved_searches.c[name] for name in SearchSummary.__struct_fields__)

@@ -37,10 +37,30 @@ class FeedEntry(msgspec.Struct, frozen=True):
     inlined: object = None
 
 
+class FeedFacetValue(msgspec.Struct, frozen=True):
+    """A value of a facet: its name, its number of hits, and the constraint and the link that narrow to them."""
+
+    name: str
+    count: int
+    constraint: str
+    link: Link
+    nested: "FeedFacet | None" = None
+
+
+class FeedFacet(msgspec.Struct, frozen=True):
+    """A facet of a search. ``hits`` is how many hits fed it, where not all did; ``partial``: it lacks values."""
+
+    id: str
+    label: str
+    values: tuple[FeedFacetValue, ...]
+    hits: int | None = None
+    partial: bool = False
+
+
 class Feed(msgspec.Struct, frozen=True):
     """A feed's header and entries. ``total`` is None unless the caller wants it.
 
-    ``entry_links`` says whether the entries have links.
+    ``entry_links`` says whether the entries have links. ``facets`` is None unless the caller wants some.
     """
 
     id: str
@@ -53,6 +73,7 @@ class Feed(msgspec.Struct, frozen=True):
     entries: tuple[FeedEntry, ...]
     total: int | None = None
     entry_links: bool = True
+    facets: tuple[FeedFacet, ...] | None = None
 
 
 def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
@@ -67,6 +88,7 @@ def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
         *(f'<link rel="{_attribute(link.rel)}" href="{_attribute(link.href)}"/>\n' for link in feed.links),
     ]
     shared = _Escaped()
+    pieces += map(_facet, feed.facets or ())
     pieces += [_entry(entry, shared, links=feed.entry_links) for entry in feed.entries]
     pieces.append("</feed>\n")
     return "".join(pieces).encode("utf-8")
@@ -85,6 +107,8 @@ def as_json(feed: Feed, media_type: str) -> bytes:
     if feed.total is not None:
         document["total"] = feed.total
     document["links"] = feed.links
+    if feed.facets is not None:
+        document["facets"] = list(map(_json_facet, feed.facets))
     document["entries"] = [_json_entry(entry, media_type, links=feed.entry_links) for entry in feed.entries]
     return msgspec.json.encode(document)
 
@@ -111,6 +135,45 @@ def _entry(entry: FeedEntry, shared: _Escaped, *, links: bool) -> str:
         f"<author><name>{shared[entry.author]}</name></author>\n<summary>{_escaped(entry.summary)}</summary>\n"
         f"<updated>{_moment(entry.updated)}</updated>\n{edit}{content}\n{relevance}</entry>\n"
     )
+
+
+def _facet(facet: FeedFacet) -> str:
+    facet_id = f"<dm:facet-id>{_escaped(facet.id)}</dm:facet-id>"
+    hits = "" if facet.hits is None else f"<dm:facet-hits>{facet.hits}</dm:facet-hits>"
+    partial = "<dm:facet-partial>true</dm:facet-partial>" if facet.partial else ""
+    values = "".join(
+        f"<dm:facet-value>{facet_id}<dm:facet-value-id>{_escaped(value.name)}</dm:facet-value-id>"
+        f"<dm:facet-value-count>{value.count}</dm:facet-value-count>"
+        f"<dm:facet-value-constraint>{_escaped(value.constraint)}</dm:facet-value-constraint>"
+        f'<dm:link rel="{_attribute(value.link.rel)}" href="{_attribute(value.link.href)}"/>'
+        f"{_facet(value.nested) if value.nested else ''}</dm:facet-value>\n"
+        for value in facet.values
+    )
+    label = f"<dm:facet-label>{_escaped(facet.label)}</dm:facet-label>"
+    return f"<dm:facet>{facet_id}{label}{hits}{partial}\n{values}</dm:facet>\n"
+
+
+def _json_facet(facet: FeedFacet) -> dict[str, object]:
+    document: dict[str, object] = {"facet-id": _clean(facet.id), "facet-label": _clean(facet.label)}
+    if facet.hits is not None:
+        document["facet-hits"] = facet.hits
+    if facet.partial:
+        document["facet-partial"] = True
+    document["facet-value"] = [_json_facet_value(facet, value) for value in facet.values]
+    return document
+
+
+def _json_facet_value(facet: FeedFacet, value: FeedFacetValue) -> dict[str, object]:
+    document: dict[str, object] = {
+        "facet-id": _clean(facet.id),
+        "facet-value-id": _clean(value.name),
+        "facet-value-count": value.count,
+        "facet-value-constraint": _clean(value.constraint),
+        "link": value.link,
+    }
+    if value.nested is not None:
+        document["facets"] = [_json_facet(value.nested)]
+    return document
 
 
 def _json_entry(entry: FeedEntry, media_type: str, *, links: bool) -> dict[str, object]:

@@ -63,9 +63,13 @@ class SearchMemory:
         bound = self._bound.recall(question)
         if bound is not None:
             return bound
-        catalogue = self._catalogues.answer(of_types, lambda: object_types.catalogue(cx, repository_id))
-        bound = bind.bind(query, catalogue, acl_ids, now)
+        bound = bind.bind(query, self.catalogue(cx, repository_id), acl_ids, now)
         return bound if bind.has_ages(query.condition) else self._bound.keep(question, bound, 2 * len(written))
+
+    def catalogue(self, cx: Connection, repository_id: int) -> Catalogue:
+        """Return a repository's types."""
+        of_types = repository_id, marks.read(cx).types
+        return self._catalogues.answer(of_types, lambda: object_types.catalogue(cx, repository_id))
 
     def granted(self, cx: Connection, repository_id: int, principals: Principals) -> GrantedAcls:
         """Return which ACLs let the caller browse and read."""

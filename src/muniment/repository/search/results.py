@@ -5,17 +5,21 @@ snapshot has missed, and which properties the hits have now. So a page obeys eve
 however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
 """
 
+from collections.abc import Collection
+
 import msgspec
 import structlog
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.repository.aql import bind
-from muniment.repository.aql.conditions import BoundQuery, ConditionSet
+from muniment.repository.aql import bind, facets
+from muniment.repository.aql.conditions import BoundQuery, Condition, ConditionSet
+from muniment.repository.aql.facets import BoundFacet, FacetBinder, FacetLimits
+from muniment.repository.aql.narrowing import Narrowing
 from muniment.repository.aql.tree import Query
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Position
-from muniment.repository.index.contract import IndexHit, Search, Snapshot, Visible
+from muniment.repository.index.contract import FacetCounts, IndexHit, Search, Snapshot, Visible
 from muniment.repository.objects import objects
 from muniment.repository.objects.table import ObjectSummary
 from muniment.repository.objects.view import RepositoryView
@@ -38,13 +42,16 @@ _CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"}
 class SearchQuestion(msgspec.Struct, frozen=True):
     """A caller's question: a query as they wrote it, and the page of hits that they want.
 
-    ``bare``: the hits need neither excerpts nor terms.
+    ``narrowings`` are the values of the query's facets that hits must have. ``bare``: the hits need neither excerpts
+    nor terms.
     """
 
     query: Query
     page: int
     items_per_page: int
     include_total: bool = False
+    narrowings: tuple[Narrowing, ...] = ()
+    facet_limits: FacetLimits = FacetLimits()
     bare: bool = False
 
 
@@ -63,7 +70,8 @@ class Hit(msgspec.Struct, frozen=True):
 class HitPage(msgspec.Struct, frozen=True):
     """One page of hits, as of ``position`` in the change log.
 
-    ``has_more`` says whether another page follows. ``total`` is None unless the caller wants it.
+    ``has_more`` says whether another page follows. ``total`` is None unless the caller wants it. ``facet_hits`` is how
+    many hits fed the facets, where that was not all of them.
     """
 
     hits: tuple[Hit, ...]
@@ -72,6 +80,8 @@ class HitPage(msgspec.Struct, frozen=True):
     total: int | None
     has_more: bool
     position: Position
+    facets: tuple[FacetCounts, ...] = ()
+    facet_hits: int | None = None
 
 
 def search(
@@ -96,11 +106,15 @@ def search(
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
     memory = memory or SearchMemory()
     query = bound(cx, repository, principals, memory, question.query, now)
-    visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending, memory)
+    counted, query = _with_facets(cx, repository, memory, question, query, now)
+    names = facets.property_names(counted)
+    visible_objects = visible(cx, repository, principals, query, snapshot.position, max_pending, memory, names)
     answer = snapshot.search(
         Search(
             *(query, visible_objects, offset, question.items_per_page + 1),
             total=question.include_total,
+            facets=counted,
+            facet_hits=question.query.facet_hits,
             bare=question.bare,
         )
     )
@@ -121,7 +135,26 @@ def search(
         total=total,
         has_more=len(answer.hits) > question.items_per_page,
         position=snapshot.position,
+        facets=answer.facets,
+        facet_hits=answer.facet_hits,
     )
+
+
+def _with_facets(
+    cx: Connection,
+    repository: Repository,
+    memory: SearchMemory,
+    question: SearchQuestion,
+    query: BoundQuery,
+    now: Instant,
+) -> tuple[tuple[BoundFacet, ...], BoundQuery]:
+    """Return the facets of a question, checked, and the query narrowed to their values."""
+    if not question.query.facets and not question.narrowings:
+        return (), query
+    binder = FacetBinder(memory.catalogue(cx, repository.id), now, question.facet_limits)
+    counted = binder.bind(question.query.facets)
+    narrowed = facets.narrowed(counted, question.narrowings)
+    return counted, query if narrowed is None else _both(query, narrowed)
 
 
 def bound(
@@ -142,10 +175,14 @@ def bound(
     if not query.locations:
         return bound_query
     within = locations.condition(cx, RepositoryView.read(cx, repository, principals), query.locations)
-    conditions = tuple(part for part in (bound_query.condition, within) if part is not None)
-    if len(conditions) < 2:
-        return BoundQuery(bound_query.types, conditions[0] if conditions else None)
-    return BoundQuery(bound_query.types, ConditionSet("AND", conditions))
+    return bound_query if within is None else _both(bound_query, within)
+
+
+def _both(query: BoundQuery, condition: Condition) -> BoundQuery:
+    """Return the query for those objects that meet one more condition."""
+    if query.condition is None:
+        return BoundQuery(query.types, condition)
+    return BoundQuery(query.types, ConditionSet("AND", (query.condition, condition)))
 
 
 def visible(
@@ -156,8 +193,9 @@ def visible(
     position: Position,
     max_pending: int = MAX_PENDING,
     memory: SearchMemory | None = None,
+    shown: Collection[str] = (),
 ) -> Visible:
-    """Return what the caller may see of an index as of ``position``.
+    """Return what the caller may see of an index as of ``position``. ``shown`` are properties whose values it shows.
 
     A change that the index has missed hides its object. There are two exceptions, because in both the caller may see
     all values and text that the index holds: only the ACL changed, and they may see the object now; or properties
@@ -165,7 +203,7 @@ def visible(
     Raises IndexBehind.
     """
     missed = changes.hiding(cx, repository.id, position, max_pending)
-    acl_matters = bool(missed) and bool(bind.property_names(query.condition) & _CHANGED_WITH_THE_ACL)
+    acl_matters = bool(missed) and bool(bind.property_names(query.condition).union(shown) & _CHANGED_WITH_THE_ACL)
     decidable = {
         object_id: kinds
         for object_id, kinds in missed.items()

@@ -13,27 +13,27 @@ from muniment.repository.aql.tree import Query, QueryLimits
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import BadQuery
-from muniment.repository.saved.saved_searches import FORMAT, KeptDocument, Kind, Spelling, WrittenNames
+from muniment.repository.saved.saved_searches import FORMAT, Kind, SavedDocument, Spelling, WrittenNames
 from muniment.repository.search import results, search_templates
 from muniment.repository.search.memory import SearchMemory
 from muniment.web.refusals import Refusal
 from muniment.web.xml import Element
 
 
-def received(body: bytes, names: RepositoryNames) -> KeptDocument:
+def received(body: bytes, names: RepositoryNames) -> SavedDocument:
     """Take a document as its text came. One that begins with ``<`` is XML, any other is JSON."""
     spelling: Spelling = "xml" if body.lstrip()[:1] == b"<" else "json"
-    return KeptDocument(spelling, _written_in(names), body)
+    return SavedDocument(spelling, _written_in(names), body)
 
 
-def nested(element: Element, names: RepositoryNames, limits: QueryLimits) -> KeptDocument:
+def nested(element: Element, names: RepositoryNames, limits: QueryLimits) -> SavedDocument:
     """Take a document that came as an element within other XML. Raises what ``documents.read`` raises."""
     # Writing keeps one namespace only, so what has another is refused before.
     documents.read(element, names, limits)
-    return KeptDocument("xml", _written_in(names), as_xml.write(element).encode())
+    return SavedDocument("xml", _written_in(names), as_xml.write(element).encode())
 
 
-def elements(document: KeptDocument, limits: QueryLimits) -> Element:
+def elements(document: SavedDocument, limits: QueryLimits) -> Element:
     """Read the elements of a document. Raises BadQuery, also for one that another release has kept."""
     if document.format != FORMAT:
         raise BadQuery(f"Another release has kept this search, in format {document.format}: save it again.")
@@ -43,7 +43,7 @@ def elements(document: KeptDocument, limits: QueryLimits) -> Element:
 
 
 def check(
-    cx: Connection, view: RepositoryView, kind: Kind, document: KeptDocument, limits: QueryLimits, now: Instant
+    cx: Connection, view: RepositoryView, kind: Kind, document: SavedDocument, limits: QueryLimits, now: Instant
 ) -> None:
     """Check a document against the types, as far as that is possible before it is executed.
 
@@ -59,12 +59,12 @@ def check(
     results.bound(cx, view.repository, view.principals, SearchMemory(), asked, now)
 
 
-def query(document: KeptDocument, limits: QueryLimits) -> Query:
+def query(document: SavedDocument, limits: QueryLimits) -> Query:
     """Read the query of a document; open values are ordinary ones. Raises BadQuery, UnknownType."""
     return documents.read(elements(document, limits), names_of(document), limits)
 
 
-def text(document: KeptDocument, spelling: Spelling, limits: QueryLimits) -> str:
+def text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> str:
     """Write a document in a spelling. In its own it is as it was received, so is one that cannot be read any more."""
     if document.spelling != spelling:
         try:
@@ -75,7 +75,7 @@ def text(document: KeptDocument, spelling: Spelling, limits: QueryLimits) -> str
     return document.body.decode("utf-8", "replace")
 
 
-def names_of(document: KeptDocument) -> RepositoryNames:
+def names_of(document: SavedDocument) -> RepositoryNames:
     """Return the names of the wire that the document was written in."""
     return RepositoryNames(**msgspec.structs.asdict(document.names))
 

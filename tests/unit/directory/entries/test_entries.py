@@ -8,7 +8,7 @@ from muniment.directory.entries import editing, entries
 from muniment.directory.entries.table import CLIENTS
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import BadAttribute, BadName, NameTaken, UnknownEntry, UnknownPartition
-from tests.unit.directory.office import Office
+from tests.office import Office
 
 FIELD = DirectoryNames(
     clients_partition="Apps", administration_partition="boss", root_unit="Top", attributes={"mail": "eMail"}

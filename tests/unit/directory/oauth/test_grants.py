@@ -12,6 +12,7 @@ from muniment.clock import SECOND, Instant
 from muniment.db import Database
 from muniment.directory import administration, memberships, refusals, resources, sessions
 from muniment.directory.entries import credentials, editing, entries
+from muniment.directory.marks import MarkedMemory
 from muniment.directory.oauth import clients, revocation, tokeninfo, tokens
 from muniment.directory.oauth.clients import Client
 from muniment.directory.oauth.token_requests import TokenResponse
@@ -33,7 +34,7 @@ from muniment.directory.sign_in import form, pauses
 from muniment.directory.sign_in.passwords import PasswordGate
 from muniment.directory.sign_in.pauses import Origin
 from tests.counting import cost
-from tests.unit.directory.office import HASH, HOME, PASSWORD, Office, counted
+from tests.office import HASH, HOME, PASSWORD, Office, counted
 
 HOUR = 3600 * SECOND
 
@@ -260,7 +261,7 @@ def test_a_client_must_be_known_live_and_authenticate_as_it_must(office: Office,
 
     def begin(client_id: str, secret: str | None) -> Client:
         with office.db.read() as cx:
-            return clients.find(cx, client_id, secret)
+            return clients.find(cx, MarkedMemory(1000), client_id, secret)
 
     assert begin("app", None) == begin("APP", "") == Client(office.client.id, None)
     assert begin("safe", "anything") == Client(safe.id, "a secret's hash")

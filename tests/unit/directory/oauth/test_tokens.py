@@ -19,7 +19,7 @@ from muniment.directory.oauth.tokens import PurgeProgress
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import DeadToken, InvalidGrant, UnparseableToken
 from muniment.web.refusals import Overloaded
-from tests.unit.directory.office import Office, counted
+from tests.office import Office, counted
 
 
 def test_a_token_is_parsed_to_its_kind(office: Office, now: Instant) -> None:
@@ -259,7 +259,7 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
         "expired tokens": lambda cx: tokens.purge_expired(cx, tokens.PURGE_START, now * 2, 10),
         "a refresh": lambda cx: tokens.lock_grant(cx, digest, 10_000, now),
     }
-    on_driver = db._on_driver
+    on_driver = db.on_driver
 
     def note_too(cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None) -> object:
         if values:
@@ -267,7 +267,7 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
         return on_driver(cx, sql, values)
 
     sa.event.listen(office.db.engine, "before_cursor_execute", note)
-    with patch.object(db, "_on_driver", note_too), office.db.begin() as cx:
+    with patch.object(db, "on_driver", note_too), office.db.begin() as cx:
         questions[work](cx)
     sa.event.remove(office.db.engine, "before_cursor_execute", note)
     asked = [one for one in sent if "BEGIN" not in one[0]]
@@ -275,7 +275,7 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
     explain = "EXPLAIN QUERY PLAN " if office.db.dialect == "sqlite" else "EXPLAIN "
     with office.db.begin() as cx:
         for statement, parameters in asked:
-            plan = "\n".join(str(row[-1]) for row in on_driver(cx, explain + statement, parameters))  # type: ignore[arg-type]
+            plan = "\n".join(str(row[-1]) for row in on_driver(cx, explain + statement, parameters))
             assert not re.search(r"SCAN (grants|access_tokens)(?! USING)|Seq Scan on (grants|access_tokens)", plan), (
                 statement,
                 plan,

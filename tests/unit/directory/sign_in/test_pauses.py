@@ -18,7 +18,7 @@ from muniment.directory.sign_in import pauses
 from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.passwords import hash_password
 from muniment.directory.sign_in.pauses import Origin, Pause
-from tests.unit.directory.office import HASH, HOME, Office
+from tests.office import HASH, HOME, Office
 
 STRANGE = "203.0.113.9"
 COOKIE = "c" * 32

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import START, Position
-from tests.unit.repository.shelf import Shelf
+from tests.shelf import Shelf
 
 
 def test_lines_are_read_in_order_and_in_batches(shelf: Shelf) -> None:
@@ -28,6 +28,21 @@ def test_it_is_told_whether_more_lines_than_so_many_follow(shelf: Shelf) -> None
         for passed, position in enumerate([START, *positions]):
             for count in range(7):
                 assert changes.are_more_than(cx, shelf.repository.id, position, count) == (5 - passed > count)
+
+
+def test_it_is_told_since_when_the_next_line_waits(shelf: Shelf) -> None:
+    with shelf.database.begin() as cx:
+        positions = [
+            changes.note(cx, shelf.repository.id, f"{n:016x}", "created", shelf.now + delay)
+            for n, delay in enumerate((0, 7, 7))
+        ]
+    with shelf.database.read() as cx:
+        assert [changes.waiting_since(cx, shelf.repository.id, position) for position in (START, *positions)] == [
+            shelf.now,
+            shelf.now + 7,
+            shelf.now + 7,
+            None,
+        ]
 
 
 def test_a_repository_has_its_own_log(shelf: Shelf) -> None:

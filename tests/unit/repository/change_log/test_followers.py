@@ -3,14 +3,12 @@
 import random
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from muniment.clock import SECOND, Instant
-from muniment.db import Database
+from muniment.clock import SECOND
 from muniment.front import health
 from muniment.front.halves import Halves
 from muniment.installation import Installation
@@ -32,13 +30,6 @@ from tests.waiting import until
 
 HOUR = 3600 * SECOND
 DAY = Retention(86_400, 10_000)
-
-
-@pytest.fixture
-def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    made = Shelf(repository_db, tmp_path / "index", now)
-    yield made
-    made.close()
 
 
 class Node:
@@ -275,7 +266,7 @@ def test_a_search_of_a_snapshot_older_than_the_cut_is_refused(shelf: Shelf, tmp_
     """What happened since the snapshot can no longer be told: it might show what was taken away."""
     closed = shelf.add("pump", "the main valve", acl="public")
     shelf.catch_up()
-    shelf.change(closed, acl_name="private")
+    shelf.change(closed, {"acl_name": "private"})
     assert shelf.found(BORIS, "valve") == []
     node = Node(shelf, tmp_path / "node")
     node.catch_up()
@@ -341,9 +332,9 @@ def write(shelf: Shelf, made: list[str], step: str, chance: random.Random) -> No
     if step == "add":
         made.append(shelf.add(f"pump {len(made)}", "the main valve", acl="public"))
     elif step == "acl":
-        shelf.change(chance.choice(made), acl_name=chance.choice(["public", "private"]))
+        shelf.change(chance.choice(made), {"acl_name": chance.choice(["public", "private"])})
     elif step == "title":
-        shelf.change(chance.choice(made), title=f"title {chance.random()}")
+        shelf.change(chance.choice(made), {"title": f"title {chance.random()}"})
     else:
         shelf.delete(made.pop(chance.randrange(len(made))))
 

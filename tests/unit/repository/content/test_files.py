@@ -17,7 +17,7 @@ from muniment.repository.content.files import FileStore
 from muniment.repository.objects import objects
 from muniment.repository.refusals import ContentDamaged
 from muniment.web.refusals import NotStored
-from tests.unit.repository.shelf import Shelf
+from tests.shelf import Shelf
 
 
 @pytest.fixture

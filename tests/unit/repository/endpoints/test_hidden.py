@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,8 +16,8 @@ from muniment.repository.permissions.principals import Principals
 from tests.counting import cost
 from tests.house.test_docs import endpoint, routes
 from tests.plans import steps, work
+from tests.shelf import ADMIN, JON, MARTA, Shelf
 from tests.unit.repository.endpoints.test_objects import Site
-from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
 
 ABSENT = "fffffff0"
 NOWHERE = "0c000000" + ABSENT
@@ -80,7 +79,7 @@ def ask(
         with cost(site.shelf.database) as spent:
             answer = site(method, path.format(id=object_id, other=other), body, who, **sort)
         # Once a second the next request, whosever it is, reads the repository's own row anew.
-        if answer.status_code < 400 or not any("FROM repositories" in one for one in spent.statements):
+        if answer.status_code < 400 or not any("repositories.name = " in one for one in spent.statements):
             break
     statements = [_TIMEOUT.sub("", one) for one in spent.statements]
     headers = {name: value for name, value in answer.headers.items() if name not in {"x-request-id", "date"}}
@@ -89,8 +88,8 @@ def ask(
 
 
 @pytest.fixture
-def site(shelf: Shelf, tmp_path: Path) -> Iterator[Site]:
-    made = Site(shelf, tmp_path / "content")
+def site(shelf: Shelf) -> Iterator[Site]:
+    made = Site(shelf)
     yield made
     made.half.transactions._threads.shutdown()
 

@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import httpx
 import lxml.etree
@@ -16,34 +15,21 @@ import pytest
 from starlette.applications import Starlette
 from starlette.types import Message
 
-from muniment.repository.callers.callers import Callers
 from muniment.repository.change_log import changes
 from muniment.repository.content.contract import PIECE
 from muniment.repository.content.files import FileWriter
 from muniment.repository.cursors import Stretch
-from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.routes import routes
 from muniment.repository.extraction import queue
 from muniment.repository.index.contract import Index
-from muniment.repository.objects import object_types
+from muniment.repository.objects import types_file
 from muniment.repository.options import RepositoryNames, RepositoryOptions
 from muniment.repository.permissions import acl_lists
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import NotSignedIn
 from muniment.repository.repositories import Repository
-from muniment.web.transactions import Transactions
-from tests.unit.repository.shelf import Shelf
+from tests.shelf import Shelf
 
-SUFFIX = "ou=IdentityProviders,dc=identity,dc=muniment"
 SPACE = "{urn:muniment:vocab}"
-GROUPS = {"marta": ["staff"], "jon": ["guests"], "root": ["administrators"]}
-
-
-def verify(token: str, _resource_id: str) -> bytes:
-    if token not in GROUPS:
-        raise NotSignedIn("unknown")
-    values = [{"name": "memberOf", "values": [f"cn={group},ou=Root,ou=demo,{SUFFIX}" for group in GROUPS[token]]}]
-    return json.dumps({"user": {"id": f"{token}@demo", "values": values}}).encode()
 
 
 def no_index(_repository: Repository) -> Index:
@@ -53,18 +39,15 @@ def no_index(_repository: Repository) -> Index:
 class Site:
     """The repository half as an application, with a client that answers in the event loop of each call."""
 
-    def __init__(self, shelf: Shelf, folder: Path, names: RepositoryNames | None = None) -> None:
-        self.shelf, self.folder = shelf, folder
+    def __init__(self, shelf: Shelf, names: RepositoryNames | None = None) -> None:
+        self.shelf = shelf
         options = RepositoryOptions(
             administrators=("administrators@demo",),
             max_content_bytes=2_000_000,
             max_metadata_bytes=10_000,
             names=names or RepositoryNames(),
         )
-        callers = Callers.in_process(verify, options.administrators, SUFFIX)
-        self.half = RepositoryContext(
-            Transactions(shelf.database), options, callers, shelf.store, no_index, lambda: shelf.now
-        )
+        self.half = shelf.context(options, no_index)
         self.application = Starlette(routes=routes(self.half))
         self.below = "/rest/repositories/demo"
 
@@ -101,13 +84,10 @@ class Site:
         assert response.status_code == 201, response.text
         return str(response.json()["properties"]["r_object_id"])
 
-    def files(self) -> list[Path]:
-        return [path for path in self.folder.rglob("*") if path.is_file() and path.name != "removals.lock"]
-
 
 @pytest.fixture
-def site(shelf: Shelf, tmp_path: Path) -> Iterator[Site]:
-    made = Site(shelf, tmp_path / "content")
+def site(shelf: Shelf) -> Iterator[Site]:
+    made = Site(shelf)
     yield made
     made.half.transactions._threads.shutdown()
 
@@ -168,7 +148,7 @@ def test_the_same_rows_are_served_under_other_names(site: Site) -> None:
     names = RepositoryNames(
         prefix="dctm", type_prefix="dm_", system_property_prefix="sys_", media_type="application/vnd.x"
     )
-    other = Site(site.shelf, site.folder, names)
+    other = Site(site.shelf, names)
     other.below = "/dctm/repositories/demo"
     document = other("GET", f"/objects/{object_id}").json()
     assert document["type"] == document["properties"]["sys_object_type"] == "dm_document"
@@ -256,7 +236,7 @@ def test_a_bad_body_leaves_nothing(site: Site, body: bytes, kind: str, status: i
     response = site("POST", "/objects", body, Content_Type=kind)
     assert response.status_code == status, response.text
     assert response.json()["code"].startswith("E_")
-    assert site.files() == []
+    assert site.shelf.files() == []
     with site.shelf.database.read() as cx:
         assert changes.latest(cx, site.shelf.repository.id) == changes.START
 
@@ -287,7 +267,7 @@ def test_a_caller_who_goes_away_leaves_nothing(site: Site) -> None:
         "headers": [(b"authorization", b"Bearer marta"), (b"content-type", FORM.encode())],
     }
     asyncio.run(site.application(scope, receive, send))
-    assert site.files() == []
+    assert site.shelf.files() == []
 
 
 def test_raw_content_is_created_with_a_name_in_the_address(site: Site) -> None:
@@ -334,7 +314,7 @@ def test_content_is_cut_off_at_the_cap_when_no_length_is_declared(site: Site) ->
             yield b"x" * 50_000
 
     assert site("POST", "/objects?object-name=x", pieces(), Content_Type="text/plain").status_code == 413
-    assert site.files() == []
+    assert site.shelf.files() == []
 
 
 def test_content_of_many_pieces_comes_back_as_it_was_sent(site: Site) -> None:
@@ -382,14 +362,14 @@ def test_a_body_waits_for_a_slow_disk_and_a_disk_that_fails_keeps_nothing(
         sent = written = 0
         made = site("POST", "/objects?object-name=x", pieces(), Content_Type="text/plain")
         assert made.status_code == (500 if fails else 201)
-        assert len(site.files()) == 1, "only what was kept whole"
+        assert len(site.shelf.files()) == 1, "only what was kept whole"
     assert held <= 2 * PIECE + 65_536
 
 
 def test_damage_at_the_end_cuts_the_answer_short(site: Site) -> None:
     object_id = site.make()
     site("POST", f"/objects/{object_id}/contents", b"0" * (3 * PIECE), Content_Type="text/plain")
-    site.files()[0].write_bytes(b"0" * (3 * PIECE - 1) + b"X")
+    site.shelf.files()[0].write_bytes(b"0" * (3 * PIECE - 1) + b"X")
     damaged = site("GET", f"/objects/{object_id}/content-media")
     assert damaged.headers["content-length"] == str(3 * PIECE)
     assert damaged.content == b"0" * (2 * PIECE), "never whole"
@@ -403,7 +383,7 @@ def test_content_is_replaced_and_the_former_file_goes(site: Site) -> None:
     assert replaced.status_code == 201
     assert "muniment-position" in replaced.headers
     assert site("GET", f"/objects/{object_id}/content-media").content == b"second"
-    assert len(site.files()) == 1
+    assert len(site.shelf.files()) == 1
     described = site("GET", f"/objects/{object_id}/contents/content").json()
     assert described["properties"]["format_name"] == "html"
     assert described["properties"]["mime_type"] == "text/html"
@@ -411,7 +391,7 @@ def test_content_is_replaced_and_the_former_file_goes(site: Site) -> None:
     feed = site("GET", f"/objects/{object_id}/contents?include-total=true", Accept="application/json").json()
     assert feed["total"] == 1
     site("DELETE", f"/objects/{object_id}")
-    assert site.files() == []
+    assert site.shelf.files() == []
 
 
 @pytest.mark.parametrize(
@@ -450,7 +430,7 @@ def test_a_range_is_given_out(site: Site, asked: str, status: int, body: bytes |
 def test_damaged_content_is_answered_as_such(site: Site) -> None:
     object_id = site.make()
     site("POST", f"/objects/{object_id}/contents", b"0123456789", Content_Type="text/plain")
-    site.files()[0].write_bytes(b"012345678X")
+    site.shelf.files()[0].write_bytes(b"012345678X")
     damaged = site("GET", f"/objects/{object_id}/content-media")
     assert (damaged.status_code, damaged.json()["code"]) == (500, "E_CONTENT_DAMAGED")
 
@@ -685,7 +665,7 @@ def test_what_cannot_be_answered_is_not_done(site: Site) -> None:
 def test_types_are_shown_with_their_properties(site: Site) -> None:
     with site.shelf.database.begin() as cx:
         toml = b"[types.invoice.properties]\namount = 'double'"
-        object_types.load_types_file(cx, site.shelf.repository.id, toml, site.shelf.now)
+        types_file.load(cx, site.shelf.repository.id, toml, site.shelf.now)
     shown = site("GET", "/types/invoice").json()
     assert shown["parent"] == "document"
     assert {"name": "amount", "type": "double", "repeating": False, "writable": True} in shown["properties"]

@@ -11,8 +11,6 @@ import pytest
 import sqlalchemy as sa
 from starlette.applications import Starlette
 
-from muniment.clock import Instant
-from muniment.db import Database
 from muniment.repository.change_log import changes
 from muniment.repository.endpoints import parameters, routes, search
 from muniment.repository.endpoints.positions import HEADER
@@ -45,12 +43,12 @@ def fulltext(words: str) -> str:
 class Site:
     """A repository behind its addresses, with two callers and an administrator, whose tokens are their names."""
 
-    def __init__(self, shelf: Shelf, folder: Path) -> None:
+    def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
         self.index = shelf.index
         self.clock = Clock()
         options = RepositoryOptions(max_page_offset=1000)
-        self.half = shelf.context(folder, options, lambda _repository: self.index, self.clock)
+        self.half = shelf.context(options, lambda _repository: self.index, self.clock)
         self.loop = Loop()
         transport = InProcess(Starlette(routes=routes.routes(self.half)), self.loop)
         self.client = httpx.Client(transport=transport, base_url="http://testserver")
@@ -76,12 +74,10 @@ class Site:
 
 
 @pytest.fixture
-def site(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Site]:
-    shelf = Shelf(repository_db, tmp_path / "index", now)
-    made = Site(shelf, tmp_path)
+def site(shelf: Shelf) -> Iterator[Site]:
+    made = Site(shelf)
     yield made
     made.close()
-    shelf.close()
 
 
 def ids(feed: lxml.etree._Element) -> list[str | None]:
@@ -282,7 +278,7 @@ def test_a_search_waits_for_the_position_it_asks_for(site: Site, monkeypatch: py
     first = site.client.get(HERE).headers[HEADER]
     assert site.client.get(f"{HERE}?wait-for={first}").status_code == 200
     made = site.shelf.add("pump", acl="public")
-    wanted = str(site.shelf.change(made, title="x").position)
+    wanted = str(site.shelf.change(made, {"title": "x"}).position)
     late = site.client.get(f"{HERE}?wait-for={wanted}", headers=PLAIN)
     assert (late.status_code, late.json()["code"]) == (503, "E_INDEX_BEHIND")
     assert not re.search("[0-9]", late.json()["message"]), "it tells no position"
@@ -302,6 +298,23 @@ def test_a_repository_without_an_index_says_what_to_do(site: Site, tmp_path: Pat
     assert "agent" in answer.text
 
 
+def test_a_query_that_cannot_be_read_is_refused_before_the_index_is_needed(site: Site, tmp_path: Path) -> None:
+    """A stranger is refused before that, and whether the query is short or long makes no difference."""
+    site.index = FollowingIndex(tmp_path / "none", TantivyIndex)  # type: ignore[assignment]
+    far = changes.Position(1, 10**6)
+    for body in ("<search", query("<nonsense/>"), query("<nonsense/>" + " " * 5000)):
+        for path in (HERE, f"{HERE}?wait-for={far}"):
+            answer = site.client.post(path, content=body.encode(), headers=XML | PLAIN)
+            assert answer.status_code == 400
+            assert "E_BAD_QUERY" in answer.text
+        stranger = site.client.post(HERE, content=body.encode(), headers=XML | {"Authorization": "Bearer nobody"})
+        assert stranger.status_code == 401
+    for q in ("(" * 30, "(" * 5000):
+        answer = site.client.get(HERE, params={"q": q})
+        assert (answer.status_code, answer.json()["code"]) == (400, "E_BAD_QUERY")
+    assert site.client.post(HERE, content=fulltext("valve").encode(), headers=XML).status_code == 503
+
+
 def test_a_right_that_ends_once_the_index_was_opened_is_not_used(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The database is read after the snapshot of the index was taken: a search that reads it before is red."""
     (made,) = filled(site, 1)
@@ -309,7 +322,7 @@ def test_a_right_that_ends_once_the_index_was_opened_is_not_used(site: Site, mon
 
     def take_and_hide() -> Snapshot:
         snapshot = take()
-        site.shelf.change(made, acl_name="private")
+        site.shelf.change(made, {"acl_name": "private"})
         return snapshot
 
     assert ids(site.feed(f"{HERE}?q=valve", Authorization="Bearer boris")) == [made]

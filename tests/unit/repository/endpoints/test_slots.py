@@ -1,16 +1,13 @@
 """A caller has so many downloads and uploads under way at most, and a place is free again however its stream ended."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 
-from muniment.clock import Instant
-from muniment.db import Database
 from muniment.repository.endpoints import routes
 from muniment.repository.objects import creation
 from muniment.repository.objects.creation import NewObject
@@ -26,10 +23,10 @@ LARGE = 16 << 20
 class Site:
     """A repository with one large document, whose callers may download and upload three at a time."""
 
-    def __init__(self, shelf: Shelf, folder: Path) -> None:
+    def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
         options = RepositoryOptions(max_downloads=MOST, max_uploads=MOST, stream_check_seconds=1)
-        self.half = shelf.context(folder, options)
+        self.half = shelf.context(options)
         self.answer = Starlette(routes=routes.routes(self.half))
         content = self.half.store.put(bytes(1 << 20) for _ in range(LARGE >> 20))
         new = NewObject("document", {"object_name": "large", "acl_name": "public"}, None, content)
@@ -65,11 +62,8 @@ class Site:
 
 
 @pytest.fixture
-def site(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Site]:
-    shelf = Shelf(repository_db, tmp_path / "index", now)
-    made = Site(shelf, tmp_path)
-    yield made
-    shelf.close()
+def site(shelf: Shelf) -> Site:
+    return Site(shelf)
 
 
 class Reader:

@@ -47,5 +47,6 @@ def test_a_file_without_its_end_gives_the_text_before_it() -> None:
     assert rich_text.read(b"{\\rtf1 one\\") == "one"
 
 
+@pytest.mark.slow
 def test_groups_may_be_nested_deep() -> None:
     assert rich_text.read(b"{\\rtf1 " + b"{" * 100_000 + b"deep" + b"}" * 100_001) == "deep"

@@ -11,16 +11,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND, Instant
+from muniment.clock import SECOND
 from muniment.db import Database
-from muniment.repository import repositories
+from muniment.repository import leases, repositories
 from muniment.repository.aql.conditions import BoundQuery, Like
 from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import START, Position
-from muniment.repository.content.files import FileStore
+from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.extraction import queue
 from muniment.repository.index.contract import Search, Visible
 from muniment.repository.index.document import Document, document
@@ -28,7 +29,7 @@ from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent, indexing
-from muniment.repository.objects import creation, object_types
+from muniment.repository.objects import creation, object_types, objects, types_file
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
@@ -37,13 +38,6 @@ from muniment.repository.search import kept_searches
 from tests.clock import Clock
 from tests.shelf import BORIS, MARTA, Shelf
 from tests.waiting import until
-
-
-@pytest.fixture
-def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    made = Shelf(repository_db, tmp_path / "shelf", now)
-    yield made
-    made.close()
 
 
 @contextmanager
@@ -162,6 +156,7 @@ def test_a_writer_that_commits_late_is_not_skipped(shelf: Shelf) -> None:
     assert shelf.report().sound
 
 
+@pytest.mark.slow
 def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,7 +177,7 @@ def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
     assert report.sound
     assert report.unindexed == 1
     monkeypatch.undo()
-    shelf.change(bad, title="cured")
+    shelf.change(bad, {"title": "cured"})
     shelf.catch_up()
     assert shelf.found(MARTA, "pump") == [bad, good]
     with shelf.database.read() as cx:
@@ -332,14 +327,14 @@ def test_the_checker_counts_each_fault(shelf: Shelf) -> None:
     assert shelf.report().sound
     held = {kept.key: kept for kept in shelf.index.snapshot().documents()}
     position = shelf.writer.position
-    strange = Document("0900000100ffffff", 99, shelf.now, "document", 1, "marta@staff", {"object_name": ("x",)}, "")
+    strange = Document("0900000100ffffff", 99, shelf.now, "document", 1, "marta@demo", {"object_name": ("x",)}, "")
     stale = msgspec.structs.replace(held[made[1]], text="other")
     shelf.writer.apply([stale, strange], [made[0]], position)
     writer = shelf.writer._writer
     assert writer is not None
-    writer.add_document(fields.to_tantivy(held[made[2]], shelf.writer._schema))
+    writer.add_document(fields.to_tantivy(held[made[2]]))
     shelf.writer.apply((), (), position)
-    shelf.change(made[3], title="waiting")
+    shelf.change(made[3], {"title": "waiting"})
     shelf.delete(made[4])
     report = shelf.report()
     assert (report.missing, report.stale, report.extra, report.doubled) == (1, 1, 1, 1)
@@ -376,13 +371,43 @@ def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_
         assert not kept_searches.kept_until(cx, kept_searches.name(shelf.repository.id, MARTA.id, b"{}"), b"{}")
 
 
+def test_the_agent_compacts_packs_between_its_other_work(
+    shelf: Shelf, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent, "_CHORES_SECONDS", 0.0)
+    monkeypatch.setattr(agent, "_CHORES_BETWEEN_COMPACTIONS", 1)
+    store = FileStore(tmp_path / "content", packing=Packing(1000, clock))
+    named, *_ = store.put_all([b"named", *(b"left by a crash" for _ in range(3))])
+    given: dict[str, Given] = {"object_name": "x", "a_content_type": "text/plain"}
+    with shelf.database.begin() as cx:
+        made = creation.create(cx, shelf.view(MARTA), "document", given, None, named, shelf.now)
+    (pack,) = (tmp_path / "content" / "packs").iterdir()
+    clock.advance(3 * 86_400)
+    store.put([b"in another pack"])
+    stop = threading.Event()
+    engine = FolderEngine(tmp_path / "indexes")
+    thread = threading.Thread(target=agent.run, args=(shelf.database, engine, stop, clock, store))
+    thread.start()
+    try:
+        until(lambda: not pack.exists())
+    finally:
+        stop.set()
+        thread.join(30)
+    with shelf.database.read() as cx:
+        content = objects.rows(cx, shelf.repository.id, [made.id])[made.id].content
+        assert content is not None
+        assert not cx.execute(sa.select(leases.leases)).all(), "its leases are given back"
+    assert content.key != named.key
+    assert b"".join(store.read(content)) == b"named"
+
+
 def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:
     """The structured comparison does."""
     types = (
         b'[types.part]\nparent = "document"\nproperties = { drawing = "id", also = { kind = "id", repeating = true } }'
     )
     with shelf.database.begin() as cx:
-        object_types.load_types_file(cx, shelf.repository.id, types, shelf.now)
+        types_file.load(cx, shelf.repository.id, types, shelf.now)
     with shelf.database.begin() as cx:
         known = object_types.catalogue(cx, shelf.repository.id)
         given: dict[str, Given] = {"object_name": "bolt", "drawing": "0900000100abcdef", "also": ["09000001000000aa"]}
@@ -441,3 +466,12 @@ def test_an_index_of_a_format_that_nobody_reads_is_rebuilt_too(shelf: Shelf, tmp
     with running(shelf.database, folder):
         until(lambda: reached(again, shelf))
     assert keys(again) == [made]
+
+
+@pytest.mark.parametrize(
+    ("limit", "covered", "seconds", "next_limit"),
+    [(400, 400, 0.2, 800), (1500, 1500, 0.2, 2000), (400, 30, 0.2, 400), (2000, 1600, 0.8, 800), (400, 300, 3.0, 200)],
+    ids=["double", "most", "few lines wait", "too long", "fewest"],
+)
+def test_a_commit_is_as_large_as_the_time_allows(limit: int, covered: int, seconds: float, next_limit: int) -> None:
+    assert agent.next_limit(limit, covered, seconds) == next_limit

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muniment.clock import timestamp
-from muniment.repository.objects import object_types, properties
+from muniment.repository.objects import object_types, properties, types_file
 from muniment.repository.objects.object_types import Catalogue, ObjectType
 from muniment.repository.objects.properties import PropertyDefinition, PropertyKind, Value
 from muniment.repository.refusals import BadTypesFile, NameTaken, UnknownProperty, UnknownType, WrongValue
-from tests.unit.repository.shelf import Shelf
+from tests.shelf import Shelf
 
 INVOICES = b"""
 [types.reminder]
@@ -24,7 +24,7 @@ approvers = { kind = "string", repeating = true }
 
 def load(shelf: Shelf, toml: bytes) -> list[str]:
     with shelf.database.begin() as cx:
-        return object_types.load_types_file(cx, shelf.repository.id, toml, shelf.now)
+        return types_file.load(cx, shelf.repository.id, toml, shelf.now)
 
 
 def test_every_repository_has_the_four_built_in_types() -> None:

@@ -13,7 +13,7 @@ from muniment.repository.change_log.changes import START
 from muniment.repository.cursors import Stretch
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import ExtractedText
-from muniment.repository.objects import creation, lists, object_ids, object_types, objects
+from muniment.repository.objects import creation, lists, object_ids, objects, types_file
 from muniment.repository.objects.lists import Folder
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
@@ -30,7 +30,7 @@ from muniment.repository.refusals import (
     WrongValue,
 )
 from tests.plans import steps
-from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
+from tests.shelf import ADMIN, JON, MARTA, Shelf
 
 
 def noted(shelf: Shelf) -> list[tuple[str, str]]:
@@ -90,7 +90,7 @@ def test_what_was_created_is_read_again(shelf: Shelf) -> None:
 
 def test_a_custom_property_keeps_its_kind(shelf: Shelf) -> None:
     with shelf.database.begin() as cx:
-        object_types.load_types_file(
+        types_file.load(
             cx,
             shelf.repository.id,
             b"[types.invoice.properties]\namount='double'\npaid='boolean'\ndue='date'\nlines='integer'",

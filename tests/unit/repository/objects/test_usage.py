@@ -3,9 +3,7 @@
 import asyncio
 import random
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import alembic.command
@@ -29,14 +27,7 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import QuotaExceeded
 from tests.conftest import Fresh
 from tests.counting import cost
-from tests.shelf import ADMINISTRATOR, BORIS, MARTA, Shelf
-
-
-@pytest.fixture
-def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    made = Shelf(repository_db, tmp_path / "index", now)
-    yield made
-    made.close()
+from tests.shelf import ADMIN, BORIS, MARTA, Shelf
 
 
 def make(shelf: Shelf, caller: Principals, quota: StorageQuota, *sizes: int) -> list[str]:
@@ -56,7 +47,7 @@ def replace(shelf: Shelf, caller: Principals, object_id: str, size: int, quota: 
 def undo(shelf: Shelf, object_id: str) -> None:
     """Delete in a transaction that is killed before its commit."""
     with suppress(ZeroDivisionError), shelf.database.begin() as cx:
-        objects.delete(cx, shelf.repository, ADMINISTRATOR, object_id, shelf.now)
+        objects.delete(cx, shelf.repository, ADMIN, object_id, shelf.now)
         raise ZeroDivisionError
 
 
@@ -75,21 +66,21 @@ def test_after_any_history_the_counts_are_what_there_is(shelf: Shelf, seed: int)
     for _ in range(60):
         step = chance.choice(["make", "many", "replace", "delete", "give", "fail"])
         if step in ("make", "many") or not made:
-            caller = chance.choice([MARTA, BORIS, ADMINISTRATOR])
+            caller = chance.choice([MARTA, BORIS, ADMIN])
             made += make(
                 shelf, caller, StorageQuota(), *(chance.randint(0, 90) for _ in range(3 if step == "many" else 1))
             )
         elif step == "replace":
-            replace(shelf, ADMINISTRATOR, chance.choice(made), chance.randint(0, 90), StorageQuota())
+            replace(shelf, ADMIN, chance.choice(made), chance.randint(0, 90), StorageQuota())
         elif step == "delete":
-            shelf.delete(made.pop(chance.randrange(len(made))))
+            shelf.delete(made.pop(chance.randrange(len(made))), ADMIN)
         elif step == "give":
-            shelf.change(chance.choice(made), owner_name=chance.choice([MARTA.id, BORIS.id, "edith@staff"]))
+            shelf.change(chance.choice(made), {"owner_name": chance.choice([MARTA.id, BORIS.id, "edith@demo"])}, ADMIN)
         else:
             undo(shelf, made[0])
         counted(shelf)
     for object_id in made:
-        shelf.delete(object_id)
+        shelf.delete(object_id, ADMIN)
     assert counted(shelf) == {}
 
 
@@ -138,9 +129,9 @@ def test_what_is_there_stays_and_administrators_have_no_quota(shelf: Shelf) -> N
     replace(shelf, MARTA, first, 400, lower)
     with pytest.raises(QuotaExceeded):
         replace(shelf, MARTA, second, 501, lower)
-    replace(shelf, ADMINISTRATOR, second, 600, lower)
-    make(shelf, ADMINISTRATOR, lower, 500, 500)
-    shelf.change(first, owner_name=BORIS.id)
+    replace(shelf, ADMIN, second, 600, lower)
+    make(shelf, ADMIN, lower, 500, 500)
+    shelf.change(first, {"owner_name": BORIS.id}, ADMIN)
     assert counted(shelf)[BORIS.key] == Amount(1, 400)
 
 
@@ -183,14 +174,12 @@ def test_a_migration_counts_what_is_there(fresh: Fresh, now: Instant) -> None:
         cx.exec_driver_sql(
             "INSERT INTO acls (id, repository_id, name, owner, created, modified) VALUES (1,1,'a','',0,0)"
         )
-        for number, (owner, size) in enumerate((("marta@staff", 5), ("marta@staff", 7), ("boris@staff", 0)), 1):
+        for number, (owner, size) in enumerate((("marta@demo", 5), ("marta@demo", 7), ("boris@demo", 0)), 1):
             _insert(cx, number, owner, size)
     schema.migrate(database, "repository")
     with database.read() as cx:
         assert (
-            usage.every(cx)
-            == objects.amounts_by_owner(cx)
-            == {"boris@staff": Amount(1, 0), "marta@staff": Amount(2, 12)}
+            usage.every(cx) == objects.amounts_by_owner(cx) == {"boris@demo": Amount(1, 0), "marta@demo": Amount(2, 12)}
         )
     database.close()
 
@@ -206,9 +195,9 @@ class _Unread:
         return {"type": "http.request", "body": b"x" * 10, "more_body": True}
 
 
-def _sent(shelf: Shelf, folder: Path, path: str, headers: dict[str, str], most: int) -> tuple[int, int]:
+def _sent(shelf: Shelf, path: str, headers: dict[str, str], most: int) -> tuple[int, int]:
     """Post a body that does not end to a repository whose users may own 100 bytes: its status, and what was read."""
-    half = shelf.context(folder, RepositoryOptions(max_stored_bytes=most))
+    half = shelf.context(RepositoryOptions(max_stored_bytes=most))
     path, _, query = path.partition("?")
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     scope = {
@@ -229,26 +218,28 @@ def _sent(shelf: Shelf, folder: Path, path: str, headers: dict[str, str], most: 
             statuses.append(message["status"])
 
     asyncio.run(Starlette(routes=routes.routes(half))(scope, body, send))
-    assert not [file for file in (folder / "content").rglob("*") if file.is_file() and file.name != "removals.lock"]
+    assert not [
+        file for file in (shelf.folder / "content").rglob("*") if file.is_file() and file.name != "removals.lock"
+    ]
     return statuses[0], body.asked
 
 
-def test_an_upload_that_says_that_it_is_too_large_is_refused_before_it_is_read(shelf: Shelf, tmp_path: Path) -> None:
+def test_an_upload_that_says_that_it_is_too_large_is_refused_before_it_is_read(shelf: Shelf) -> None:
     create = "/rest/repositories/demo/objects?object-name=a.bin"
     own, _ = make(shelf, MARTA, StorageQuota(), 30, 30)
     replaced = f"/rest/repositories/demo/objects/{own}/contents"
     for path, declared in ((create, "41"), (replaced, "71")):
         headers = {"Content-Type": "application/octet-stream", "Content-Length": declared}
-        assert _sent(shelf, tmp_path, path, headers, 100) == (403, 0)
+        assert _sent(shelf, path, headers, 100) == (403, 0)
     parts = {"Content-Type": "multipart/form-data; boundary=b", "Content-Length": str(40 + 262_144 + 65_536 + 1)}
-    assert _sent(shelf, tmp_path, "/rest/repositories/demo/objects", parts, 100) == (403, 0)
+    assert _sent(shelf, "/rest/repositories/demo/objects", parts, 100) == (403, 0)
 
 
-def test_an_upload_that_does_not_say_its_size_is_broken_off_where_the_room_ends(shelf: Shelf, tmp_path: Path) -> None:
+def test_an_upload_that_does_not_say_its_size_is_broken_off_where_the_room_ends(shelf: Shelf) -> None:
     make(shelf, MARTA, StorageQuota(), 30, 30)
     chunked = {"Content-Type": "application/octet-stream", "Transfer-Encoding": "chunked"}
     path = "/rest/repositories/demo/objects?object-name=a.bin"
-    assert _sent(shelf, tmp_path, path, chunked, 100) == (403, 5)
+    assert _sent(shelf, path, chunked, 100) == (403, 5)
 
 
 def _insert(cx: Connection, number: int, owner: str, size: int) -> None:

@@ -15,7 +15,7 @@ from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import QuotaExceeded
 from tests.conftest import Fresh
 from tests.counting import cost
-from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
+from tests.shelf import ADMIN, JON, MARTA, Shelf
 
 MANY = {f"user {number}@demo": Permission.READ for number in range(999)}
 

@@ -16,7 +16,7 @@ from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import NameTaken, UnknownAcl, WrongValue
 from tests.counting import cost
 from tests.plans import steps
-from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
+from tests.shelf import ADMIN, JON, MARTA, Shelf
 
 OTHER_ADMIN = Principals("boss@demo", administrator=True)
 EVE = Principals("eve/of@demo", frozenset({"staff@demo"}))

@@ -11,7 +11,7 @@ from muniment.repository.cursors import Stretch
 from muniment.repository.permissions import acl_entries, acl_lists, acls
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import InUse, NameTaken, NotPermitted, UnknownAccessor, UnknownAcl, WrongValue
-from tests.unit.repository.shelf import ADMIN, JON, MARTA, Shelf
+from tests.shelf import ADMIN, JON, MARTA, Shelf
 
 
 def permitted(shelf: Shelf, acl: acls.Acl, principals: Principals, owner: str = "nobody@demo") -> Permission:

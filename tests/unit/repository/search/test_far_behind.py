@@ -1,13 +1,8 @@
 """The cost of a search is bounded however far the index is behind, and what was changed is obeyed all the same."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from sqlalchemy.engine import Connection
 
-from muniment.clock import Instant
-from muniment.db import Database
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind
@@ -18,13 +13,6 @@ from tests import plans
 from tests.shelf import BORIS, MARTA, Shelf
 
 MANY = 100_000
-
-
-@pytest.fixture
-def shelf(repository_db: Database, tmp_path: Path, now: Instant) -> Iterator[Shelf]:
-    made = Shelf(repository_db, tmp_path / "index", now)
-    yield made
-    made.close()
 
 
 def note_many(shelf: Shelf, count: int, kind: Kind) -> None:
@@ -82,7 +70,7 @@ def test_a_search_reads_one_change_more_than_it_may_be_behind_and_no_further(she
 
 
 def test_up_to_the_bound_every_change_is_obeyed(shelf: Shelf) -> None:
-    shelf.acl("team", boris_at_staff=Permission.READ)
+    shelf.permit("team", {"boris@demo": Permission.READ})
     kept, closed, opened, gone, other = (
         shelf.add(name, "the main valve", acl=acl)
         for name, acl in (("a", "public"), ("b", "public"), ("c", "private"), ("d", "public"), ("e", "public"))
@@ -90,8 +78,8 @@ def test_up_to_the_bound_every_change_is_obeyed(shelf: Shelf) -> None:
     shelf.catch_up()
     note_many(shelf, 50_000, "created")
     note_many(shelf, results.MAX_PENDING - 6, "text")
-    shelf.change(closed, acl_name="private")
-    shelf.change(opened, acl_name="team")
+    shelf.change(closed, {"acl_name": "private"})
+    shelf.change(opened, {"acl_name": "team"})
     shelf.replace(other, "another text")
     shelf.delete(gone)
     assert shelf.found(BORIS, "valve") == [kept, opened]

@@ -4,9 +4,9 @@ from muniment.repository.aql.tree import PropertyList, Query, QueryLimits, Relat
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission
-from muniment.repository.search.memory import SearchMemory
+from muniment.repository.search.memory import GrantedAcls, SearchMemory
 from tests.counting import cost
-from tests.unit.repository.shelf import JON, MARTA, Shelf
+from tests.shelf import JON, MARTA, Shelf
 
 
 def test_what_acls_grant_is_read_once_for_all_with_the_same_groups(shelf: Shelf) -> None:
@@ -17,7 +17,7 @@ def test_what_acls_grant_is_read_once_for_all_with_the_same_groups(shelf: Shelf)
         public = acls.built_in(cx, shelf.repository.id, "public", shelf.now)
     with shelf.database.read() as cx:
         first = memory.granted(cx, shelf.repository.id, JON)
-        assert (first.browse, first.read) == (frozenset({read, browse, public}), frozenset({read, public}))
+        assert first == GrantedAcls(frozenset({read, browse, public}), frozenset({read, public}))
         with cost(shelf.database) as counted:
             assert memory.granted(cx, shelf.repository.id, JON) is first
         assert len(counted.statements) == 1, "the marks"

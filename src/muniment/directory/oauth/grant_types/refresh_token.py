@@ -6,8 +6,7 @@ from sqlalchemy.engine import Connection
 from muniment.clock import SECOND, Instant
 from muniment.directory.oauth import access, token_requests, tokens
 from muniment.directory.oauth.access import AccessMemory
-from muniment.directory.oauth.clients import Client
-from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenRequest, TokenResponse
+from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenResponse
 from muniment.directory.oauth.tokens import Grant
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import (
@@ -20,12 +19,6 @@ from muniment.directory.refusals import (
 from muniment.web.refusals import Overloaded
 
 _REFUSED = "The refresh token is not, or no longer, valid for this client."
-
-
-def _look_up(
-    _cx: Connection, _options: DirectoryOptions, _request: TokenRequest, _client: Client, _now: Instant
-) -> None:
-    """Look up nothing. ``_decide`` reads the grant when it has locked the grant's row."""
 
 
 def _check(_attempt: TokenAttempt[None]) -> None:
@@ -52,7 +45,7 @@ def _decide(
     if scope is not None and token_requests.resource_of(cx, options.names, scope).id != grant.resource_id:
         raise InvalidScope("The scope is not the one the refresh token was issued for.")
     try:
-        access.decide(cx, memory, options.names, grant.question(generation))
+        access.decide(cx, memory, options.names, grant.question, generation)
     except (AccessEnded, UnknownResource) as refusal:
         raise InvalidGrant(_REFUSED) from refusal
     if full_until:
@@ -78,4 +71,4 @@ def _grant_of(
     return locked
 
 
-REFRESH_TOKEN = GrantType(("refresh_token",), _look_up, _check, _decide)
+REFRESH_TOKEN = GrantType(("refresh_token",), None, _check, _decide)

@@ -39,8 +39,8 @@ from muniment.repository.refusals import BadQuery
 _SEVERAL = 100
 """The number of terms up to which an OR is faster than a set."""
 
-MARKS = 24
-"""The most queries of one ``marking``: a score is a single-precision number, whose significand has 24 bits."""
+MATCHES = 24
+"""The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LAST_CHARACTER = 0x10FFFF
@@ -64,12 +64,14 @@ class CompiledLeaf(NamedTuple):
 class CompiledQuery(NamedTuple):
     """A bound query as queries of the engine, for any caller: objects that match anywhere, or in the metadata alone.
 
-    Without keywords both are one. ``leaves`` are those by which a hit may have been found, each once.
+    Without keywords both are one. ``leaves`` are those by which a hit may have been found, each once. With
+    ``needs_all`` each hit has matched all of them.
     """
 
     anywhere: Query
     in_metadata: Query
     leaves: tuple[CompiledLeaf, ...]
+    needs_all: bool
 
 
 class Compiler:
@@ -109,7 +111,12 @@ class Compiler:
             CompiledLeaf(leaf, self.leaf(leaf, content=True), self.leaf(leaf, content=False))
             for leaf in dict.fromkeys(leaves(query.condition))
         )
-        return CompiledQuery(anywhere, within(content=False) if by_keywords else anywhere, compiled)
+        in_metadata = within(content=False) if by_keywords else anywhere
+        return CompiledQuery(anywhere, in_metadata, compiled, _needs_all(query.condition))
+
+    def comparison(self, condition: Condition) -> Query:
+        """Make the query for the objects that meet a condition on their properties, without a score."""
+        return _silent(self._condition(condition, content=False))
 
     def visible(self, query: CompiledQuery, visible: Visible) -> Query:
         """Make the query for those of a query's objects that the caller may see.
@@ -130,14 +137,14 @@ class Compiler:
         """Make the query for everything that the caller may read."""
         return self._permitted(visible, visible.read_acls, visible.read)
 
-    def marking(self, keys: Collection[str], marks: Sequence[Query]) -> Query:
-        """Make a query for a few objects. Each scores the sum of 2**n over those queries n of ``marks`` that find it.
+    def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
+        """Make a query for a few objects. Each scores the sum of 2**n over those ``queries`` n that find it.
 
-        A score holds such a sum exactly for up to ``MARKS`` marks.
+        A score holds such a sum exactly for up to ``MATCHES`` queries.
         """
         few = (Occur.Must, _silent(self._terms(fields.KEY, keys)))
-        marked = [(Occur.Should, Query.const_score_query(mark, float(1 << n))) for n, mark in enumerate(marks)]
-        return Query.boolean_query([few, *marked])
+        found = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
+        return Query.boolean_query([few, *found])
 
     def leaf(self, leaf: Leaf, content: bool) -> Query:
         """Make the query for a leaf in the content, or in the metadata."""
@@ -270,7 +277,7 @@ class Compiler:
             case Between():
                 return self._between(comparison)
             case OneOf():
-                by_kind = _by_kind(comparison.values)
+                by_kind = _by_kind(comparison.values, written=comparison.written)
                 return _any_of([self._equal(comparison.name, kind, values) for kind, values in by_kind])
             case HasValue():
                 return _any_of([Query.exists_query(_path(kind, comparison.name)) for kind in fields.VALUE_KINDS])
@@ -333,6 +340,26 @@ def leaves(condition: Condition | Keywords | None) -> Iterator[Leaf]:
             yield condition
         case Without() | Unless() | OneOf() | Between() | Like() | HasValue() | Carries() | None:
             return
+        case _:
+            assert_never(condition)
+
+
+def _needs_all(condition: Condition | Keywords | None) -> bool:
+    """Say whether every hit matches every one of ``leaves``."""
+    match condition:
+        case ConditionSet():
+            parts, is_choice = condition.conditions, condition.operator == "OR"
+            return all(map(_needs_all, parts)) and not (is_choice and len(parts) > 1 and any(leaves(condition)))
+        case Fulltext():
+            return _needs_all(condition.keywords)
+        case Both():
+            return all(map(_needs_all, condition.parts))
+        case Either():
+            return len(condition.parts) == 1 and _needs_all(condition.parts[0])
+        case Term() | Wild() | Phrase() | Without() | Unless() | None:
+            return True
+        case OneOf() | Between() | Like() | HasValue() | Carries():
+            return True
         case _:
             assert_never(condition)
 
@@ -439,8 +466,9 @@ def _character(code: int) -> str:
     return f"\\x{{{code:X}}}"
 
 
-def _by_kind(values: Sequence[Value]) -> list[tuple[str, list[str | int]]]:
-    strings: list[str | int] = [fields.MARKER + fold(value) for value in values if isinstance(value, str)]
+def _by_kind(values: Sequence[Value], *, written: bool) -> list[tuple[str, list[str | int]]]:
+    form = fields.as_written if written else fold
+    strings: list[str | int] = [fields.MARKER + form(value) for value in values if isinstance(value, str)]
     truths: list[str | int] = [int(value) for value in values if isinstance(value, bool)]
     doubles: list[str | int] = [fields.sortable(value) for value in values if isinstance(value, float)]
     integers: list[str | int] = [
@@ -448,7 +476,7 @@ def _by_kind(values: Sequence[Value]) -> list[tuple[str, list[str | int]]]:
         for value in values
         if isinstance(value, int) and not isinstance(value, bool) and fields.whole_number(value) == value
     ]
-    kinds = {"s": strings, "b": truths, "f": doubles, "i": integers}
+    kinds = {"v" if written else "s": strings, "b": truths, "f": doubles, "i": integers}
     return [(kind, of_kind) for kind, of_kind in kinds.items() if of_kind]
 
 

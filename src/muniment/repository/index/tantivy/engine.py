@@ -118,7 +118,7 @@ class TantivyWriter:
                     writer.delete_documents_by_term(fields.KEY, key)
                 for document in documents:
                     writer.delete_documents_by_term(fields.KEY, document.key)
-                    writer.add_document(fields.to_tantivy(document, self._schema))
+                    writer.add_document(fields.to_tantivy(document))
                 writer.delete_documents_by_term(fields.KEY, fields.POSITION)
                 writer.add_document(fields.position_document(position, self._schema))
                 writer.commit()

@@ -34,17 +34,18 @@ class Finder:
         self._analyser = analyser
         self._patterns = [_Pattern(analyser, leaf) for leaf in leaves]
 
-    def excerpt(self, text: str, leaves: Collection[int] | None = None) -> str | None:
+    def excerpt(self, text: str, leaves: Collection[int] | None = None, *, thorough: bool = True) -> str | None:
         """Cut out the part of a text around the first match of any of these leaves; None when nothing matches.
 
-        ``leaves`` are places in the sequence of the finder's leaves; None means all of them.
+        ``leaves`` are places in the sequence of the finder's leaves; None means all of them. Unless ``thorough``, it
+        looks at the first 64 KiB alone.
         """
         chosen = self._patterns if leaves is None else [self._patterns[at] for at in leaves]
         patterns = [pattern for pattern in chosen if pattern.words]
-        place = self._first_place(text, patterns) if patterns else None
+        place = self._first_place(text, patterns, thorough) if patterns else None
         return None if place is None else cut(text, place)
 
-    def _first_place(self, text: str, patterns: Sequence["_Pattern"]) -> int | None:
+    def _first_place(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> int | None:
         tries = _TRIES
         overlap = max(len(pattern.beginning) for pattern in patterns)
         begin, end = 0, _FIRST_PIECE
@@ -59,8 +60,10 @@ class Finder:
                 return min(places)
             if tries <= 0:
                 break
+            if begin and not thorough:
+                break
             begin, end = end, end + _PIECE
-        return self._by_splitting(text[:_SPLIT_WHOLE], patterns)
+        return self._by_splitting(text[:_SPLIT_WHOLE], patterns) if thorough else None
 
     def _in_piece(self, pattern: "_Pattern", text: str, begin: int, flat: str, tries: int) -> tuple[int | None, int]:
         at = flat.find(pattern.beginning)

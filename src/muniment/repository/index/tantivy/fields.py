@@ -7,7 +7,7 @@ same order, ``b`` truth values as 0 and 1.
 """
 
 import struct
-from typing import assert_never
+from typing import Any
 
 import msgspec
 import tantivy
@@ -17,7 +17,7 @@ from muniment.naming import fold_name
 from muniment.repository.aql.tree import Value
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import START, Position
-from muniment.repository.folding import fold
+from muniment.repository.folding import COMPARED, fold
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.text import normal
@@ -98,8 +98,11 @@ def register(index: tantivy.Index, analyser: Analyser) -> None:
     index.register_tokenizer("stems", analyser.stems)
 
 
-def to_tantivy(document: Document, of: tantivy.Schema) -> tantivy.Document:
-    """Turn a document into a document of the engine, with all fields of the schema ``of``."""
+def to_tantivy(document: Document) -> tantivy.Document:
+    """Turn a document into a document of the engine, with all fields of the schema.
+
+    To add one field after the other takes a third of the time of ``from_dict``, which compares each with the schema.
+    """
     metadata = [normal(value) for _, value in keyword_values(document.values, document.ids)]
     source = Source(
         document.key,
@@ -111,23 +114,21 @@ def to_tantivy(document: Document, of: tantivy.Schema) -> tantivy.Document:
         document.seq,
         document.modified,
     )
-    return tantivy.Document.from_dict(
-        {
-            KEY: document.key,
-            NUMBER: document.seq,
-            MODIFIED: document.modified,
-            SOURCE: _encoder.encode(source),
-            TYPE: document.type,
-            ACL: str(document.acl),
-            OWNER: document.owner,
-            PROPERTIES: _by_kind(document.values),
-            METADATA: metadata,
-            METADATA_EXACT: metadata,
-            CONTENT: document.text,
-            CONTENT_EXACT: document.text,
-        },
-        of,
-    )
+    made = tantivy.Document()
+    made.add_text(KEY, document.key)
+    made.add_unsigned(NUMBER, document.seq)
+    made.add_integer(MODIFIED, document.modified)
+    made.add_bytes(SOURCE, _encoder.encode(source))
+    made.add_text(TYPE, document.type)
+    made.add_text(ACL, str(document.acl))
+    made.add_text(OWNER, document.owner)
+    made.add_json(PROPERTIES, _by_kind(document.values))
+    for text in metadata:
+        made.add_text(METADATA, text)
+        made.add_text(METADATA_EXACT, text)
+    made.add_text(CONTENT, document.text)
+    made.add_text(CONTENT_EXACT, document.text)
+    return made
 
 
 def position_document(position: Position, of: tantivy.Schema) -> tantivy.Document:
@@ -169,6 +170,11 @@ def read_text(stored: tantivy.Document) -> str:
     return text if isinstance(text, str) else ""
 
 
+def as_written(value: str) -> str:
+    """Return a string as the index holds it beside its folded form: as it was written, or its beginning."""
+    return value[:COMPARED]
+
+
 def sortable(value: float) -> int:
     """Turn a double into an integer of the same order."""
     bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
@@ -186,24 +192,19 @@ def whole_number(value: int) -> int:
     return min(max(value, LEAST), MOST)
 
 
-def _by_kind(values: dict[str, tuple[Value, ...]]) -> dict[str, dict[str, list[str | int]]]:
-    kinds: dict[str, dict[str, list[str | int]]] = {}
-
-    def add(kind: str, name: str, value: str | int) -> None:
-        kinds.setdefault(kind, {}).setdefault(name, []).append(value)
-
+def _by_kind(values: dict[str, tuple[Value, ...]]) -> dict[str, dict[str, list[Any]]]:
+    strings: dict[str, list[Any]] = {}
+    written: dict[str, list[Any]] = {}
+    others: dict[str, dict[str, list[Any]]] = {}
     for name, of_name in values.items():
         for value in of_name:
-            match value:
-                case str():
-                    add("s", name, MARKER + fold(value))
-                    add("v", name, MARKER + value[:1000])
-                case bool():
-                    add("b", name, int(value))
-                case int():
-                    add("i", name, whole_number(value))
-                case float():
-                    add("f", name, sortable(value))
-                case _:
-                    assert_never(value)
-    return kinds
+            if isinstance(value, str):
+                strings.setdefault(name, []).append(MARKER + fold(value))
+                written.setdefault(name, []).append(MARKER + as_written(value))
+            elif isinstance(value, bool):
+                others.setdefault("b", {}).setdefault(name, []).append(int(value))
+            elif isinstance(value, int):
+                others.setdefault("i", {}).setdefault(name, []).append(whole_number(value))
+            else:
+                others.setdefault("f", {}).setdefault(name, []).append(sortable(value))
+    return {"s": strings, "v": written, **others} if strings else others

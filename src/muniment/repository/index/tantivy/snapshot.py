@@ -3,7 +3,7 @@
 import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 import msgspec
 import tantivy
@@ -14,11 +14,19 @@ from muniment.memories import Memory
 from muniment.repository.aql.tree import Phrase, Term, Wild
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import Position
-from muniment.repository.index.contract import Answer, Facet, IndexHit, Search, Visible
+from muniment.repository.index.contract import Answer, FacetCounts, IndexHit, Search, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import excerpts, failures, fields
 from muniment.repository.index.tantivy.analysis import Analyser
-from muniment.repository.index.tantivy.compile import MARKS, CompiledQuery, Compiler, Leaf, PermissionMemory
+from muniment.repository.index.tantivy.compile import (
+    MATCHES,
+    CompiledLeaf,
+    CompiledQuery,
+    Compiler,
+    Leaf,
+    PermissionMemory,
+)
+from muniment.repository.index.tantivy.facets import FacetCounter
 from muniment.repository.index.text import normal
 
 REACH = 2_000
@@ -33,10 +41,9 @@ _BESIDE = 200
 _FURTHER = 4
 """The factor by which more hits are read when the first ones do not include all of them."""
 
-_FacetKind = Literal["v", "i", "f", "b"]
-_FACET_KINDS: tuple[_FacetKind, ...] = ("v", "i", "f", "b")
+MOST_FED = 10_000
+"""A search for fewer hits to feed the facets than this is obeyed; more hits are counted as fast as all of them."""
 
-_SEGMENT_BUCKETS = 65_000
 _EVERY_BATCH = 500
 
 _PLAN_BYTES, _PERMITTED_ACLS = 8_000_000, 200_000
@@ -108,7 +115,8 @@ class TantivySnapshot:
             hits = self._bare_hits(ranked) if search.bare else ()
             if ranked and not search.bare:
                 hits = self._hits(compiler, search.visible, ranked, plan)
-            return Answer(hits, total, {facet.name: self._facet(query, facet) for facet in search.facets})
+            counts, fed = self._facets(compiler, query, search, scored=bool(plan.compiled.leaves))
+            return Answer(hits, total, counts, fed)
 
     def documents(self) -> Iterator[Document]:
         """Read every document of the index, for the checker; documents with the same key are all returned."""
@@ -251,69 +259,69 @@ class TantivySnapshot:
     ) -> tuple[IndexHit, ...]:
         stored_documents = [self._searcher.doc(address) for _, address in ranked]
         keys = [fields.read_key(document) for document in stored_documents]
-        leaves = plan.compiled.leaves
-        queries = [*(each.in_content for each in leaves), *(each.in_metadata for each in leaves)]
-        marks = self._marks(compiler, keys, queries)
+        readable = [visible.may_read(fields.read_right(document)) for document in stored_documents]
+        leaves, every_term = plan.compiled.leaves, tuple(dict.fromkeys(plan.terms))
+        # Where a hit has matched every leaf, and one is soon met in its text, there is no more to ask.
+        sure = [plan.compiled.needs_all and may_read for may_read in readable]
+        texts = [
+            fields.read_text(document) if may_read else ""
+            for document, may_read in zip(stored_documents, readable, strict=True)
+        ]
+        found = [
+            plan.finder.excerpt(text, thorough=False) if is_sure else None
+            for text, is_sure in zip(texts, sure, strict=True)
+        ]
+        open_keys = [key for key, excerpt in zip(keys, found, strict=True) if excerpt is None]
+        matches = self._matches(compiler, open_keys, leaves)
         hits = []
-        for (score, address), key, document in zip(ranked, keys, stored_documents, strict=True):
-            matched, readable = marks[_place(address)], visible.may_read(fields.read_right(document))
-            in_text = [at for at in range(len(leaves)) if readable and matched[at]]
-            in_metadata = [at for at in range(len(leaves)) if matched[len(leaves) + at]]
-            text = fields.read_text(document) if readable else ""
-            excerpt = plan.finder.excerpt(text, in_text) if text and in_text else None
-            if excerpt is None and in_metadata:
-                excerpt = _metadata_excerpt(plan.finder, fields.read_source(document), in_metadata)
-            terms = dict.fromkeys([plan.terms[at] for at in sorted({*in_text, *in_metadata})])
+        for at, (score, address) in enumerate(ranked):
+            excerpt, terms, text = found[at], every_term, texts[at]
+            if excerpt is None:
+                matched = matches[_place(address)]
+                in_text = [leaf for leaf in range(len(leaves)) if readable[at] and matched[leaf]]
+                in_metadata = [leaf for leaf in range(len(leaves)) if matched[len(leaves) + leaf]]
+                excerpt = plan.finder.excerpt(text, in_text) if text and in_text else None
+                if excerpt is None and in_metadata:
+                    excerpt = _metadata_excerpt(plan.finder, fields.read_source(stored_documents[at]), in_metadata)
+                terms = tuple(dict.fromkeys([plan.terms[leaf] for leaf in sorted({*in_text, *in_metadata})]))
             hits.append(
-                IndexHit(key, float(score), excerpts.beginning(text) if excerpt is None else excerpt, tuple(terms))
+                IndexHit(keys[at], float(score), excerpts.beginning(text) if excerpt is None else excerpt, terms)
             )
         return tuple(hits)
 
-    def _marks(
-        self, compiler: Compiler, keys: Sequence[str], queries: Sequence[Query]
+    def _matches(
+        self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """Return, for each object of a page, whether each of the queries finds it."""
-        marks: dict[tuple[int, int], list[bool]] = defaultdict(list)
-        for start in range(0, len(queries), MARKS):
-            some = queries[start : start + MARKS]
-            for sum_, address in self._searcher.search(compiler.marking(keys, some), len(keys), count=False).hits:
-                marks[_place(address)] += [bool(int(sum_) >> n & 1) for n in range(len(some))]
-        return marks
+        """Return, for each of these objects, whether each leaf is in its content, then whether in its metadata."""
+        matches: dict[tuple[int, int], list[bool]] = defaultdict(list)
+        queries = [*(each.in_content for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
+        for start in range(0, len(queries), MATCHES):
+            some = queries[start : start + MATCHES]
+            for sum_, address in self._searcher.search(compiler.matching(keys, some), len(keys), count=False).hits:
+                matches[_place(address)] += [bool(int(sum_) >> n & 1) for n in range(len(some))]
+        return matches
 
-    def _facet(self, query: Query, facet: Facet) -> tuple[tuple[str, int], ...]:
-        """Return the values of the property with exact counts.
+    def _facets(
+        self, compiler: Compiler, query: Query, search: Search, *, scored: bool
+    ) -> tuple[tuple[FacetCounts, ...], int | None]:
+        """Count the hits by facets; with how many hits fed them, where that was not all."""
+        if not search.facets:
+            return (), None
+        fed, query = self._fed(query, search, scored=scored)
+        counter = FacetCounter(self._searcher, compiler.comparison)
+        return tuple(counter.count(query, facet) for facet in search.facets), fed
 
-        With the engine's default segment size, counts over several segments would be wrong.
-        """
-        if facet.limit < 1:
-            return ()
-        request: dict[_FacetKind, object] = {
-            kind: {
-                "terms": {
-                    "field": f"{fields.PROPERTIES}.{kind}.{facet.name}",
-                    "size": min(facet.limit, _SEGMENT_BUCKETS),
-                    "segment_size": _SEGMENT_BUCKETS,
-                }
-            }
-            for kind in _FACET_KINDS
-        }
-        aggregation = self._searcher.aggregate(query, request)
-        buckets_by_kind = msgspec.convert(aggregation, dict[_FacetKind, _Buckets], strict=False)
-        counts = [
-            (_bucket_label(kind, bucket.key), bucket.doc_count)
-            for kind, of_kind in buckets_by_kind.items()
-            for bucket in of_kind.buckets
-        ]
-        return tuple(sorted(counts, key=lambda each: (-each[1], each[0]))[: facet.limit])
-
-
-class _Bucket(msgspec.Struct):
-    key: str | int | float
-    doc_count: int
-
-
-class _Buckets(msgspec.Struct):
-    buckets: list[_Bucket]
+    def _fed(self, query: Query, search: Search, *, scored: bool) -> tuple[int | None, Query]:
+        """Narrow a query to the first hits, where so few feed the facets."""
+        fed = search.facet_hits
+        if fed is None or fed > MOST_FED or (_count(self._searcher.search(query, 1)) or 0) <= fed:
+            return None, query
+        if fed == 0:
+            return 0, Query.empty_query()
+        first = msgspec.structs.replace(search, offset=0, limit=fed, total=False)
+        ranked, _ = self._page(query, first, scored=scored)
+        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked])
+        return fed, _and(query, Query.term_set_query(self._schema, fields.NUMBER, [number or 0 for number in numbers]))
 
 
 def shown_term(leaf: Leaf) -> str:
@@ -331,20 +339,6 @@ def shown_term(leaf: Leaf) -> str:
 def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, leaves: Collection[int]) -> str | None:
     found_excerpts = (finder.excerpt(normal(value), leaves) for _, value in keyword_values(source.values, source.ids))
     return next((excerpt for excerpt in found_excerpts if excerpt is not None), None)
-
-
-def _bucket_label(kind: _FacetKind, key: str | float) -> str:
-    match kind:
-        case "v":
-            return str(key).removeprefix(fields.MARKER)
-        case "b":
-            return "true" if float(key) else "false"
-        case "f":
-            return str(fields.double(int(key)))
-        case "i":
-            return str(int(key))
-        case _:
-            assert_never(kind)
 
 
 def _and(query: Query, other: Query) -> Query:

@@ -8,11 +8,13 @@ import pytest
 import tantivy
 
 from muniment.repository.aql.conditions import Between, BoundQuery, Condition, ConditionSet, Like, OneOf
+from muniment.repository.aql.facets import BoundFacet
 from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.aql.tree import Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
+from muniment.repository.aql.values import Kind
 from muniment.repository.change_log.changes import START, Position
 from muniment.repository.folding import fold
-from muniment.repository.index.contract import Answer, Facet, Search, Statistics, Visible
+from muniment.repository.index.contract import Answer, FacetCounts, Search, Statistics, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import failures, fields
 from muniment.repository.index.tantivy.compile import string_range
@@ -41,6 +43,14 @@ def kept(
 ) -> Document:
     several: dict[str, tuple[Value, ...]] = {name: (value,) for name, value in values.items()}
     return Document(key(at), at, modified, "document", acl, owner, several, text)
+
+
+def facet(name: str, kind: Kind, limit: int) -> BoundFacet:
+    return BoundFacet(name, name, kind, "string", "FREQUENCY", limit)
+
+
+def counted(facets: tuple[FacetCounts, ...]) -> dict[str, tuple[tuple[str, int], ...]]:
+    return {facet.id: tuple((value.name, value.count) for value in facet.values) for facet in facets}
 
 
 class World:
@@ -95,6 +105,52 @@ def test_what_may_only_be_browsed_is_found_by_its_metadata_alone(world: World) -
     assert hit.excerpt == "Harbour plan"
     assert world.ask(None, browse).hits[0].excerpt == ""
     assert world.ask(None, Visible(owner="marta@staff")).hits[0].excerpt == "secret plan"
+
+
+FAR = "filler " * 12_000
+PLACES = (
+    kept(1, "the pump and the valve", title="harbour"),
+    kept(2, "the pump", title="a valve"),
+    kept(3, "nothing", title="valve pump"),
+    kept(4, FAR + "valve pump", title="deep"),
+    kept(5, FAR + "pump", title="valve"),
+    kept(6, "", title="pump, valve"),
+    kept(7, "pumping valves, a safety valve", acl=2, title="pump valve"),
+    kept(8, "valve", acl=2, title="a pump"),
+)
+PUMP, VALVE = Term("pump"), Term("valve")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Fulltext(PUMP),
+        Fulltext(Both((PUMP, VALVE))),
+        Fulltext(Both((PUMP, Without(Term("safety"))))),
+        Fulltext(Both((PUMP, Either((VALVE, Term("harbour")))))),
+        Fulltext(Either((PUMP, VALVE))),
+        Fulltext(Both((PUMP, Phrase("safety valve")))),
+        Fulltext(Both((PUMP, Wild("valv*")))),
+        ConditionSet("AND", (Fulltext(PUMP), Fulltext(VALVE), beginning("title", "a"))),
+        ConditionSet("OR", (Fulltext(PUMP), Fulltext(VALVE))),
+        ConditionSet("OR", (Fulltext(Both((PUMP, VALVE))), beginning("title", "h"))),
+        ConditionSet("OR", (ConditionSet("AND", (Fulltext(PUMP), Fulltext(VALVE))),)),
+        Fulltext(Without(Term("harbour"))),
+        None,
+    ],
+)
+@pytest.mark.parametrize("reads", [frozenset({1, 2}), frozenset({1}), frozenset()])
+def test_what_the_text_tells_is_what_the_engine_would_tell(
+    world: World, monkeypatch: pytest.MonkeyPatch, condition: Condition | None, reads: frozenset[int]
+) -> None:
+    """Where every word must match, terms are not asked of the engine, and excerpts only where none is soon found."""
+    world.hold(*PLACES)
+    visible = Visible(browse_acls=frozenset({1, 2}), read_acls=reads)
+    quick = world.ask(condition, visible)
+    monkeypatch.setattr("muniment.repository.index.tantivy.compile._needs_all", lambda _: False)
+    world.reader = TantivyIndex(world.folder)
+    assert world.ask(condition, visible) == quick
+    assert quick.hits or len(reads) < 2
 
 
 def test_terms_are_told_apart_however_many_are_asked_for(world: World) -> None:
@@ -236,8 +292,8 @@ def test_the_position_is_outside_every_query_and_total(world: World) -> None:
         assert world.ask(Fulltext(Without(Term("x"))), visible).total == 1
     assert world.ask(Fulltext(Wild("posit*"))).total == 1
     assert [each.key for each in snapshot.documents()] == [key(1)]
-    facets = snapshot.search(Search(BoundQuery(), EVERYTHING, 0, 1, facets=(Facet("title", 9),))).facets
-    assert facets == {"title": (("\0position", 1),)}
+    facets = snapshot.search(Search(BoundQuery(), EVERYTHING, 0, 1, facets=(facet("title", "string", 9),))).facets
+    assert counted(facets) == {"title": (("\0position", 1),)}
 
 
 def test_a_commit_is_all_or_nothing(world: World) -> None:
@@ -283,9 +339,12 @@ def test_facets_are_exact_over_several_commits(world: World) -> None:
     for commit in range(3):
         colours = [f"c{n}" for n in range(200) for _ in range(2)] + ["Red"] * (5 - commit) + ["blue"] * 4
         world.hold(*(kept(at := at + 1, colour=colour, size=2**53 + 1, weight=0.1, draft=True) for colour in colours))
-    wanted = (Facet("colour", 3), Facet("size", 2), Facet("weight", 2), Facet("draft", 2), Facet("none", 2))
-    facets = world.reader.snapshot().search(Search(BoundQuery(), EVERYTHING, 0, 1, facets=wanted)).facets
-    assert facets["colour"] == (("Red", 12), ("blue", 12), ("c0", 6))
+    kinds: dict[str, tuple[Kind, int]] = {"colour": ("string", 3), "size": ("integer", 2), "weight": ("double", 2)}
+    kinds |= {"draft": ("boolean", 2), "none": ("string", 2)}
+    wanted = tuple(facet(name, *of_name) for name, of_name in kinds.items())
+    answered = world.reader.snapshot().search(Search(BoundQuery(), EVERYTHING, 0, 1, facets=wanted)).facets
+    facets = counted(answered)
+    assert facets["colour"] == (("blue", 12), ("Red", 12), ("c0", 6))
     assert facets["size"] == ((str(2**53 + 1), at),)
     assert facets["weight"] == (("0.1", at),)
     assert facets["draft"] == (("true", at),)

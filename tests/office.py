@@ -1,4 +1,4 @@
-"""A small directory for tests of its decisions: one partition, one client, one resource that admits a group."""
+"""A directory alone, for its decisions: one partition, one client, one resource that admits a group."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,8 +13,10 @@ from muniment.db import Database
 from muniment.directory import administration, memberships, resources
 from muniment.directory.entries import editing
 from muniment.directory.entries.table import Entry
+from muniment.directory.marks import MarkedMemory
 from muniment.directory.oauth import grants, revocation, tokeninfo
 from muniment.directory.oauth.access import AccessMemory
+from muniment.directory.oauth.clients import PublicClientMemory
 from muniment.directory.oauth.token_requests import TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.oauth.tokeninfo import TokenInfo
 from muniment.directory.options import DirectoryOptions
@@ -23,7 +25,7 @@ from muniment.directory.sign_in.attempts import SignInAttempt
 from muniment.directory.sign_in.passwords import hash_password
 
 SCOPE = "resource:My+API"
-PASSWORD = "right"
+PASSWORD = "correct horse battery staple"
 HOME = "192.0.2.1"
 HASH = hash_password(PASSWORD, memory_kib=8192, passes=1)
 
@@ -34,10 +36,11 @@ class Office:
     def __init__(self, database: Database, now: Instant, options: DirectoryOptions | None = None) -> None:
         self.db = database
         self.options = options or DirectoryOptions()
-        self.memory = AccessMemory()
+        self.memory: AccessMemory = MarkedMemory(16 << 20)
+        self.clients: PublicClientMemory = MarkedMemory(1 << 20)
         self.names = self.options.names
         with database.begin() as cx:
-            administration.initialise(cx, now)
+            self.administration = administration.initialise(cx, now)
             self.partition = editing.add_partition(cx, self.names, "People", now)
             self.alice = editing.add_user(cx, self.partition, "alice", now, password_hash=HASH)
             self.bob = editing.add_user(cx, self.partition, "bob", now, password_hash=HASH)
@@ -60,7 +63,7 @@ class Office:
         parameters = {"username": username, "password": PASSWORD, "scope": scope}
         request = TokenRequest("password", client, None, username, parameters, address)
         with self.db.read() as cx:
-            return grants.look_up(cx, self.options, request, now)
+            return grants.look_up(cx, self.options, self.clients, request, now)
 
     def finish(self, attempt: TokenAttempt[SignInAttempt], right: bool, now: Instant) -> TokenResponse | SignInRefused:
         """Finish a sign-in. A refusal is committed with what it counted, as web/transactions does."""
@@ -100,13 +103,13 @@ class Office:
         """Refresh in a transaction under way, as a client, perhaps for a scope."""
         parameters = {"refresh_token": refresh_token} | ({} if scope is None else {"scope": scope})
         request = TokenRequest("refresh_token", client, None, None, parameters, HOME)
-        attempt = grants.look_up(cx, self.options, request, now)
+        attempt = grants.look_up(cx, self.options, self.clients, request, now)
         return grants.decide(cx, self.options, self.memory, attempt, False, now)
 
     def info(self, token: str, now: Instant) -> TokenInfo:
         """Verify a token for the office's resource."""
         with self.db.read() as cx:
-            return tokeninfo.verify(cx, self.options, self.memory, token, self.resource.id, now)
+            return tokeninfo.verify(cx, self.options, self.memory, token, self.resource.id, now).info
 
     def revoke(self, token: str, now: Instant) -> None:
         """End a token's grant."""
@@ -128,7 +131,7 @@ class Office:
 def counted(database: Database) -> Iterator[list[str]]:
     """List the statements sent to the database within the block, by SQLAlchemy or on the driver."""
     sent: list[str] = []
-    on_driver = db._on_driver
+    on_driver = db.on_driver
 
     def note_too(cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None) -> object:
         if sql not in ("BEGIN IMMEDIATE", "COMMIT"):
@@ -140,7 +143,7 @@ def counted(database: Database) -> Iterator[list[str]]:
 
     event.listen(database.engine, "before_cursor_execute", note)
     try:
-        with patch.object(db, "_on_driver", note_too):
+        with patch.object(db, "on_driver", note_too):
             yield sent
     finally:
         event.remove(database.engine, "before_cursor_execute", note)

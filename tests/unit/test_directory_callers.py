@@ -1,11 +1,11 @@
-"""How the application puts the halves together: the repository asks the directory of its process without a socket."""
+"""The repository asks the directory of its process without a socket, and hears what the address would say."""
 
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
-from muniment import app
+from muniment import directory_callers
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.directory.context import Directory
@@ -30,6 +30,6 @@ def test_a_refusal_of_the_directory_means_what_its_code_at_the_address_means(
     directory = Directory(Transactions(directory_db), DirectoryOptions(), gate, lambda: now)
     try:
         with patch.object(tokeninfo, "verify", side_effect=refusal), pytest.raises(NotSignedIn):
-            app.in_process(directory)("token", "resource")
+            directory_callers.token_question(directory)("token", "resource")
     finally:
         gate.close()

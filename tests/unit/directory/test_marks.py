@@ -9,31 +9,20 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.db import directory_tables
-from muniment.directory import attributes, memberships, resources
+from muniment.directory import attributes, marks, memberships, resources
 from muniment.directory.entries import editing
-from muniment.directory.oauth import access
-from muniment.directory.oauth.access import Access, AccessMemory, Question, User
-from tests.unit.directory.office import Office
+from tests.office import Office
 
 DECIDES_NOTHING = {"entries": {"tries", "places", "attempted"}}
 """Columns that access does not hang on."""
 
-UNWATCHED = {"grants", "access_tokens", "tickets", "keys", "system_attributes"}
+UNWATCHED = {"grants", "access_tokens", "endings", "tickets", "keys", "system_attributes"}
 """Tables that access does not hang on. A new table has to be put here, or be watched."""
 
 
 def mark(office: Office) -> str:
     with office.db.read() as cx:
-        return str(cx.execute(sa.select(access.generation())).scalar_one())
-
-
-def question(number: int, generation: str = "a") -> Question:
-    return Question(generation, 1, number, "resource")
-
-
-def answer(description: str = "") -> Access:
-    user = User("People", "alice", "cn=alice", "alice@People", description, [], "person", None, "cn=alice", "alice")
-    return Access(user, True, "resource:My+API")
+        return str(cx.execute(sa.select(marks.generation())).scalar_one())
 
 
 def test_every_write_of_a_noun_renews_the_generation(office: Office, now: Instant) -> None:
@@ -91,29 +80,3 @@ def test_what_was_rolled_back_leaves_the_generation_alone(office: Office, now: I
         editing.set_disabled(cx, office.alice, True, now)
         raise ZeroDivisionError
     assert mark(office) == before
-
-
-def test_an_answer_is_given_in_its_own_generation_only() -> None:
-    """failures A11: of one generation, user, client and resource."""
-    memory = AccessMemory()
-    memory.keep(question(1), answer())
-    assert memory.recall(question(1)) == answer()
-    assert memory.recall(question(1, "b")) is None
-    assert memory.recall(question(2)) is None
-
-
-def test_memory_is_bounded_and_the_oldest_answers_go_first() -> None:
-    memory = AccessMemory(limit=10_000)
-    for number in range(100):
-        memory.keep(question(number), answer("x" * 1000))
-    known = [number for number in range(100) if memory.recall(question(number))]
-    assert known == list(range(100 - len(known), 100))
-    assert 5 <= len(known) <= 9
-
-
-def test_an_answer_larger_than_the_memory_is_not_kept() -> None:
-    memory = AccessMemory(limit=1_000)
-    memory.keep(question(1), answer("x" * 2000))
-    assert memory.recall(question(1)) is None
-    memory.keep(question(2), answer())
-    assert memory.recall(question(2)) == answer()

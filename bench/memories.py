@@ -1,0 +1,112 @@
+"""The caps of everything that our server's processes remember, read from the code and the settings in force.
+
+A memory whose cap has moved breaks the list, and one that is missing here breaks ``tests/bench/test_memories.py``.
+"""
+
+import dataclasses
+import importlib
+from collections.abc import Iterator
+from functools import _lru_cache_wrapper
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.ours import Data
+from muniment import db
+from muniment.directory.context import Directory
+from muniment.directory.sign_in import line
+from muniment.repository.callers import tokeninfo
+from muniment.repository.index.tantivy import analysis, engine, excerpts, snapshot
+from muniment.repository.permissions import bearers
+from muniment.repository.search import memory
+
+SOURCES = Path(db.__file__).parent
+
+REMEMBERING = ("OrderedDict(", "_REMEMBERED =", "= Memory(", "MarkedMemory(1")
+"""What a module with a memory of its own has in its text. ``lru_cache`` is found by itself."""
+
+MODULES = (
+    "directory/context.py",
+    "directory/marks.py",
+    "directory/sign_in/line.py",
+    "memories.py",
+    "repository/callers/pairs.py",
+    "repository/callers/tokeninfo.py",
+    "repository/index/tantivy/analysis.py",
+    "repository/index/tantivy/excerpts.py",
+    "repository/index/tantivy/snapshot.py",
+    "repository/permissions/bearers.py",
+    "repository/search/memory.py",
+)
+"""The modules with memories of their own that ``caps`` lists, and the two that define what a memory is."""
+
+_OF_THE_DIRECTORY = {"memory": "who may act for whom", "answers": "answers to tokeninfo", "clients": "public clients"}
+
+
+class Cap(NamedTuple):
+    """A memory and the most that one process keeps in it."""
+
+    memory: str
+    most: str
+
+
+def caps(data: Data) -> list[Cap]:
+    """List the memories of one process with their caps, as the data folder's settings have it."""
+    settings = data.opened().settings
+    return [
+        *(Cap(name, f"{_limit(field) / 2**20:g} MiB") for field, name in _OF_THE_DIRECTORY.items()),
+        Cap("documents of tokeninfo, read", f"{tokeninfo._REMEMBERED_BYTES / 1e6:g} MB"),
+        Cap("search documents, read", f"{memory._BYTES / 1e6:g} MB"),
+        Cap("search documents, bound to types", f"{memory._BYTES / 1e6:g} MB"),
+        Cap("types of repositories", f"{memory._CATALOGUES:,}"),
+        Cap("ACLs that callers were granted", f"{memory._ACLS:,}"),
+        Cap("queries as the engine takes them", f"{snapshot._PLAN_BYTES / 1e6:g} MB an index"),
+        Cap("ACLs in queries of the engine", f"{snapshot._PERMITTED_ACLS:,} an index"),
+        Cap("words that match a word of a query", f"{excerpts._REMEMBERED:,} a word"),
+        Cap("names and passwords of HTTP Basic", f"{settings.repository.basic_pairs:,}"),
+        Cap("keys of identities", f"{bearers._REMEMBERED:,}"),
+        Cap("addresses and accounts with wrong passwords", f"{line._REMEMBERED:,}"),
+        Cap("waiting password checks", f"{settings.directory.hash_queue:,}"),
+        Cap("folded characters", f"{analysis._REMEMBERED:,}"),
+        Cap("pages of SQLite", _pages(data)),
+        Cap("the index agent's writer", f"{engine._HEAP / 1e6:g} MB"),
+        *(Cap(name, f"{most:,}") for name, most in _cached()),
+    ]
+
+
+def _limit(field: str) -> int:
+    """Return the cap of a memory of the directory, in bytes."""
+    made: Any = {each.name: each.default_factory for each in dataclasses.fields(Directory)}[field]
+    limit: int = made()._bytes_left
+    return limit
+
+
+def cached_modules() -> list[str]:
+    """Name the modules that use ``lru_cache``."""
+    return sorted(
+        "muniment." + ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+        for path in SOURCES.rglob("*.py")
+        if "@lru_cache" in path.read_text()
+    )
+
+
+def _cached() -> Iterator[tuple[str, int]]:
+    for name in cached_modules():
+        module: Any = importlib.import_module(name)
+        for function in vars(module).values():
+            if isinstance(function, _lru_cache_wrapper) and function.__module__ == name:
+                most = function.cache_parameters()["maxsize"]
+                if most is not None:
+                    yield f"{name.removeprefix('muniment.')}.{function.__name__}", most
+
+
+def _pages(data: Data) -> str:
+    """Ask a connection for its cap, in KiB; each half has a pool of connections."""
+    database = db.Database(data.opened().installation.database_url("repository"))
+    try:
+        if database.dialect != "sqlite":
+            return "none"
+        with database.read() as cx:
+            kibibytes = -cx.exec_driver_sql("PRAGMA cache_size").scalar_one()
+        return f"{kibibytes / 1000:g} MB a connection"
+    finally:
+        database.close()

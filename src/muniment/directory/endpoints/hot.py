@@ -1,0 +1,41 @@
+"""The short ways of the directory: whose token is this, and token requests (given 4.1, 4.3, decision 0037)."""
+
+from starlette.requests import Request
+from starlette.types import Scope
+
+from muniment import events
+from muniment.directory.console import sign_in
+from muniment.directory.context import Directory
+from muniment.directory.endpoints import oauth, spelling
+from muniment.directory.oauth import tokeninfo as token_verification
+from muniment.web import bodies
+from muniment.web.hot import Hot, Remembered
+from muniment.web.refusals import Malformed
+
+_HEADERS = (
+    (b"content-type", b"application/json"),
+    *((name.lower().encode(), value.encode()) for name, value in spelling.NEVER_STORED.items()),
+)
+
+
+async def _tokeninfo(body: bytes, directory: Directory) -> bytes | None:
+    present = await oauth.read_marks(directory)
+    return token_verification.recall(directory.answers, present, body, directory.clock())
+
+
+@events.tells("sign-in", "pause")
+async def _token(scope: Scope, body: bytes, directory: Directory) -> bytes | None:
+    try:
+        form = bodies.form_fields(body, "The form")
+    except Malformed:
+        return None
+    if sign_in.is_form(form, directory):
+        return None
+    return await oauth.token(Request(scope), directory, form)
+
+
+TOKENINFO = Remembered(_tokeninfo, b"application/json", _HEADERS)
+"""Answers what is remembered of a token. The endpoint works out whatever is not."""
+
+LOGIN = Hot(_token, b"application/x-www-form-urlencoded", _HEADERS)
+"""Answers token requests. The endpoint takes the form of the sign-in page."""

@@ -1,0 +1,173 @@
+"""The directory in this process, as a repository asks it who calls: without a socket, with its addresses' answers.
+
+Sources: given 2.5, 2.6 (tokeninfo); docs/interface.md, ours 9 (tickets, HTTP Basic).
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+import structlog
+
+from muniment.db import Database
+from muniment.directory import identities
+from muniment.directory import names as directory_names
+from muniment.directory.console import frame
+from muniment.directory.context import Directory
+from muniment.directory.endpoints import oauth
+from muniment.directory.endpoints.oauth import TOKENINFO
+from muniment.directory.marks import BOTH, Marks
+from muniment.directory.oauth import revocation, tokeninfo
+from muniment.directory.oauth.token_requests import TokenRequest
+from muniment.directory.options import DirectoryNames
+from muniment.directory.refusals import InvalidClient, InvalidScope, SignInRefused
+from muniment.directory.refusals import NotSignedIn as NoTicket
+from muniment.repository.callers.callers import Ask, Callers, Tickets, in_this_process
+from muniment.repository.callers.credentials import TicketNames
+from muniment.repository.callers.pairs import AccessToken, EndGrant, Pairs, PairSignIn, SignIn
+from muniment.repository.callers.tokeninfo import Attributes, refused
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.permissions.bearers import Identify
+from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
+from muniment.web.responses import find_code
+
+log = structlog.get_logger("muniment.directory_callers")
+
+
+def callers(directory: Directory, options: RepositoryOptions, attributes: Attributes) -> Callers:
+    """Make what identifies the callers of a repository: by tokens, by tickets, and by HTTP Basic if that is set."""
+    names, transactions = directory.options.names, directory.transactions
+    off_loop = None if transactions.database.dialect == "sqlite" else transactions.off_loop
+    pairs = None
+    if options.basic_client:
+        sign_in = pair_sign_in(directory, options)
+        pairs = Pairs(sign_in, grant_end(directory), seconds=options.basic_seconds, most=options.basic_pairs)
+
+    async def csrf(ticket: str) -> str:
+        # Whoever reads this token, such as a page of another origin that may read the repository's answers, cannot
+        # send the console's forms with it.
+        return await transactions.read(frame.csrf, f"repository {ticket}")
+
+    ticket_names = TicketNames(frame.ticket_header(names), lambda request: frame.cookie(request, names, "ticket"))
+    return Callers.in_process(
+        token_question(directory),
+        options.administrators,
+        names.dn_suffix,
+        attributes,
+        off_loop,
+        identification(transactions.database, names),
+        tickets=Tickets(ticket_names, in_this_process(ticket_question(directory), off_loop), csrf),
+        pairs=pairs,
+    )
+
+
+def identification(database: Database, names: DirectoryNames) -> Identify:
+    """Return a function that finds in the directory's database the present bearers of names."""
+
+    def identify(ids: Collection[str]) -> Mapping[str, str]:
+        with database.read() as cx:
+            return identities.of(cx, names, ids)
+
+    return identify
+
+
+def token_question(directory: Directory) -> Ask:
+    """Return a function that asks whose access token this is.
+
+    It returns the document that the tokeninfo address would send. Where the address would refuse, the function raises
+    the refusal that a repository elsewhere reads from the address's status (``callers.tokeninfo.refused``).
+    """
+
+    def ask(token: str, resource_id: str) -> bytes:
+        with _address_refusals():
+            now_marks = Marks(*directory.transactions.glance_at_once(BOTH))
+            question = f"{resource_id} {token}".encode("utf-8", "surrogatepass")
+            remembered = tokeninfo.recall(directory.answers, now_marks, question, directory.clock())
+            if remembered is not None:
+                return remembered
+            with directory.transactions.database.read() as cx:
+                return tokeninfo.answer(
+                    cx,
+                    directory.options,
+                    directory.memory,
+                    directory.answers,
+                    question,
+                    token,
+                    resource_id,
+                    directory.clock(),
+                )
+
+    return ask
+
+
+def ticket_question(directory: Directory) -> Ask:
+    """Return a function that asks whose ticket this is. It answers and refuses like ``token_question``'s."""
+
+    def ask(ticket: str, resource_id: str) -> bytes:
+        verify, now = tokeninfo.verify_ticket, directory.clock()
+        with _address_refusals(), directory.transactions.database.read() as cx:
+            info = verify(cx, directory.options, directory.memory, ticket, resource_id, now)
+        return msgspec.json.encode(info)
+
+    return ask
+
+
+def pair_sign_in(directory: Directory, options: RepositoryOptions) -> SignIn:
+    """Return a function that signs in callers who use HTTP Basic, by the password grant."""
+
+    async def sign_in(attempt: PairSignIn) -> AccessToken:
+        request = TokenRequest(
+            "password",
+            options.basic_client,
+            options.basic_secret or None,
+            attempt.pair.account,
+            {
+                "username": attempt.pair.account,
+                "password": attempt.pair.password,
+                "scope": directory_names.scope(attempt.resource_id),
+            },
+            attempt.address,
+        )
+        event = oauth.begin_sign_in(attempt.scope, request, "HTTP Basic")
+        assert event is not None  # noqa: S101 - the password grant has an account
+        event.result = "failed"
+        try:
+            issued = await oauth.issue(directory, request, attempt.scope, event)
+            event.result = "done"
+        except SignInRefused as refusal:
+            event.result = "refused"
+            raise NotSignedIn(refusal.sentence) from refusal
+        except (InvalidClient, InvalidScope) as refusal:
+            log.error(  # noqa: TRY400 - a wrong setting, not a bug
+                "the directory refuses to sign callers in",
+                client=options.basic_client,
+                reason=refusal.sentence,
+                to_do="check repository.basic_client, repository.basic_secret and the repository's resource",
+            )
+            raise DirectoryUnavailable("The directory does not sign callers in for this repository.") from refusal
+        finally:
+            event.resource = attempt.repository
+        return AccessToken(issued.access_token, issued.expires_in)
+
+    return sign_in
+
+
+def grant_end(directory: Directory) -> EndGrant:
+    """Return a function that ends the grant of an access token."""
+
+    async def end(token: str) -> None:
+        names = directory.options.names
+        await directory.transactions.write(revocation.revoke, names, token, directory.clock())
+
+    return end
+
+
+@contextmanager
+def _address_refusals() -> Iterator[None]:
+    """Turn the directory's refusals into those that a repository elsewhere would read from the address's answer."""
+    try:
+        yield
+    except NoTicket as refusal:
+        raise NotSignedIn("The ticket has expired or was ended.") from refusal
+    except tuple(TOKENINFO) as refusal:
+        raise refused(find_code(refusal, TOKENINFO).status) from refusal

@@ -1,0 +1,357 @@
+"""Does a facet definition fit a repository's types, and which hits does each of its values stand for?
+
+``bind`` reads definitions by the kinds of their properties. A value of a facet stands for the hits that meet a
+condition, so a search is narrowed to just those that were counted. Source: docs/aql.md, "Facets".
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import tzinfo
+from typing import Literal, TypeAlias, get_args
+
+import msgspec
+
+from muniment.clock import Instant, timestamp
+from muniment.repository.aql import narrowing, periods, values, zones
+from muniment.repository.aql.bind import ACL_NAME, Catalogue, naming_place
+from muniment.repository.aql.conditions import Between, Condition, ConditionSet, HasValue, OneOf, Unless
+from muniment.repository.aql.narrowing import Narrowing
+from muniment.repository.aql.periods import Period, Unit
+from muniment.repository.aql.tree import FacetDefinition, FacetSort, Value
+from muniment.repository.folding import fold
+from muniment.repository.refusals import BadQuery, WrongValue
+
+NOT_FACETS = frozenset({ACL_NAME, "r_index_status"})
+"""The properties that cannot be facets: an ACL's name means another one to each caller, and the other is only shown."""
+
+GroupBy: TypeAlias = Literal["string", "range", "alpharange", "relativedate", "day", "week", "month", "quarter", "year"]
+"""How values make groups, as it is written, without case."""
+
+_UNITS: tuple[Unit, ...] = get_args(Unit)
+_MOST_RANGES = 100
+_READ: Mapping[str, frozenset[str]] = {
+    "string": frozenset({"nullValueFacet", "keepDuplicateValues", "caseInsensitive"}),
+    "range": frozenset({"range"}),
+    "alpharange": frozenset({"range"}),
+    "relativedate": frozenset({"timezone"}),
+    **dict.fromkeys(_UNITS, frozenset({"timezone", "returnUTC", "skipEmptyValues"})),
+}
+_KNOWN = frozenset().union(*_READ.values())
+
+
+class FacetLimits(msgspec.Struct, frozen=True):
+    """How many definitions a search may have, nested ones included, and how many values all of them together."""
+
+    definitions: int = 20
+    values: int = 2000
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    """One group of values that is known before hits are counted: its name, and what a hit of it meets."""
+
+    name: str
+    condition: Condition
+
+
+class BoundFacet(msgspec.Struct, frozen=True):
+    """A facet definition, checked. ``name`` is the property whose values make groups, of this kind.
+
+    ``buckets`` are the groups of ranges and relative dates. At most ``limit`` values are shown; ``capped`` says that
+    the server and not the caller has chosen this. ``with_null`` counts hits without a value as well. ``folded`` strings
+    are compared without case. ``zone`` is where days begin; with ``in_utc`` a period is named by its first moment.
+    ``all_periods`` shows those without a hit, too.
+    """
+
+    id: str
+    name: str
+    kind: values.Kind
+    group_by: GroupBy
+    sort: FacetSort
+    limit: int
+    capped: bool = False
+    buckets: tuple[Bucket, ...] = ()
+    with_null: bool = False
+    folded: bool = False
+    timezone: str = ""
+    in_utc: bool = False
+    all_periods: bool = False
+    nested: "BoundFacet | None" = None
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone in which days begin."""
+        return zones.read(self.timezone)
+
+    @property
+    def unit(self) -> Unit | None:
+        """The calendar period that makes groups; None if another thing does."""
+        return next((unit for unit in _UNITS if unit == self.group_by), None)
+
+    def name_of(self, value: Value) -> str:
+        """Name the group of one value, where each value makes one."""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return timestamp(value) if self.kind == "date" and isinstance(value, int) else str(value)
+
+    def of_value(self, value: Value) -> Condition:
+        """Return the condition that a hit has this value."""
+        return OneOf(self.name, (value,), written=isinstance(value, str) and not self.folded)
+
+    def of_period(self, period: Period) -> Condition:
+        """Return the condition that a hit has a date in this period."""
+        return Between(self.name, period.low, period.high, high_open=True)
+
+    def of_none(self) -> Condition:
+        """Return the condition that a hit has no value."""
+        return Unless(HasValue(self.name))
+
+    def meaning(self, constraint: str) -> Condition:
+        """Return the condition of a group by its constraint. Raises BadQuery, WrongValue."""
+        name = narrowing.read(constraint)
+        if name is None:
+            return self.of_none()
+        if self.buckets:
+            for bucket in self.buckets:
+                if bucket.name == name:
+                    return bucket.condition
+            raise WrongValue(f"The facet {self.id[:100]!r} has no value {name[:100]!r}.")
+        if self.unit is not None:
+            return self.of_period(periods.named(self.unit, name, self.zone))
+        return self.of_value(values.read(self.kind, self.name, name))
+
+
+class FacetBinder:
+    """Checks definitions against a repository's types. Relative dates count from ``now``."""
+
+    def __init__(self, catalogue: Catalogue, now: Instant, limits: FacetLimits) -> None:
+        self._catalogue = catalogue
+        self._now = now
+        self._limits = limits
+        self._ids: set[str] = set()
+
+    def bind(self, definitions: Sequence[FacetDefinition]) -> tuple[BoundFacet, ...]:
+        """Check the definitions. Raises BadQuery, UnknownProperty, WrongValue with the place in the document."""
+        numbers = [_number(each) for each in definitions]
+        if sum(each.levels for each in numbers) > self._limits.definitions:
+            raise BadQuery(f"A search has at most {self._limits.definitions} facet-definitions.")
+        stated = sum(each.values for each in numbers if not each.open)
+        unlimited = sum(each.open for each in numbers)
+        left = (self._limits.values - stated) // max(unlimited, 1)
+        if left < 0 or any(each.open and each.values > max(left, 0) for each in numbers):
+            raise BadQuery(f"Facets have at most {self._limits.values} values together: lower 'max-values'.")
+        return tuple(
+            self._bind(definition, left // max(number.values, 1))
+            for definition, number in zip(definitions, numbers, strict=True)
+        )
+
+    def _bind(self, definition: FacetDefinition, left: int) -> BoundFacet:
+        with naming_place(definition.place):
+            try:
+                return self._checked(definition, left)
+            except BadQuery as refusal:
+                if not definition.place or refusal.sentence.endswith(")."):
+                    raise
+                raise BadQuery(f"{refusal.sentence.rstrip('.')} ({definition.place}).") from refusal
+
+    def _checked(self, definition: FacetDefinition, left: int) -> BoundFacet:
+        if definition.id in self._ids:
+            raise BadQuery(f"Two facet-definitions have the id {definition.id[:100]!r}.")
+        self._ids.add(definition.id)
+        if len(definition.attributes) != 1:
+            raise BadQuery("A facet-definition counts by one attribute: write a definition for each.")
+        name = definition.attributes[0]
+        if name in NOT_FACETS:
+            raise WrongValue(f"The property {name!r} cannot be a facet.")
+        kind = self._catalogue.property(name).kind
+        group_by = _group_by(definition.group_by)
+        properties = _properties(definition, group_by)
+        if group_by == "relativedate" and definition.nested is not None:
+            raise BadQuery("No facet-definition is nested in one by relativeDate.")
+        if group_by not in ("string", "range", "alpharange") and kind != "date":
+            raise WrongValue(f"{definition.group_by} groups dates; the property {name!r} is of kind {kind}.")
+        zone = properties.get("timezone", "")
+        buckets: tuple[Bucket, ...] = ()
+        if group_by == "range":
+            buckets = _ranges(name, kind, properties.get("range", ""))
+        elif group_by == "alpharange":
+            buckets = _letters(name, kind, properties.get("range", ""))
+        elif group_by == "relativedate":
+            buckets = _relative(name, self._now, zones.read(zone))
+        zones.read(zone)
+        unlimited = definition.max_values < 0
+        own_order: FacetSort = "VALUE_ASCENDING" if unlimited or group_by == "relativedate" else "FREQUENCY"
+        return BoundFacet(
+            id=definition.id,
+            name=name,
+            kind=kind,
+            group_by=group_by,
+            sort=definition.sort or own_order,
+            limit=left if unlimited else definition.max_values,
+            capped=unlimited,
+            buckets=buckets,
+            with_null=_truth(properties, "nullValueFacet"),
+            folded=_truth(properties, "caseInsensitive"),
+            timezone=zone,
+            in_utc=_truth(properties, "returnUTC"),
+            all_periods=not _truth(properties, "skipEmptyValues", default=True),
+            nested=None if definition.nested is None else self._bind(definition.nested, left),
+        )
+
+
+def narrowed(facets: Sequence[BoundFacet], narrowings: Sequence[Narrowing]) -> Condition | None:
+    """Return what a hit meets to which these narrowings lead; None without any. Raises BadQuery, WrongValue."""
+    by_id: dict[str, BoundFacet] = {}
+    for facet in facets:
+        level: BoundFacet | None = facet
+        while level is not None:
+            by_id[level.id] = level
+            level = level.nested
+    conditions: list[Condition] = []
+    for each in narrowings:
+        if each.facet_id not in by_id:
+            raise BadQuery(f"The search has no facet {each.facet_id[:100]!r} to be narrowed by.")
+        facet = by_id[each.facet_id]
+        groups = [
+            ConditionSet("AND", tuple(facet.meaning(constraint) for constraint in group)) for group in each.alternatives
+        ]
+        conditions.append(ConditionSet("OR", tuple(groups)))
+    return ConditionSet("AND", tuple(conditions)) if conditions else None
+
+
+def property_names(facets: Sequence[BoundFacet]) -> frozenset[str]:
+    """List the properties by whose values facets count."""
+    return frozenset().union(
+        *({facet.name} | (property_names((facet.nested,)) if facet.nested else frozenset()) for facet in facets)
+    )
+
+
+class _Number(msgspec.Struct, frozen=True):
+    """How many levels a definition has, how many values at most, and whether a level has no limit of its own."""
+
+    levels: int
+    values: int
+    open: bool
+
+
+def _number(definition: FacetDefinition) -> _Number:
+    levels, product, total, unlimited = 0, 1, 0, False
+    level: FacetDefinition | None = definition
+    while level is not None:
+        if level.max_values < 0 and unlimited:
+            raise BadQuery("Of nested facet-definitions, one alone may show all values.")
+        unlimited = unlimited or level.max_values < 0
+        product *= 1 if level.max_values < 0 else level.max_values
+        levels, total, level = levels + 1, total + product, level.nested
+    return _Number(levels, total, unlimited)
+
+
+def _group_by(text: str) -> GroupBy:
+    for known in get_args(GroupBy):
+        if known == text.lower():
+            group_by: GroupBy = known
+            return group_by
+    raise BadQuery(f"Facets are grouped by string, range, alpharange, relativeDate, {', '.join(_UNITS)}, not {text!r}.")
+
+
+def _properties(definition: FacetDefinition, group_by: GroupBy) -> dict[str, str]:
+    by_letters = {name.lower(): name for name in _KNOWN}
+    properties: dict[str, str] = {}
+    for name, text in definition.properties:
+        known = by_letters.get(name.lower())
+        if known is None:
+            raise BadQuery(f"A facet-definition has no property {name[:100]!r}.")
+        if known in properties:
+            raise BadQuery(f"The facet-definition has more than one property {known!r}.")
+        if known in _READ[group_by]:
+            properties[known] = text.strip()
+    if _truth(properties, "keepDuplicateValues"):
+        raise BadQuery("keepDuplicateValues is not offered: a hit counts once for each of its values.")
+    return properties
+
+
+def _truth(properties: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    text = properties.get(name, "").lower()
+    if text not in ("", "true", "false"):
+        raise BadQuery(f"The property {name!r} of a facet-definition is true or false, not {text[:40]!r}.")
+    return text == "true" if text else default
+
+
+def _texts_of_ranges(text: str) -> list[str]:
+    texts = [part.strip() for part in text.split(",") if part.strip()]
+    if not texts:
+        raise BadQuery("The facet-definition needs a property 'range', such as ':10,10:100,100:'.")
+    if len(texts) > _MOST_RANGES:
+        raise BadQuery(f"A facet-definition has at most {_MOST_RANGES} ranges.")
+    if len(set(texts)) < len(texts):
+        raise BadQuery("The facet-definition has the same range twice.")
+    return texts
+
+
+def _ranges(name: str, kind: values.Kind, text: str) -> tuple[Bucket, ...]:
+    if kind not in ("integer", "double"):
+        raise WrongValue(f"range groups numbers; the property {name!r} is of kind {kind}.")
+    buckets = []
+    for part in _texts_of_ranges(text):
+        ends = [end.strip() for end in part.split(":")]
+        if len(ends) != 2:
+            raise BadQuery(f"A range has the form low:high, not {part[:100]!r}.")
+        low, high = (_end(name, kind, end) for end in ends)
+        if low is None and high is None:
+            condition: Condition = HasValue(name)
+        elif low is not None and high is not None and low > high:
+            raise BadQuery(f"The range {part[:100]!r} ends before it begins.")
+        else:
+            condition = Between(name, low, high, high_open=True)
+        buckets.append(Bucket(part, condition))
+    return tuple(buckets)
+
+
+def _end(name: str, kind: values.Kind, text: str) -> float | None:
+    if not text:
+        return None
+    if kind == "integer" and not any(sign in text for sign in ".eE"):
+        number = values.read("integer", name, text)
+        assert isinstance(number, int)  # noqa: S101 - what the kind says
+        return number
+    number = values.read("double", name, text)
+    # A whole number lies below 2.5 just if it lies below 3.
+    return float(number) if kind == "double" else math.ceil(float(number))
+
+
+def _letters(name: str, kind: values.Kind, text: str) -> tuple[Bucket, ...]:
+    if kind not in ("string", "id"):
+        raise WrongValue(f"alpharange groups strings; the property {name!r} is of kind {kind}.")
+    buckets = []
+    for part in _texts_of_ranges(text):
+        ends = [fold(end.strip()) for end in part.split(":")]
+        if len(ends) != 2 or any(len(end) != 1 for end in ends):
+            raise BadQuery(f"A range of letters has the form a:z, not {part[:100]!r}.")
+        if ends[0] > ends[1]:
+            raise BadQuery(f"The range {part[:100]!r} ends before it begins.")
+        buckets.append(Bucket(part, Between(name, ends[0], _letter_after(ends[1]), high_open=True)))
+    return tuple(buckets)
+
+
+def _letter_after(letter: str) -> str | None:
+    """Return the least letter that folded strings may have and that is greater; None if there is none."""
+    for code in range(ord(letter) + 1, 0x110000):
+        if not 0xD800 <= code <= 0xDFFF and fold(chr(code)) == chr(code):
+            return chr(code)
+    return None
+
+
+def _relative(name: str, now: Instant, zone: tzinfo) -> tuple[Bucket, ...]:
+    """Make the groups of dates by their distance from now. They overlap: today is a day of this week, too."""
+    day = periods.local_day(now, zone)
+    made: list[Bucket] = []
+    last_year: Period | None = None
+    names = {"day": ("today", "yesterday")}
+    for unit in ("day", "week", "month", "year"):
+        present = periods.at(unit, day, zone)
+        before = periods.at(unit, periods.local_day(present.low - 1, zone), zone)
+        of_unit = names.get(unit, (f"this {unit}", f"last {unit}"))
+        for bucket_name, period in zip(of_unit, (present, before), strict=True):
+            made.append(Bucket(bucket_name, Between(name, period.low, period.high, high_open=True)))
+        last_year = before
+    assert last_year is not None  # noqa: S101 - the loop above has run
+    return (*made, Bucket("older", Between(name, None, last_year.low, high_open=True)))

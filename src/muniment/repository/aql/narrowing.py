@@ -1,0 +1,106 @@
+"""To which values of its facets is a search narrowed? The constraints of an address say so, and links carry them.
+
+``facet-value-constraints`` holds values of one facet: ``+`` means AND, ``|`` means OR, and AND binds more tightly.
+``facet-id-constraints`` holds pairs ``id=values``, separated by ``,`` or ``;``, which must all be met. A backslash
+takes the meaning from the sign after it, so ``read`` finds exactly what ``write`` was told.
+Source: docs/aql.md, "Facets".
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from muniment.repository.refusals import BadQuery
+
+NO_VALUE, EMPTY = "\\N", "\\E"
+"""How the absence of a value and the empty text are written."""
+
+Alternatives: TypeAlias = tuple[tuple[str, ...], ...]
+"""Constraints as they are written, each a bucket of a facet: at least one group must be met, all of its members."""
+
+_SIGNS = frozenset("\\+|,;=")
+
+
+class Narrowing(msgspec.Struct, frozen=True):
+    """The values to which the facet with this id narrows a search."""
+
+    facet_id: str
+    alternatives: Alternatives
+
+
+def write(value: str | None) -> str:
+    """Write the constraint to one value, or to the hits without any."""
+    if value is None:
+        return NO_VALUE
+    return "".join(f"\\{sign}" if sign in _SIGNS else sign for sign in value) or EMPTY
+
+
+def read(constraint: str) -> str | None:
+    """Read a constraint that ``write`` wrote: the value; None for hits without any. Raises BadQuery."""
+    if constraint in (NO_VALUE, EMPTY):
+        return None if constraint == NO_VALUE else ""
+    signs = iter(constraint)
+    return "".join(_taken(signs, constraint) if sign == "\\" else sign for sign in signs)
+
+
+def read_values(text: str, most: int) -> Alternatives:
+    """Read values of one facet. Raises BadQuery, also for more than ``most``."""
+    groups = tuple(tuple(_parts(group, "+")) for group in _parts(text, "|"))
+    if sum(map(len, groups)) > most:
+        raise BadQuery(f"A search is narrowed by at most {most} values.")
+    for constraint in (each for group in groups for each in group):
+        if not constraint:
+            raise BadQuery("A constraint is empty: a value stands on both sides of '+' and '|'.")
+        read(constraint)
+    return groups
+
+
+def read_pairs(text: str, most: int) -> tuple[Narrowing, ...]:
+    """Read pairs of a facet's id and its values. Raises BadQuery, also for more than ``most`` values."""
+    narrowings = []
+    for pair in (pair for part in _parts(text, ";") for pair in _parts(part, ",")):
+        facet_id, *values = _parts(pair, "=")
+        if len(values) != 1 or not facet_id:
+            raise BadQuery(f"A constraint has the form id=value, not {pair[:100]!r}.")
+        narrowings.append(Narrowing(read(facet_id.strip()) or "", read_values(values[0], most)))
+    if sum(len(group) for each in narrowings for group in each.alternatives) > most:
+        raise BadQuery(f"A search is narrowed by at most {most} values.")
+    return tuple(narrowings)
+
+
+def write_values(alternatives: Alternatives) -> str:
+    """Write values of one facet."""
+    return "|".join("+".join(group) for group in alternatives)
+
+
+def write_pairs(narrowings: Sequence[Narrowing]) -> str:
+    """Write pairs of a facet's id and its values."""
+    return ";".join(f"{write(each.facet_id)}={write_values(each.alternatives)}" for each in narrowings)
+
+
+def narrower(alternatives: Alternatives, constraint: str) -> Alternatives:
+    """Return the values with one more, which every hit must have."""
+    return tuple(
+        group if constraint in group else (*group, constraint) for group in dict.fromkeys(alternatives or ((),))
+    )
+
+
+def _parts(text: str, separator: str) -> Iterator[str]:
+    """Split a text at each separator that has no backslash before it."""
+    start, at = 0, 0
+    while at < len(text):
+        if text[at] == "\\":
+            at += 1
+        elif text[at] == separator:
+            yield text[start:at]
+            start = at + 1
+        at += 1
+    yield text[start:]
+
+
+def _taken(signs: Iterator[str], constraint: str) -> str:
+    sign = next(signs, "")
+    if sign not in _SIGNS or not sign:
+        raise BadQuery(f"A backslash stands before one of {' '.join(sorted(_SIGNS))}, not in {constraint[:100]!r}.")
+    return sign

@@ -1,0 +1,148 @@
+"""When does a day, week, month, quarter or year begin in a time zone? Periods follow each other without a gap.
+
+A week begins on Monday. A period begins with the first moment that a clock of the zone shows as part of it.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Literal, NamedTuple, TypeAlias, assert_never
+
+from muniment.clock import Instant
+from muniment.repository.refusals import WrongValue
+
+Unit: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
+
+DAY: Instant = 86_400_000_000
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_YEAR, _LAST_YEAR = 2, 9998
+
+
+class Period(NamedTuple):
+    """A period with its name, such as ``2024-03-31``, ``2024-W13``, ``2024-03``, ``2024-Q1`` or ``2024``.
+
+    It begins at ``low`` and ends before ``high``.
+    """
+
+    name: str
+    low: Instant
+    high: Instant
+
+
+def at(unit: Unit, day: date, zone: tzinfo) -> Period:
+    """Return the period of a day."""
+    first = first_day(unit, day)
+    return Period(_name(unit, first), _start(first, zone), _start(following(unit, first), zone))
+
+
+def named(unit: Unit, name: str, zone: tzinfo) -> Period:
+    """Return the period of a name. Raises WrongValue."""
+    try:
+        period = at(unit, _first_of(unit, name), zone)
+    except (ValueError, OverflowError) as error:
+        raise WrongValue(f"There is no {unit} {name[:40]!r}.") from error
+    if period.name != name:
+        raise WrongValue(f"There is no {unit} {name[:40]!r}.")
+    return period
+
+
+def years(low: Instant, high: Instant, zone: tzinfo) -> Iterator[Period]:
+    """List the years from one moment to another."""
+    first, last = _local_year(low, zone), _local_year(high, zone)
+    return (at("year", date(year, 1, 1), zone) for year in range(first, last + 1))
+
+
+def within(unit: Unit, year: int, zone: tzinfo) -> Iterator[Period]:
+    """List the periods that touch a year, in order."""
+    first = first_day(unit, date(year, 1, 1))
+    while first.year <= year:
+        yield at(unit, first, zone)
+        first = following(unit, first)
+
+
+def local_day(instant: Instant, zone: tzinfo) -> date:
+    """Return the day that a clock of the zone shows at a moment."""
+    return (_EPOCH + timedelta(microseconds=instant)).astimezone(zone).date()
+
+
+def first_day(unit: Unit, day: date) -> date:
+    """Return the first day of the period of a day."""
+    match unit:
+        case "day":
+            return day
+        case "week":
+            return day - timedelta(days=day.weekday())
+        case "month":
+            return day.replace(day=1)
+        case "quarter":
+            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        case "year":
+            return day.replace(month=1, day=1)
+        case _:
+            assert_never(unit)
+
+
+def following(unit: Unit, first: date) -> date:
+    """Return the first day of the period after the one that begins on ``first``."""
+    match unit:
+        case "day":
+            return first + timedelta(days=1)
+        case "week":
+            return first + timedelta(days=7)
+        case "month":
+            return (first + timedelta(days=31)).replace(day=1)
+        case "quarter":
+            return (first + timedelta(days=93)).replace(day=1)
+        case "year":
+            return first.replace(year=first.year + 1)
+        case _:
+            assert_never(unit)
+
+
+def _name(unit: Unit, first: date) -> str:
+    match unit:
+        case "day":
+            return first.isoformat()
+        case "week":
+            year, week, _ = first.isocalendar()
+            return f"{year:04}-W{week:02}"
+        case "month":
+            return f"{first.year:04}-{first.month:02}"
+        case "quarter":
+            return f"{first.year:04}-Q{(first.month + 2) // 3}"
+        case "year":
+            return f"{first.year:04}"
+        case _:
+            assert_never(unit)
+
+
+def _first_of(unit: Unit, name: str) -> date:
+    year, _, rest = name.partition("-")
+    if not (name.isascii() and _FIRST_YEAR <= int(year) <= _LAST_YEAR):
+        raise ValueError(name)
+    match unit:
+        case "day":
+            return date.fromisoformat(name)
+        case "week":
+            return date.fromisocalendar(int(year), int(rest.removeprefix("W")), 1)
+        case "month":
+            return date(int(year), int(rest), 1)
+        case "quarter":
+            return date(int(year), 3 * int(rest.removeprefix("Q")) - 2, 1)
+        case "year":
+            return date(int(year), 1, 1)
+        case _:
+            assert_never(unit)
+
+
+def _start(day: date, zone: tzinfo) -> Instant:
+    # Where clocks skip midnight, the day begins when they do; where they repeat it, with the first one.
+    return (datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
+
+
+def _local_year(instant: Instant, zone: tzinfo) -> int:
+    try:
+        year = local_day(instant, zone).year
+    except OverflowError:
+        year = _FIRST_YEAR if instant < 0 else _LAST_YEAR
+    return min(max(year, _FIRST_YEAR), _LAST_YEAR)

@@ -1,0 +1,56 @@
+"""Which time zone does a text name? A region, an abbreviation, or an offset from GMT, in any case.
+
+Source: repository of the field, parameter ``timezone``; docs/aql.md, "Facets". Rules and daylight saving are those of
+the IANA time zone database.
+"""
+
+import re
+import zoneinfo
+from collections.abc import Mapping
+from datetime import UTC, timedelta, timezone, tzinfo
+from functools import cache, lru_cache
+
+from muniment.repository.refusals import WrongValue
+
+_OFFSET = re.compile(r"(?:gmt|utc)?\s*([+-]?)\s*([0-9]{1,2})(?::?([0-5][0-9]))?")
+_LONGEST = 64
+_NO_REGIONS = frozenset({"factory", "localtime", "posixrules"})
+_ABBREVIATIONS: Mapping[str, str] = {
+    **dict.fromkeys(("pst", "pdt"), "America/Los_Angeles"),
+    **dict.fromkeys(("mdt",), "America/Denver"),
+    **dict.fromkeys(("cst", "cdt"), "America/Chicago"),
+    **dict.fromkeys(("edt",), "America/New_York"),
+    **dict.fromkeys(("akst", "akdt"), "America/Anchorage"),
+    **dict.fromkeys(("bst",), "Europe/London"),
+    **dict.fromkeys(("cest",), "Europe/Berlin"),
+    **dict.fromkeys(("eest",), "Europe/Athens"),
+    **dict.fromkeys(("msk",), "Europe/Moscow"),
+    **dict.fromkeys(("ist",), "Asia/Kolkata"),
+    **dict.fromkeys(("jst",), "Asia/Tokyo"),
+    **dict.fromkeys(("aest", "aedt"), "Australia/Sydney"),
+    **dict.fromkeys(("nzst", "nzdt"), "Pacific/Auckland"),
+    **dict.fromkeys(("gmt", "z"), "UTC"),
+}
+"""Abbreviations that the database of zones does not have, with the region whose clock they name."""
+
+
+@lru_cache(maxsize=256)
+def read(text: str) -> tzinfo:
+    """Read a time zone; an empty text is UTC. Raises WrongValue."""
+    folded = text.strip().lower()
+    if folded in ("", "utc"):
+        return UTC
+    if len(folded) <= _LONGEST:
+        region = _regions().get(_ABBREVIATIONS.get(folded, folded).lower())
+        if region is not None:
+            return zoneinfo.ZoneInfo(region)
+        # A bare plus of an address arrives as a blank.
+        if (written := _OFFSET.fullmatch(folded)) and int(written[2]) <= 14:
+            offset = timedelta(hours=int(written[2]), minutes=int(written[3] or 0))
+            return timezone(-offset if written[1] == "-" else offset)
+    raise WrongValue(f"There is no time zone {text[:_LONGEST]!r}: name a region, or an offset such as GMT-8:00.")
+
+
+@cache
+def _regions() -> Mapping[str, str]:
+    return {name.lower(): name for name in zoneinfo.available_timezones() if name.lower() not in _NO_REGIONS}

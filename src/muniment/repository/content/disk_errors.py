@@ -1,0 +1,32 @@
+"""Which errors of a disk are refusals, and which are bugs?"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from muniment.web.refusals import NotStored
+
+REFUSED_BY_DISK = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+}
+"""The numbers of errors that a disk answers which takes no writes, or is broken."""
+
+
+@contextmanager
+def disk_refusals() -> Iterator[None]:
+    """Turn the errors of a disk that takes no writes into NotStored; other errors are bugs, and pass."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in REFUSED_BY_DISK:
+            raise
+        raise NotStored(f"The content cannot be kept: {os.strerror(error.errno).lower()}.") from error

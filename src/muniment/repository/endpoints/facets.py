@@ -1,0 +1,195 @@
+"""The facets of a search: which ones a GET asks for, and how counts look in a feed, with the links that narrow.
+
+Source: docs/aql.md, "Facets"; docs/interface.md, ours 6.
+"""
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.repository.aql import narrowing
+from muniment.repository.aql.facets import NOT_FACETS
+from muniment.repository.aql.narrowing import Narrowing
+from muniment.repository.aql.tree import FacetDefinition, Query
+from muniment.repository.aql.wire_names import neutral_value
+from muniment.repository.cursors import CursorBinding
+from muniment.repository.endpoints import collections, parameters, spelling
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
+from muniment.repository.endpoints.context import ENTERING, RepositoryContext, address, enter
+from muniment.repository.endpoints.representations import Thing
+from muniment.repository.endpoints.spelling import Written
+from muniment.repository.index.contract import FacetCounts, FacetValue
+from muniment.repository.objects import listed_properties
+from muniment.repository.objects.listed_properties import ListedAttribute
+from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.repositories import Repository
+from muniment.repository.search import atom
+from muniment.repository.search.results import HitPage
+from muniment.web.refusals import Malformed
+from muniment.web.responses import Table
+
+LISTING: Table = {**ENTERING, **collections.SELECTING}
+
+_TYPE = "r_object_type"
+_VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
+
+
+class AskedFacets(msgspec.Struct, frozen=True):
+    """What the address of a search says about facets.
+
+    ``wire_name`` is the property of ``facet``, as the address names it; ``pairs`` narrow any facet of the search.
+    """
+
+    wire_name: str = ""
+    timezone: str = ""
+    values: narrowing.Alternatives = ()
+    pairs: tuple[Narrowing, ...] = ()
+
+    def definitions(self, catalogue: Catalogue, names: RepositoryNames) -> tuple[FacetDefinition, ...]:
+        """Return the facet that a GET asks for: dates by month, other values each by itself. Raises UnknownProperty."""
+        if not self.wire_name:
+            return ()
+        name = spelling.read_property(self.wire_name, names)
+        dated = catalogue.property(name).kind == "date"
+        group_by, zone = ("month", (("timezone", self.timezone),)) if dated else ("string", ())
+        return (FacetDefinition(self.wire_name, (name,), group_by, properties=zone),)
+
+    def narrowings(self, query: Query, names: RepositoryNames) -> tuple[Narrowing, ...]:
+        """Return the values to which the address narrows the facets of a query, in neutral names. Raises BadQuery."""
+        of_values = (Narrowing(self.wire_name, self.values),) if self.values else ()
+        typed = _facets_of_types(query.facets)
+        return tuple(_neutral(each, names) if each.facet_id in typed else each for each in (*of_values, *self.pairs))
+
+
+def asked(query: Mapping[str, str], options: RepositoryOptions) -> AskedFacets:
+    """Read what an address says about facets. Raises BadQuery, Malformed."""
+    query = {name: text for name, text in query.items() if text}
+    facet, most = query.get(parameters.FACET.name, "").strip(), options.max_query_clauses
+    for name in (_VALUES, parameters.TIMEZONE.name):
+        if name in query and not facet:
+            raise Malformed(f"The parameter {name!r} goes with 'facet'.")
+    return AskedFacets(
+        facet,
+        query.get(parameters.TIMEZONE.name, ""),
+        narrowing.read_values(query[_VALUES], most) if _VALUES in query else (),
+        narrowing.read_pairs(query[_PAIRS], most) if _PAIRS in query else (),
+    )
+
+
+def in_feed(
+    page: HitPage, asked: AskedFacets, repeated: Mapping[str, str], service: str, names: RepositoryNames
+) -> tuple[atom.FeedFacet, ...]:
+    """Write the facets of a page, each value with a link to the search narrowed to it.
+
+    ``repeated`` are the parameters that every link of the feed repeats.
+    """
+    return _Writer(page, asked, repeated, service, names).facets(page.facets, ())
+
+
+async def list_all(request: Request, context: RepositoryContext) -> Response:
+    """GET supported-facets: a feed of the properties that a facet may count by."""
+    caller = await enter(request, context)
+    repository, here = caller.repository, address(request, context, caller.repository)
+    feed = collections.feed_request(request, context, f"{here}/supported-facets", "Supported facets")
+    return await collections.answer(
+        caller, feed, lambda cx, principals, part: _listed(cx, repository, principals, part, here)
+    )
+
+
+def _listed(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
+    selection, prefix = feed.page.selection, feed.names.system_property_prefix
+
+    def entries(found: Sequence[ListedAttribute]) -> list[atom.FeedEntry]:
+        listed = []
+        for one in found:
+            own = f"{here}/search?{urlencode({'facet': one.name})}"
+            entry = collections.plain_entry(own, one.name, "Muniment", one.kind, repository.created)
+            if feed.page.inline:
+                shown: dict[str, Written] = {"name": one.name, "label": one.name, "kind": one.kind}
+                shown["links"] = [{"rel": f"{feed.names.linkrel_base}/search", "href": own}]
+                entry = feed.with_thing(entry, Thing("supported-facet", shown))
+            listed.append(entry)
+        return listed
+
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, "supported-facets", selection.text),
+        feed.page,
+        lambda stretch: listed_properties.page(cx, repository.id, NOT_FACETS, stretch, selection, system_prefix=prefix),
+        entries,
+        lambda: listed_properties.count(cx, repository.id, NOT_FACETS, selection, system_prefix=prefix),
+    )
+
+
+class _Writer:
+    def __init__(
+        self, page: HitPage, asked: AskedFacets, repeated: Mapping[str, str], service: str, names: RepositoryNames
+    ) -> None:
+        self._page = page
+        self._asked = asked
+        self._repeated = {name: text for name, text in repeated.items() if name not in (_VALUES, _PAIRS)}
+        self._service = service
+        self._names = names
+
+    def facets(self, several: Sequence[FacetCounts], within: tuple[Narrowing, ...]) -> tuple[atom.FeedFacet, ...]:
+        return tuple(self._facet(counts, within) for counts in several)
+
+    def _facet(self, counts: FacetCounts, within: tuple[Narrowing, ...]) -> atom.FeedFacet:
+        return atom.FeedFacet(
+            counts.id,
+            spelling.write_property(counts.name, self._names),
+            tuple(self._value(counts, value, within) for value in counts.values),
+            self._page.facet_hits,
+            counts.partial,
+        )
+
+    def _value(self, counts: FacetCounts, value: FacetValue, within: tuple[Narrowing, ...]) -> atom.FeedFacetValue:
+        name, constraint = value.name, value.constraint
+        if counts.name == _TYPE and constraint != narrowing.NO_VALUE:
+            name = spelling.write_type(name, self._names)
+            constraint = narrowing.write(name)
+        path = (*within, Narrowing(counts.id, ((constraint,),)))
+        nested = None if value.nested is None else self._facet(value.nested, path)
+        link = atom.Link(f"{self._names.linkrel_base}/search", self._address(path))
+        return atom.FeedFacetValue(name, value.count, constraint, link, nested)
+
+    def _address(self, path: tuple[Narrowing, ...]) -> str:
+        query = dict(self._repeated)
+        values, pairs = self._asked.values, self._asked.pairs
+        if self._asked.wire_name:
+            for step in path:
+                values = narrowing.narrower(values, step.alternatives[0][0])
+        else:
+            pairs = tuple(dict.fromkeys((*pairs, *path)))
+        if values:
+            query[_VALUES] = narrowing.write_values(values)
+        if pairs:
+            query[_PAIRS] = narrowing.write_pairs(pairs)
+        query["items-per-page"] = str(self._page.items_per_page)
+        return f"{self._service}?{urlencode(query)}"
+
+
+def _facets_of_types(definitions: Sequence[FacetDefinition]) -> frozenset[str]:
+    """List the ids of the facets that count by the type of objects."""
+    ids: set[str] = set()
+    for definition in definitions:
+        level: FacetDefinition | None = definition
+        while level is not None:
+            if level.attributes == (_TYPE,):
+                ids.add(level.id)
+            level = level.nested
+    return frozenset(ids)
+
+
+def _neutral(each: Narrowing, names: RepositoryNames) -> Narrowing:
+    def neutral(constraint: str) -> str:
+        name = narrowing.read(constraint)
+        return constraint if name is None else narrowing.write(neutral_value(_TYPE, name, names))
+
+    return Narrowing(each.facet_id, tuple(tuple(map(neutral, group)) for group in each.alternatives))

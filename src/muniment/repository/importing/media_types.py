@@ -1,0 +1,28 @@
+"""Which media type has a file, by its name?"""
+
+import mimetypes
+import os
+from functools import lru_cache
+
+from muniment.repository.importing.file_tree import printable
+
+_UNKNOWN = "application/octet-stream"
+_TYPES = {".md": "text/markdown", ".log": "text/plain", ".rst": "text/x-rst", ".eml": "message/rfc822"}
+
+
+def media_type_of(path: str) -> str:
+    """Guess the media type of a file by its name."""
+    name = printable(os.path.basename(path)).lstrip(".")
+    return _of_suffixes(name[name.find(".") :] if "." in name else "")
+
+
+@lru_cache(maxsize=1024)
+def _of_suffixes(suffixes: str) -> str:
+    """Guess the media type by what follows a name's first letters, from the dot on."""
+    name = f"file{suffixes}"
+    media_type, packing = mimetypes.guess_type(name, strict=False)
+    if packing == "gzip":
+        return "application/gzip"
+    if packing:
+        return _UNKNOWN
+    return _TYPES.get(os.path.splitext(name)[1].lower()) or media_type or _UNKNOWN

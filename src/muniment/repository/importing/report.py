@@ -1,0 +1,29 @@
+"""What did an import do?"""
+
+import msgspec
+
+
+class ImportReport(msgspec.Struct):
+    """What an import did. ``object_ids`` names the objects of all files, imported now or earlier."""
+
+    created: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    moved: int = 0
+    deleted: int = 0
+    """How many objects of files were deleted because their files are gone; folders are not counted."""
+    withheld: int = 0
+    """How many objects were not deleted because they are more than half of what was imported."""
+    reassigned: int = 0
+    """How many objects carry another ACL now because the import names another."""
+    links: int = 0
+    hidden: int = 0
+    unsettled: int = 0
+    """How many files were left out because they are still being written."""
+    failed: list[tuple[str, str]] = []
+    object_ids: list[str] = []
+
+    @property
+    def files(self) -> int:
+        """How many of the files are in the repository now."""
+        return self.created + self.replaced + self.moved + self.unchanged

@@ -1,0 +1,225 @@
+"""How does one snapshot count the hits of a search by the values of their properties? Exactly: each hit once a value.
+
+The engine counts a hit once a bucket, however many of its values fall into it. A terms aggregation counts wrongly over
+several segments unless each of them reports every term; so a facet with more values than that is refused. Only those
+values that are shown are counted within by a nested facet.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+import tantivy
+from tantivy import Occur, Query
+
+from muniment.clock import timestamp
+from muniment.repository.aql import narrowing, periods
+from muniment.repository.aql.conditions import Condition
+from muniment.repository.aql.facets import BoundFacet
+from muniment.repository.aql.periods import Period, Unit
+from muniment.repository.aql.tree import Value
+from muniment.repository.folding import fold
+from muniment.repository.index.contract import FacetCounts, FacetValue
+from muniment.repository.index.tantivy import fields
+from muniment.repository.refusals import BadQuery
+
+MOST_VALUES = 65_000
+"""How many different values a property may have among the hits that a facet counts."""
+
+MOST_PERIODS = 20_000
+"""How many periods a facet may look at."""
+
+MOST_QUESTIONS = 1000
+"""How many times the facets of one search may ask the engine."""
+
+_RANGES = 2000
+"""How many ranges one aggregation has."""
+
+Compile: TypeAlias = Callable[[Condition], Query]
+"""Makes a query of the engine from a condition on properties."""
+
+
+class _Candidate(NamedTuple):
+    """A value with hits: where it stands among the values, its name and constraint, what its hits meet, how many."""
+
+    place: tuple[int, int | float | str, str]
+    name: str
+    constraint: str
+    condition: Condition
+    hits: int
+
+
+class FacetCounter:
+    """Counts the hits of queries for one search."""
+
+    def __init__(self, searcher: tantivy.Searcher, compile_condition: Compile) -> None:
+        self._searcher = searcher
+        self._compile = compile_condition
+        self._questions = 0
+
+    def count(self, query: Query, facet: BoundFacet) -> FacetCounts:
+        """Count a query's hits by a facet. Raises BadQuery where it would take too long."""
+        candidates = self._candidates(query, facet)
+        if facet.sort == "FREQUENCY":
+            candidates.sort(key=lambda each: (-each.hits, each.place))
+        else:
+            descending = facet.sort == "VALUE_DESCENDING"
+            nulls = [each for each in candidates if each.constraint == narrowing.NO_VALUE]
+            others = [each for each in candidates if each.constraint != narrowing.NO_VALUE]
+            candidates = sorted(others, key=lambda each: each.place, reverse=descending) + nulls
+        shown = candidates[: facet.limit]
+        return FacetCounts(
+            facet.id,
+            facet.name,
+            tuple(
+                FacetValue(each.name, each.constraint, each.hits, self._within(query, facet, each)) for each in shown
+            ),
+            partial=facet.capped and len(candidates) > len(shown),
+        )
+
+    def _within(self, query: Query, facet: BoundFacet, value: _Candidate) -> FacetCounts | None:
+        if facet.nested is None:
+            return None
+        return self.count(_and(query, self._compile(value.condition)), facet.nested)
+
+    def _candidates(self, query: Query, facet: BoundFacet) -> list[_Candidate]:
+        if facet.limit < 1:
+            return []
+        if facet.buckets:
+            candidates = [
+                _Candidate((at, 0, ""), bucket.name, narrowing.write(bucket.name), bucket.condition, count)
+                for at, bucket in enumerate(facet.buckets)
+                if (count := self._hits(query, bucket.condition))
+            ]
+        elif (unit := facet.unit) is not None:
+            candidates = self._by_period(query, facet, unit)
+        else:
+            candidates = self._by_value(query, facet)
+        if facet.with_null and (count := self._hits(query, facet.of_none())):
+            candidates.append(_Candidate((1 << 62, 0, ""), "NULL", narrowing.NO_VALUE, facet.of_none(), count))
+        return candidates
+
+    def _by_value(self, query: Query, facet: BoundFacet) -> list[_Candidate]:
+        kind = _index_kind(facet)
+        terms = {"field": _path(kind, facet), "size": MOST_VALUES, "segment_size": MOST_VALUES}
+        answer = msgspec.convert(self._ask(query, {"values": {"terms": terms}})["values"], _Terms, strict=False)
+        if answer.sum_other_doc_count or answer.doc_count_error_upper_bound:
+            raise BadQuery(f"The facet {facet.id[:100]!r} has too many values to be counted: narrow the search.")
+        candidates = []
+        for bucket in answer.buckets:
+            value = _value(kind, bucket.key)
+            name = facet.name_of(value)
+            constraint = narrowing.write(name)
+            place = (0, fold(value), value) if isinstance(value, str) else (0, value, "")
+            candidates.append(_Candidate(place, name, constraint, facet.of_value(value), bucket.doc_count))
+        return candidates
+
+    def _by_period(self, query: Query, facet: BoundFacet, unit: Unit) -> list[_Candidate]:
+        path, zone = _path("i", facet), facet.zone
+        answer = self._ask(query, {"low": {"min": {"field": path}}, "high": {"max": {"field": path}}})
+        low, high = (msgspec.convert(answer[end], _Metric).value for end in ("low", "high"))
+        if low is None or high is None:
+            return []
+        # The ends are doubles: far from our time they are not exact.
+        years = list(periods.years(int(low) - periods.DAY, int(high) + periods.DAY, zone))
+        counted = self._in_periods(query, facet, years)
+        if unit != "year":
+            parts: dict[int, Period] = {}
+            for year, count in counted:
+                if count or facet.all_periods:
+                    parts |= {part.low: part for part in periods.within(unit, int(year.name), zone)}
+                if len(parts) > MOST_PERIODS:
+                    raise BadQuery(f"The dates of {facet.id[:100]!r} are too far apart to count each {unit}.")
+            counted = self._in_periods(query, facet, [parts[first] for first in sorted(parts)])
+        used = [at for at, (_, count) in enumerate(counted) if count]
+        shown = counted[used[0] : used[-1] + 1] if used else []
+        return [
+            _Candidate(
+                (0, period.low, ""),
+                timestamp(period.low) if facet.in_utc else period.name,
+                narrowing.write(period.name),
+                facet.of_period(period),
+                count,
+            )
+            for period, count in shown
+            if count or facet.all_periods
+        ]
+
+    def _in_periods(self, query: Query, facet: BoundFacet, of: Sequence[Period]) -> list[tuple[Period, int]]:
+        """Count the hits of each period."""
+        counts: dict[int, int] = {}
+        for start in range(0, len(of), _RANGES):
+            ranges = [{"from": period.low, "to": period.high} for period in of[start : start + _RANGES]]
+            request = {"periods": {"range": {"field": _path("i", facet), "ranges": ranges}}}
+            answer = msgspec.convert(self._ask(query, request)["periods"], _Ranges, strict=False)
+            counts |= {int(each.from_): each.doc_count for each in answer.buckets if each.from_ is not None and each.to}
+        return [(period, counts.get(period.low, 0)) for period in of]
+
+    def _hits(self, query: Query, condition: Condition) -> int:
+        self._note()
+        result = self._searcher.search(_and(query, self._compile(condition)), 1, count=True)
+        return int(getattr(result, "count", 0) or 0)  # the engine's stubs do not know it
+
+    def _ask(self, query: Query, request: Mapping[str, object]) -> Mapping[str, object]:
+        self._note()
+        answer: Mapping[str, object] = self._searcher.aggregate(query, dict(request))
+        return answer
+
+    def _note(self) -> None:
+        self._questions += 1
+        if self._questions > MOST_QUESTIONS:
+            raise BadQuery("The facets of this search take too long: ask for fewer values, or fewer nested ones.")
+
+
+class _Term(msgspec.Struct):
+    key: str | int | float
+    doc_count: int
+
+
+class _Terms(msgspec.Struct):
+    buckets: list[_Term]
+    sum_other_doc_count: int = 0
+    doc_count_error_upper_bound: int | None = 0
+
+
+class _Range(msgspec.Struct, rename={"from_": "from"}):
+    doc_count: int
+    from_: float | None = None
+    to: float | None = None
+
+
+class _Ranges(msgspec.Struct):
+    buckets: list[_Range]
+
+
+class _Metric(msgspec.Struct):
+    value: float | None = None
+
+
+def _index_kind(facet: BoundFacet) -> str:
+    match facet.kind:
+        case "string" | "id":
+            return "s" if facet.folded else "v"
+        case "boolean":
+            return "b"
+        case "double":
+            return "f"
+        case _:
+            return "i"
+
+
+def _value(kind: str, key: str | float) -> Value:
+    if kind in ("s", "v"):
+        return str(key).removeprefix(fields.MARKER)
+    number = int(key)
+    if kind == "b":
+        return bool(number)
+    return fields.double(number) if kind == "f" else number
+
+
+def _path(kind: str, facet: BoundFacet) -> str:
+    return f"{fields.PROPERTIES}.{kind}.{facet.name}"
+
+
+def _and(query: Query, other: Query) -> Query:
+    return Query.boolean_query([(Occur.Must, query), (Occur.Must, other)])

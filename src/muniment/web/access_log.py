@@ -1,0 +1,89 @@
+"""Which request was answered how? The access log has one line for each request.
+
+Lines of requests that went well wait for at most ``LATE_SECONDS`` and are written together, because a line that is
+written alone costs a tenth of a short request. A line of a refused or failed request is written at once, and those that
+wait go with it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextvars import Context
+from typing import NamedTuple
+
+import structlog
+
+LATE_SECONDS = 0.05
+"""For how long a line waits at most, while the event loop runs."""
+
+MOST_LINES = 64
+"""How many lines wait at most."""
+
+log = structlog.get_logger("muniment.web")
+
+
+class AccessLine(NamedTuple):
+    """What the log says of one request, which began and ended at these moments of ``time.perf_counter``."""
+
+    request_id: str
+    caller_request_id: str | None
+    method: str
+    path: str
+    status: int | None
+    size: int
+    began: float
+    ended: float
+    scheme: str
+    client: str | None
+
+    def fields(self) -> dict[str, str | int | float | None]:
+        """Return the fields of the log line, without those that every line has."""
+        caller = {} if self.caller_request_id is None else {"caller_request_id": self.caller_request_id}
+        return {
+            "request_id": self.request_id,
+            **caller,
+            "method": self.method,
+            "path": self.path,
+            "status": self.status,
+            "bytes": self.size,
+            "ms": round((self.ended - self.began) * 1000, 1),
+            "scheme": self.scheme,
+            "client": self.client,
+        }
+
+
+def to_structlog(lines: Sequence[AccessLine]) -> None:
+    """Write lines like those of any other logger, one by one."""
+    for line in lines:
+        log.info("request", **line.fields())
+
+
+class AccessLog:
+    """Collects lines and hands them to ``write``. With ``seconds`` 0 each line is written at once.
+
+    It belongs to one event loop. ``flush`` writes what waits; whoever ends the loop calls it.
+    """
+
+    def __init__(self, write: Callable[[Sequence[AccessLine]], None] = to_structlog, *, seconds: float = 0) -> None:
+        self._write = write
+        self._seconds = seconds
+        self._lines: list[AccessLine] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def note(self, line: AccessLine) -> None:
+        """Write a line now or soon."""
+        self._lines.append(line)
+        went_well = line.status is not None and line.status < 400
+        if not went_well or not self._seconds or len(self._lines) >= MOST_LINES:
+            self.flush()
+        elif self._timer is None:
+            # The timer must not keep the context of the request that happened to start it.
+            self._timer = asyncio.get_running_loop().call_later(self._seconds, self.flush, context=Context())
+
+    def flush(self) -> None:
+        """Write the lines that wait."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        lines, self._lines = self._lines, []
+        if lines:
+            self._write(lines)

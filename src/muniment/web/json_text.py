@@ -1,0 +1,47 @@
+"""Read JSON from strangers: each key once, and nothing deeper than the reader goes."""
+
+from json import JSONDecoder
+from typing import TypeVar
+
+import msgspec
+
+from muniment.web.refusals import Malformed
+
+T = TypeVar("T")
+
+
+def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    """Decode JSON text into the decoder's type. Raises Malformed, which says what is wrong and where.
+
+    A repeated key is refused. RFC 8259 4 leaves open which of its values counts, so a proxy that checks a request could
+    see one value while we use another.
+    """
+    try:
+        decoded = decoder.decode(body)
+        if b"\\" in body or body.count(b'"') != _quotes(msgspec.json.decode(body)):
+            _KEYS.decode(body.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"The JSON cannot be read: {str(error)[:300].rstrip('.')}.") from error
+    return decoded
+
+
+def _quotes(decoded: object) -> int:
+    """Count the quotation marks that the texts and keys of a value need in JSON, if no character is escaped.
+
+    A JSON text with more quotation marks repeats a key, because the value holds a repeated key once.
+    """
+    if isinstance(decoded, str):
+        return 2
+    if isinstance(decoded, dict):
+        return 2 * len(decoded) + sum(map(_quotes, decoded.values()))
+    return sum(map(_quotes, decoded)) if isinstance(decoded, list) else 0
+
+
+def _refuse_repeated_key(pairs: list[tuple[str, object]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        repeated = next(name for index, name in enumerate(names) if name in names[:index])
+        raise Malformed(f"The JSON repeats the key {repeated[:100]!r}.")
+
+
+_KEYS = JSONDecoder(object_pairs_hook=_refuse_repeated_key, parse_int=str, parse_float=str)
