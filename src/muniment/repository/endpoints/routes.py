@@ -15,9 +15,8 @@ from muniment.repository.endpoints import (
     objects,
     parameters,
     people,
-    saved_searches,
+    saved_routes,
     search,
-    search_templates,
     spelling,
     types,
 )
@@ -36,12 +35,9 @@ from muniment.repository.endpoints.documents import (
     PersonDocument,
     ProductInfoDocument,
     RepositoryDocument,
-    SavedSearchDocument,
-    SearchTemplateDocument,
     TypeDocument,
 )
 from muniment.repository.endpoints.object_body import JsonMetadata, JsonReference
-from muniment.repository.endpoints.saved_bodies import SavedSearchBody, VariablesBody
 from muniment.repository.options import RepositoryNames
 from muniment.repository.people import Kind
 from muniment.repository.refusals import (
@@ -126,8 +122,7 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
         *_contents(wire),
         *_acls(wire),
         *_people(wire),
-        *_saved_searches(wire),
-        *_search_templates(wire),
+        *saved_routes.addresses(wire, BELOW),
         Address(
             f"{BELOW}/supported-facets",
             {"GET": _list(wire, facets.list_all, "List the properties by whose values hits can be counted.")},
@@ -392,112 +387,6 @@ def _acls(wire: Documents) -> Addresses:
         Address(f"{BELOW}/acls/{{acl}}", single, acls.TABLE),
         Address(f"{BELOW}/objects/{{id}}/permission-set", of_object, acls.ASSIGNING),
     )
-
-
-def _saved_searches(wire: Documents) -> Addresses:
-    saved, sent = wire.thing(SavedSearchDocument, "saved-search"), wire.thing(SavedSearchBody, "saved-search")
-    shown = AnswerDescription(200, "The saved search.", saved, (parameters.ETAG,))
-    one = f"{BELOW}/saved-searches/{{search}}"
-    every: Operations = {
-        "GET": _list(wire, saved_searches.listing("search"), "List the saved searches that the caller may see."),
-        "POST": _save(saved_searches.making("search"), "Save a search, which the caller owns.", sent, saved),
-    }
-    single: Operations = {
-        "GET": _show_saved(saved_searches.reading("search"), "Show a saved search.", shown),
-        "POST": Operation(
-            saved_searches.change,
-            "Change a saved search.",
-            parameters=(*parameters.SAVING, parameters.IF_MATCH),
-            refused=parameters.SAVING_REFUSED,
-            body=sent,
-            answers=(shown,),
-        ),
-        "DELETE": _remove_saved(saved_searches.removing("search"), "Remove a saved search.", "search"),
-    }
-    execution = Operation(
-        saved_searches.execute,
-        "Execute a saved search with the caller's own rights.",
-        parameters=(*parameters.SEARCH, parameters.IF_NONE_MATCH, parameters.PLAIN_POSITION),
-        refused=parameters.DOCUMENT_SEARCH_REFUSED,
-        answers=(
-            AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.ETAG)),
-            _UNCHANGED,
-        ),
-    )
-    page = (_found("A page of the stored results.", wire.feed),)
-    results: Operations = {
-        "GET": Operation(
-            saved_searches.results,
-            "Show the results that the caller has stored.",
-            parameters=parameters.STORED_RESULTS,
-            refused=parameters.STORED_REFUSED,
-            answers=page,
-        ),
-        "PUT": Operation(
-            saved_searches.store,
-            "Execute a saved search, and store the results for the caller.",
-            parameters=parameters.STORING,
-            refused=parameters.STORED_REFUSED,
-            answers=page,
-        ),
-        "DELETE": Operation(
-            saved_searches.remove_results,
-            "Remove the results that the caller has stored.",
-            answers=(AnswerDescription(204, "There are no stored results."),),
-        ),
-    }
-    return (
-        Address(f"{BELOW}/saved-searches", every, saved_searches.TABLE),
-        Address(one, single, saved_searches.TABLE),
-        Address(f"{one}/execution", {"GET": execution}, saved_searches.TABLE),
-        Address(f"{one}/results", results, saved_searches.TABLE),
-    )
-
-
-def _search_templates(wire: Documents) -> Addresses:
-    template = wire.thing(SearchTemplateDocument, "search-template")
-    sent = wire.thing(SavedSearchBody, "search-template")
-    shown = AnswerDescription(200, "The search template.", template, (parameters.ETAG,))
-    one = f"{BELOW}/search-templates/{{template}}"
-    every: Operations = {
-        "GET": _list(wire, saved_searches.listing("template"), "List the search templates that the caller may see."),
-        "POST": _save(
-            saved_searches.making("template"), "Keep a search template, which the caller owns.", sent, template
-        ),
-    }
-    single: Operations = {
-        "GET": _show_saved(saved_searches.reading("template"), "Show a search template with its variables.", shown),
-        "DELETE": _remove_saved(saved_searches.removing("template"), "Remove a search template.", "template"),
-    }
-    execution = Operation(
-        search_templates.execute,
-        "Execute a search template with values for its variables, and with the caller's own rights.",
-        parameters=(*parameters.SEARCH, parameters.PLAIN_POSITION),
-        refused=parameters.DOCUMENT_SEARCH_REFUSED,
-        body=wire.thing(VariablesBody, "search-template"),
-        answers=(_hits(wire),),
-    )
-    return (
-        Address(f"{BELOW}/search-templates", every, search_templates.TABLE),
-        Address(one, single, search_templates.TABLE),
-        Address(f"{one}/execution", {"POST": execution}, search_templates.TABLE),
-    )
-
-
-def _save(endpoint: Answering, summary: str, sent: Content, made: Content) -> Operation[RepositoryContext]:
-    answer = AnswerDescription(201, "What was kept.", made, (parameters.LOCATION, parameters.ETAG))
-    taken, refused = parameters.SAVING, parameters.SAVING_REFUSED
-    return Operation(endpoint, summary, parameters=taken, refused=refused, body=sent, answers=(answer,))
-
-
-def _show_saved(endpoint: Answering, summary: str, shown: AnswerDescription) -> Operation[RepositoryContext]:
-    taken, refused = (*parameters.SHOWING, parameters.IF_NONE_MATCH), parameters.SHOWING_REFUSED
-    return Operation(endpoint, summary, parameters=taken, refused=refused, answers=(shown, _UNCHANGED))
-
-
-def _remove_saved(endpoint: Answering, summary: str, noun: str) -> Operation[RepositoryContext]:
-    answer = AnswerDescription(204, f"The {noun} is gone.")
-    return Operation(endpoint, summary, parameters=(parameters.IF_MATCH,), answers=(answer,))
 
 
 def _people(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
