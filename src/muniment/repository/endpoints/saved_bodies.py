@@ -48,8 +48,8 @@ class SavedSearchBody(msgspec.Struct, rename="kebab"):
     """
 
     properties: dict[str, Any] = {}
-    query_document: msgspec.Raw = msgspec.Raw(b"")
-    query_document_template: msgspec.Raw = msgspec.Raw(b"")
+    query_document: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    query_document_template: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     search_reference: str | None = None
 
 
@@ -138,12 +138,11 @@ def _parsed(body: bytes, context: RepositoryContext) -> Element:
 
 def _of_json(body: bytes) -> tuple[Mapping[str, object], list[bytes], str]:
     decoded = json_text.decode(body, _search_body)
-    raws = [bytes(raw) for raw in (decoded.query_document, decoded.query_document_template)]
     texts = []
-    for raw in raws:
-        if raw and raw != b"null":
-            text = msgspec.json.decode(raw, type=str).encode() if raw.startswith(b'"') else raw
-            texts.append(text)
+    for raw in (decoded.query_document, decoded.query_document_template):
+        text = b"null" if raw is msgspec.UNSET else bytes(raw)
+        if text != b"null":
+            texts.append(msgspec.json.decode(text, type=str).encode() if text.startswith(b'"') else text)
     return decoded.properties, texts, decoded.search_reference or ""
 
 
