@@ -54,7 +54,6 @@ _QUERY: Mapping[str, Json] = {
     "format": _text("text/plain", "pdf"),
     "locations": _text("/campaign", "/nowhere"),
     "collections": _text("default"),
-    "query-locale": _text("en", "de_DE"),
     "max-results-count": _text("1", "2", "-1", "1000000"),
     "query-locale": _text("en", "de_DE"),
     "RFA": _text("", Prop.RESOURCE, f"{Prop.RESOURCE}:https://elsewhere.example"),

@@ -1,6 +1,7 @@
 """Whatever values a caller puts into a template, the query keeps its form, and the values are all that differs."""
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from muniment.repository.aql.tree import (
     RelativeDate,
     Term,
 )
+from muniment.repository.objects.properties import PropertyDefinition
 from muniment.repository.options import RepositoryNames
 from muniment.repository.search import search_templates
 from muniment.repository.search.search_templates import SEVERAL, SINGLE, VariableValue
@@ -140,9 +142,8 @@ def test_values_change_nothing_but_values(root: Element, data: st.DataObject) ->
     given_values = []
     for variable in variables:
         if data.draw(st.booleans()):
-            count = {"property-list": data.draw(st.integers(1, 4)), "property-range": 2}.get(
-                variable.expression_type, 1
-            )
+            most = {"property-list": data.draw(st.integers(1, 4)), "property-range": 2}
+            count = most.get(variable.expression_type, 1)
             texts = [data.draw(VALUES.filter(str.strip)) for _ in range(count)]
             chosen[variable.id] = texts
             given_values.append(VariableValue(variable.id, _named(variable.expression_type, texts)))
@@ -157,8 +158,8 @@ def test_values_change_nothing_but_values(root: Element, data: st.DataObject) ->
 def _check_leaves(root: Element, query: Query, original: Query, chosen: dict[str, list[str]]) -> None:
     ids = iter(f"v{number}" for number in range(1, 100))
     open_places = {element.place for element in search_templates._open(root)}
-    flags = [element for element in _all_leaves(root)]
-    for element, now, before in zip(flags, leaves(query.condition), leaves(original.condition), strict=True):
+    now_and_before = zip(leaves(query.condition), leaves(original.condition), strict=True)
+    for element, (now, before) in zip(_all_leaves(root), now_and_before, strict=True):
         texts = chosen.get(next(ids)) if element.place in open_places else None
         if texts is None:
             assert now == before
@@ -195,5 +196,8 @@ def _named(expression_type: str, texts: list[str]) -> dict[str, list[str]]:
 class _Catalogue:
     """The types of a repository in which every property is a text."""
 
-    def property(self, name: str) -> Any:
-        return type("Text", (), {"kind": "string", "name": name})
+    def property(self, name: str) -> PropertyDefinition:
+        return PropertyDefinition(name, "string")
+
+    def with_subtypes(self, names: Collection[str]) -> Collection[str]:
+        return names

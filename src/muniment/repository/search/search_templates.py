@@ -11,9 +11,9 @@ from typing import Literal
 import msgspec
 
 from muniment.repository.aql import documents
+from muniment.repository.aql.bind import Catalogue
 from muniment.repository.aql.tree import Expression, ExpressionSet, Query, QueryLimits
 from muniment.repository.aql.wire_names import neutral_property
-from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import BadQuery, UnknownProperty
 from muniment.web.xml import Element
