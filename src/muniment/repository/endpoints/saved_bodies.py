@@ -1,6 +1,6 @@
 """What does a body say of a saved search, of a search template, or of the values for one? In JSON or XML.
 
-Source: docs/interface.md, ours 11 and 12.
+Source: docs/interface.md, ours 12 and 13.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The addresses of saved searches and search templates: what answers them, what they take and give.
 
-Source: docs/interface.md, ours 11 and 12.
+Source: docs/interface.md, ours 12 and 13.
 """
 
 from muniment.repository.endpoints import parameters, saved_searches, search_templates

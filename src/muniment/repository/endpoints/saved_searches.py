@@ -1,7 +1,7 @@
 """Saved searches and search templates, kept: made, shown, listed, changed, removed. Saved searches are executed, and
 their results stored.
 
-Source: docs/interface.md, ours 11 and 12.
+Source: docs/interface.md, ours 12 and 13.
 """
 
 from collections.abc import Mapping, Sequence

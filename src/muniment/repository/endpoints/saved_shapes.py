@@ -1,6 +1,6 @@
 """Saved searches and search templates as the wire shows them, single and in lists.
 
-Source: docs/interface.md, ours 11 and 12.
+Source: docs/interface.md, ours 12 and 13.
 """
 
 import dataclasses

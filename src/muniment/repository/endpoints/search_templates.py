@@ -1,4 +1,4 @@
-"""Search templates, executed with the values that a caller gives (docs/interface.md, ours 12)."""
+"""Search templates, executed with the values that a caller gives (docs/interface.md, ours 13)."""
 
 from sqlalchemy.engine import Connection
 from starlette.requests import Request

@@ -3,7 +3,7 @@
 A public one is seen by everybody who may enter the repository, any other by its owner alone; administrators see all.
 Only the owner and administrators change it. Seeing it permits nothing more: whoever executes it does so with their own
 rights. A search that the caller may not see is answered like one that does not exist. Ids are random and names need not
-differ, so neither tells that another one exists. Source: docs/interface.md, ours 11.
+differ, so neither tells that another one exists. Source: docs/interface.md, ours 12.
 """
 
 import hashlib

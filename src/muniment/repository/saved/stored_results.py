@@ -1,7 +1,7 @@
 """What did a caller store of a saved search? The ids of the hits of that moment, in their order.
 
 A snapshot belongs to the caller who stored it, because it was found with their rights. Nobody else reads it, and what
-they may not browse any more is left out when it is read (``objects.lists``). Source: docs/interface.md, ours 11.
+they may not browse any more is left out when it is read (``objects.lists``). Source: docs/interface.md, ours 12.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,7 +1,7 @@
 """The documents of saved searches: received in either spelling, kept as received, shown in the spelling of the answer.
 
 A document is read with the names of the wire that it was written in, so it keeps its meaning when an operator changes
-the names. Source: docs/interface.md, ours 11.
+the names. Source: docs/interface.md, ours 12.
 """
 
 import msgspec

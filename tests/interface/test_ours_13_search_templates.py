@@ -1,4 +1,4 @@
-"""docs/interface.md, ours 12: search templates are made, shown, and executed with values that are never read again."""
+"""docs/interface.md, ours 13: search templates are made, shown, and executed with values that are never read again."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import httpx
 import lxml.etree
 import pytest
 
-from tests.interface.test_ours_11_saved_searches import JSON, XML, Saved, link, public, query
+from tests.interface.test_ours_12_saved_searches import JSON, XML, Saved, link, public, query
 from tests.scenes import Feed, Person, Site
 
 
@@ -56,7 +56,7 @@ def mine(site: Site) -> Templates:
     return Templates(site, site.world.person())
 
 
-def test_ours_12_the_variables_are_listed_with_their_types(site: Site, mine: Templates) -> None:
+def test_ours_13_the_variables_are_listed_with_their_types(site: Site, mine: Templates) -> None:
     made = mine.make(
         expressions(
             site,
@@ -158,7 +158,7 @@ def test_ours_12_the_variables_are_listed_with_their_types(site: Site, mine: Tem
 
 
 @pytest.mark.parametrize("accept", [JSON, XML])
-def test_ours_12_values_are_put_in_and_the_others_stay(site: Site, mine: Templates, accept: str) -> None:
+def test_ours_13_values_are_put_in_and_the_others_stay(site: Site, mine: Templates, accept: str) -> None:
     word, other = site.world.word(), site.world.word()
     first, second = site.create(word, person=mine.person), site.create(other, person=mine.person)
     third = site.create(f"{word} titled", title=other, person=mine.person)
@@ -182,7 +182,7 @@ def test_ours_12_values_are_put_in_and_the_others_stay(site: Site, mine: Templat
     assert set(Feed(answer, site).ids) == {second, third}
 
 
-def test_ours_12_a_list_and_a_range_take_lists_and_ends(site: Site, mine: Templates) -> None:
+def test_ours_13_a_list_and_a_range_take_lists_and_ends(site: Site, mine: Templates) -> None:
     word = site.world.word()
     one, two = (site.create(f"{word} {n}", b"x" * n, person=mine.person, title=f"t{n}") for n in (10, 2000))
     site.world.catch_up()
@@ -213,7 +213,7 @@ def test_ours_12_a_list_and_a_range_take_lists_and_ends(site: Site, mine: Templa
     assert {entry["id"] for entry in answer.json()["entries"]} == {one, two}
 
 
-def test_ours_12_a_value_is_never_read_as_a_language(site: Site, mine: Templates) -> None:
+def test_ours_13_a_value_is_never_read_as_a_language(site: Site, mine: Templates) -> None:
     """failures B19."""
     word, other = site.world.word(), site.world.word()
     site.create(word, person=mine.person)
@@ -249,7 +249,7 @@ def test_ours_12_a_value_is_never_read_as_a_language(site: Site, mine: Templates
         [value("v4", "soon")],
     ],
 )
-def test_ours_12_a_value_of_another_form_is_refused(site: Site, mine: Templates, values: list[dict[str, Any]]) -> None:
+def test_ours_13_a_value_of_another_form_is_refused(site: Site, mine: Templates, values: list[dict[str, Any]]) -> None:
     made = mine.make(
         expressions(
             site,
@@ -271,7 +271,7 @@ def test_ours_12_a_value_of_another_form_is_refused(site: Site, mine: Templates,
     assert mine.execute(made).status_code == 200
 
 
-def test_ours_12_a_number_is_checked_by_the_property_s_kind_and_may_be_empty_before(
+def test_ours_13_a_number_is_checked_by_the_property_s_kind_and_may_be_empty_before(
     site: Site, mine: Templates
 ) -> None:
     word = site.world.word()
@@ -294,11 +294,11 @@ def test_ours_12_a_number_is_checked_by_the_property_s_kind_and_may_be_empty_bef
         "<search/>",
     ],
 )
-def test_ours_12_a_document_without_proper_variables_is_refused(mine: Templates, document: Any) -> None:
+def test_ours_13_a_document_without_proper_variables_is_refused(mine: Templates, document: Any) -> None:
     assert mine.post(document).status_code == 400
 
 
-def test_ours_12_next_is_followed_by_get(site: Site, mine: Templates) -> None:
+def test_ours_13_next_is_followed_by_get(site: Site, mine: Templates) -> None:
     word = site.world.word()
     made = {site.create(f"{word} {number}", person=mine.person) for number in range(5)}
     site.world.catch_up()
@@ -314,7 +314,7 @@ def test_ours_12_next_is_followed_by_get(site: Site, mine: Templates) -> None:
     assert other.send("GET", link(page, "first")).status_code == 404
 
 
-def test_ours_12_it_runs_with_the_rights_of_who_executes_it(site: Site, mine: Templates) -> None:
+def test_ours_13_it_runs_with_the_rights_of_who_executes_it(site: Site, mine: Templates) -> None:
     """failures B18."""
     other, word = Templates(site, site.world.person()), site.world.word()
     own = site.create(word, person=mine.person)
@@ -333,7 +333,7 @@ def test_ours_12_it_runs_with_the_rights_of_who_executes_it(site: Site, mine: Te
     assert mine.entries(inline="true")[0]["content"]["external-variables"][0]["id"] == "v1"
 
 
-def test_ours_12_one_becomes_the_other_by_reference_and_by_body(site: Site, mine: Templates) -> None:
+def test_ours_13_one_becomes_the_other_by_reference_and_by_body(site: Site, mine: Templates) -> None:
     searches = Saved(site, mine.person)
     document = expressions(site, words("pump"))
     search = searches.make(document, title="why", object_name="Pumps")
@@ -358,7 +358,7 @@ def test_ours_12_one_becomes_the_other_by_reference_and_by_body(site: Site, mine
     assert mine.send("POST", json={"search-reference": link(closed, "self")}).status_code == 400
 
 
-def test_ours_12_a_reference_tells_nothing_of_what_the_caller_cannot_see(site: Site, mine: Templates) -> None:
+def test_ours_13_a_reference_tells_nothing_of_what_the_caller_cannot_see(site: Site, mine: Templates) -> None:
     hidden = Saved(site, site.world.person()).make(expressions(site, words("pump")))
     own = link(hidden, "self")
     unknown = f"{own[:-14]}{'0' * 14}"

@@ -1,4 +1,4 @@
-"""docs/interface.md, ours 11: saved searches are made, shown, listed, changed, removed, executed, results stored."""
+"""docs/interface.md, ours 12: saved searches are made, shown, listed, changed, removed, executed, results stored."""
 
 import json
 from collections.abc import Mapping
@@ -79,7 +79,7 @@ def stranger(site: Site) -> Saved:
     return Saved(site, site.world.person())
 
 
-def test_ours_11_the_repository_links_them(site: Site) -> None:
+def test_ours_12_the_repository_links_them(site: Site) -> None:
     links = {
         one["rel"]: one["href"]
         for one in site.http.get(site.repository, headers=site.bearer()).json()["links"]
@@ -91,7 +91,7 @@ def test_ours_11_the_repository_links_them(site: Site) -> None:
 
 
 @pytest.mark.parametrize("as_text", [True, False])
-def test_ours_11_a_json_document_is_kept_as_it_came(site: Site, saved: Saved, as_text: bool) -> None:
+def test_ours_12_a_json_document_is_kept_as_it_came(site: Site, saved: Saved, as_text: bool) -> None:
     text = json.dumps(query(site, "pump"), indent=3)
     made = saved.make(text if as_text else json.loads(text), title="for Mondays")
     assert made["name"] == "saved-search"
@@ -109,7 +109,7 @@ def test_ours_11_a_json_document_is_kept_as_it_came(site: Site, saved: Saved, as
 
 
 @pytest.mark.parametrize("escaped", [True, False])
-def test_ours_11_an_xml_document_is_read_nested_and_as_text(site: Site, saved: Saved, escaped: bool) -> None:
+def test_ours_12_an_xml_document_is_read_nested_and_as_text(site: Site, saved: Saved, escaped: bool) -> None:
     document = site.aql(fulltext("pump & valve"))
     body = (
         f'<saved-search xmlns="{site.names.vocab_namespace}"><properties><object_name>x</object_name>'
@@ -129,7 +129,7 @@ def test_ours_11_an_xml_document_is_read_nested_and_as_text(site: Site, saved: S
     assert expression == {"expression-type": "fulltext", "value": "pump & valve"}
 
 
-def test_ours_11_a_json_document_is_shown_in_xml(site: Site, saved: Saved) -> None:
+def test_ours_12_a_json_document_is_shown_in_xml(site: Site, saved: Saved) -> None:
     made = saved.make(query(site, "<pump>"))
     answer = saved.send("GET", link(made, "self"), headers={"Accept": XML})
     root = lxml.etree.fromstring(answer.content)
@@ -156,12 +156,12 @@ def test_ours_11_a_json_document_is_shown_in_xml(site: Site, saved: Saved) -> No
         (7, "E_BAD_QUERY"),
     ],
 )
-def test_ours_11_a_document_that_no_search_could_execute_is_refused(saved: Saved, document: Any, code: str) -> None:
+def test_ours_12_a_document_that_no_search_could_execute_is_refused(saved: Saved, document: Any, code: str) -> None:
     answer = saved.post(document)
     assert (answer.status_code, answer.json()["code"]) == (400, code), answer.text
 
 
-def test_ours_11_bad_bodies_are_refused(site: Site, saved: Saved) -> None:
+def test_ours_12_bad_bodies_are_refused(site: Site, saved: Saved) -> None:
     good = query(site, "pump")
     bodies: list[Any] = [
         {"properties": {"object_name": "x"}},
@@ -182,7 +182,7 @@ def test_ours_11_bad_bodies_are_refused(site: Site, saved: Saved) -> None:
     assert saved.send("POST", content="x", headers={"Content-Type": "text/plain"}).status_code == 415
 
 
-def test_ours_11_the_list_shows_the_callers_own_newest_first_then_public_ones(
+def test_ours_12_the_list_shows_the_callers_own_newest_first_then_public_ones(
     site: Site, saved: Saved, stranger: Saved
 ) -> None:
     names = [f"{site.world.word()} {number}" for number in range(5)]
@@ -212,7 +212,7 @@ def test_ours_11_the_list_shows_the_callers_own_newest_first_then_public_ones(
     )
 
 
-def test_ours_11_only_the_owner_and_administrators_change_one(site: Site, saved: Saved, stranger: Saved) -> None:
+def test_ours_12_only_the_owner_and_administrators_change_one(site: Site, saved: Saved, stranger: Saved) -> None:
     private, shared = saved.make(query(site, "x")), saved.make(query(site, "x"), **{public(site): True})
     boss = Saved(site, site.world.admin(site.directory_names))
     site.world.admit(site.world.admin(site.world.names), site.world.resource_id)
@@ -237,7 +237,7 @@ def test_ours_11_only_the_owner_and_administrators_change_one(site: Site, saved:
     assert saved.send("DELETE", link(shared, "self")).status_code == 404
 
 
-def test_ours_11_a_change_keeps_what_it_does_not_name(site: Site, saved: Saved) -> None:
+def test_ours_12_a_change_keeps_what_it_does_not_name(site: Site, saved: Saved) -> None:
     made = saved.make(query(site, "one"), title="kept", **{public(site): True})
     own = link(made, "edit")
     changed = saved.send("POST", own, json={"properties": {"object_name": "new"}, "query-document": query(site, "two")})
@@ -251,7 +251,7 @@ def test_ours_11_a_change_keeps_what_it_does_not_name(site: Site, saved: Saved) 
     assert again.json()["query-document"] == document["query-document"]
 
 
-def test_ours_11_tags_guard_reads_and_changes(site: Site, saved: Saved) -> None:
+def test_ours_12_tags_guard_reads_and_changes(site: Site, saved: Saved) -> None:
     made = saved.make(query(site, "one"))
     own = link(made, "self")
     tag = saved.send("GET", own).headers["etag"]
@@ -263,7 +263,7 @@ def test_ours_11_tags_guard_reads_and_changes(site: Site, saved: Saved) -> None:
     assert saved.send("DELETE", own, headers={"If-Match": tag}).status_code == 412
 
 
-def test_ours_11_it_runs_with_the_rights_of_who_executes_it(site: Site, saved: Saved, stranger: Saved) -> None:
+def test_ours_12_it_runs_with_the_rights_of_who_executes_it(site: Site, saved: Saved, stranger: Saved) -> None:
     """failures B18."""
     word = site.world.word()
     own = site.create(f"{word} own", person=saved.person)
@@ -284,7 +284,7 @@ def test_ours_11_it_runs_with_the_rights_of_who_executes_it(site: Site, saved: S
     assert saved.send("GET", link(made, "self")).json()["query-document"] == made["query-document"]
 
 
-def test_ours_11_pages_of_an_execution_are_followed(site: Site, saved: Saved) -> None:
+def test_ours_12_pages_of_an_execution_are_followed(site: Site, saved: Saved) -> None:
     word = site.world.word()
     made = {site.create(f"{word} {number}", person=saved.person) for number in range(5)}
     site.world.catch_up()
@@ -303,7 +303,7 @@ def test_ours_11_pages_of_an_execution_are_followed(site: Site, saved: Saved) ->
     assert inlined["entries"][0]["content"]["properties"]["object_name"].startswith(word)
 
 
-def test_ours_11_it_is_a_feed_to_subscribe_to(site: Site, saved: Saved) -> None:
+def test_ours_12_it_is_a_feed_to_subscribe_to(site: Site, saved: Saved) -> None:
     word = site.world.word()
     site.create(f"{word} one", person=saved.person)
     site.world.catch_up()
@@ -326,7 +326,7 @@ def test_ours_11_it_is_a_feed_to_subscribe_to(site: Site, saved: Saved) -> None:
     assert len(Feed(changed, site).entries) == 2
 
 
-def test_ours_11_results_are_stored_shown_and_removed(site: Site, saved: Saved) -> None:
+def test_ours_12_results_are_stored_shown_and_removed(site: Site, saved: Saved) -> None:
     word = site.world.word()
     made = [site.create(f"{word} {number}", person=saved.person) for number in range(5)]
     site.world.catch_up()
@@ -357,7 +357,7 @@ def test_ours_11_results_are_stored_shown_and_removed(site: Site, saved: Saved) 
     assert saved.send("GET", link(search, "self")).json()["properties"]["has_results"] is False
 
 
-def test_ours_11_stored_results_leave_out_what_is_gone_or_no_longer_visible(
+def test_ours_12_stored_results_leave_out_what_is_gone_or_no_longer_visible(
     site: Site, saved: Saved, stranger: Saved
 ) -> None:
     """failures B18: stored results are checked when they are read, and belong to who stored them."""
@@ -388,7 +388,7 @@ def test_ours_11_stored_results_leave_out_what_is_gone_or_no_longer_visible(
     assert read(saved)[1] == 3
 
 
-def test_ours_11_another_document_drops_the_results(site: Site, saved: Saved) -> None:
+def test_ours_12_another_document_drops_the_results(site: Site, saved: Saved) -> None:
     search = saved.make(query(site, "one"))
     results = link(search, "/saved-search-results")
     assert saved.send("PUT", results).status_code == 200
@@ -400,14 +400,14 @@ def test_ours_11_another_document_drops_the_results(site: Site, saved: Saved) ->
     assert saved.send("DELETE", link(search, "self")).status_code == 204
 
 
-def test_ours_11_a_location_is_one_of_who_executes(site: Site, saved: Saved, stranger: Saved) -> None:
+def test_ours_12_a_location_is_one_of_who_executes(site: Site, saved: Saved, stranger: Saved) -> None:
     """A folder that the caller does not see is to them like one that is not there."""
     document = query(site, "x", locations=[{"location-type": "path-location", "path": f"/{site.world.word()}"}])
     made = saved.make(document, **{public(site): True})
     assert stranger.send("GET", link(made, "/search-execution")).status_code == 400
 
 
-def test_ours_11_another_release_s_format_is_refused_and_still_shown(site: Site, saved: Saved) -> None:
+def test_ours_12_another_release_s_format_is_refused_and_still_shown(site: Site, saved: Saved) -> None:
     made = saved.make(query(site, "x"))
     table = repository_tables.tables["saved_searches"]
     with site.world.repository_db.begin() as cx:
@@ -418,7 +418,7 @@ def test_ours_11_another_release_s_format_is_refused_and_still_shown(site: Site,
     assert (refused.status_code, refused.json()["code"]) == (400, "E_BAD_QUERY")
 
 
-def test_ours_11_it_keeps_its_meaning_under_other_names(site: Site, saved: Saved) -> None:
+def test_ours_12_it_keeps_its_meaning_under_other_names(site: Site, saved: Saved) -> None:
     """An operator who changes the names of the wire breaks no saved search."""
     word = site.world.word()
     own = site.create(word, person=saved.person)
@@ -437,7 +437,7 @@ def test_ours_11_it_keeps_its_meaning_under_other_names(site: Site, saved: Saved
         assert [entry["id"] for entry in saved.entries(link(made, "/search-execution"))] == [own]
 
 
-def test_ours_11_a_suffix_and_a_view_are_obeyed(site: Site, saved: Saved) -> None:
+def test_ours_12_a_suffix_and_a_view_are_obeyed(site: Site, saved: Saved) -> None:
     own = link(saved.make(query(site, "x")), "self")
     assert saved.send("GET", f"{own}.xml").headers["content-type"].endswith("xml")
     shown = saved.send("GET", own, params={"view": "title", "links": "false"}).json()
