@@ -15,11 +15,12 @@ from muniment.clock import SECOND, Instant
 from muniment.db import Database
 from muniment.repository.endpoints import routes
 from muniment.repository.index.tantivy.engine import TantivyIndex
+from muniment.repository.objects.properties import Given
 from muniment.repository.options import RepositoryOptions
 from muniment.web.transactions import Transactions
 from tests.clock import Clock
 from tests.scenes import InProcess, Loop
-from tests.shelf import BORIS, MARTA, Shelf
+from tests.shelf import ADMIN, BORIS, MARTA, Shelf
 
 numbers = itertools.count(1)
 
@@ -45,16 +46,16 @@ class Walkers:
         self, database: Database, folder: Path, now: Instant, name: str, options: RepositoryOptions | None = None
     ) -> None:
         self.options = options or RepositoryOptions()
-        self.shelf = Shelf(database, folder / "index", now, name)
+        self.shelf = Shelf(database, folder, now, name)
         self.clock = Clock(now)
         self.loop = Loop()
         self.readers = [TantivyIndex(folder / "index") for _ in range(2)]
-        self.clients = [self._client(reader, folder) for reader in self.readers]
+        self.clients = [self._client(reader) for reader in self.readers]
         self.objects: dict[str, str] = {}
         self.touched: set[str] = set()
 
-    def _client(self, reader: TantivyIndex, folder: Path) -> httpx.Client:
-        context = self.shelf.context(folder, self.options, lambda _repository: reader, self.clock)
+    def _client(self, reader: TantivyIndex) -> httpx.Client:
+        context = self.shelf.context(self.options, lambda _repository: reader, self.clock)
         database = Database(self.shelf.database.engine.url.render_as_string(hide_password=False))
         context = dataclasses.replace(context, transactions=Transactions(database))
         transport = InProcess(Starlette(routes=routes.routes(context)), self.loop)
@@ -68,7 +69,15 @@ class Walkers:
         made = self.shelf.add(f"pump {number}", "valve " * (number % 5 + 1) + "gasket " * number, acl, owner)
         self.objects[made] = acl
         if number % 2:
-            self.shelf.change(made, title="AbCaBc"[number % 6 :], subject=str(number % 3), acl_name=acl)
+            self.change(made, title="AbCaBc"[number % 6 :], subject=str(number % 3), acl_name=acl)
+
+    def change(self, object_id: str, **properties: Given) -> None:
+        """Change properties of an object, as the administrator."""
+        self.shelf.change(object_id, properties, ADMIN)
+
+    def delete(self, object_id: str) -> None:
+        """Delete an object, as the administrator."""
+        self.shelf.delete(object_id, ADMIN)
 
     def write(self, name: str, number: int) -> None:
         """Write something; objects that it changes are touched."""
@@ -82,13 +91,13 @@ class Walkers:
             object_id = list(self.objects)[number % len(self.objects)]
             self.touched.add(object_id)
             if name == "delete":
-                self.shelf.delete(object_id)
+                self.delete(object_id)
                 del self.objects[object_id]
             elif name == "title":
-                self.shelf.change(object_id, title=f"title {number}", acl_name=self.objects[object_id])
+                self.change(object_id, title=f"title {number}", acl_name=self.objects[object_id])
             else:
                 self.objects[object_id] = ("public", "private")[number % 2]
-                self.shelf.change(object_id, acl_name=self.objects[object_id])
+                self.change(object_id, acl_name=self.objects[object_id])
 
     def get(self, caller: str, address: str, worker: int = 0) -> dict[str, Any]:
         """Get a page as JSON."""

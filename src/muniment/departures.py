@@ -4,9 +4,9 @@ The halves have separate databases, so the order of the steps decides what a sto
 
 1. A user whose belongings are given away is disabled, so that they add nothing meanwhile.
 2. The name is bound to its bearer in the repository. From now on no later bearer of the name can inherit anything.
-3. Objects and ACLs are given away, some at a time.
+3. Objects, ACLs, saved searches and search templates are given away, some at a time.
 4. The entry is removed from the directory; its sessions end.
-5. The entry is taken out of the ACLs.
+5. The entry is taken out of the ACLs. The search results that a user has stored are removed.
 
 A removal that was stopped before step 4 can be made again, and finishes the rest.
 """
@@ -29,6 +29,7 @@ from muniment.repository.permissions import acls
 from muniment.repository.permissions.bearers import Identify
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.repositories import Repository
+from muniment.repository.saved import stored_results
 from muniment.web.refusals import Refusal
 
 
@@ -127,7 +128,7 @@ def give(
         )
         for repository in selection
     ]
-    return [count for count in counts if count.objects or count.acls]
+    return [count for count in counts if count.objects or count.acls or count.searches]
 
 
 def require_somebody(holdings: Holdings, name: str) -> None:
@@ -158,8 +159,9 @@ def _remove(
     with directory.begin() as cx:
         dependents = administration.remove(cx, find(cx, names, entry_id), clock())
     if holdings is None:
-        return Departure(dependents, gifts, Belongings(0, 0, 0), 0)
+        return Departure(dependents, gifts, Belongings(0, 0, 0, 0), 0)
     with holdings.database.begin() as cx:
+        stored_results.forget(cx, key)
         return Departure(dependents, gifts, giving.belongings(cx, key), acls.forget(cx, key))
 
 

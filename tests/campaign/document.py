@@ -5,6 +5,7 @@ is on the stage, near misses, and wild ones. Addresses that nothing answers are 
 """
 
 import copy
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -51,6 +52,10 @@ _QUERY: Mapping[str, Json] = {
     "wait-for": {"enum": ["", "0.0", Prop.POSITION, "x"]},
     "object-name": _text("raw.txt", "raw.pdf"),
     "format": _text("text/plain", "pdf"),
+    "locations": _text("/campaign", "/nowhere"),
+    "collections": _text("default"),
+    "max-results-count": _text("1", "2", "-1", "1000000"),
+    "query-locale": _text("en", "de_DE"),
     "RFA": _text("", Prop.RESOURCE, f"{Prop.RESOURCE}:https://elsewhere.example"),
     "done": _text("add", "delete"),
 }
@@ -68,6 +73,8 @@ _PATHS: Mapping[str, Json] = {
     "resource_id": {"enum": [Prop.RESOURCE, Prop.IDLE_RESOURCE, "x"]},
     "page": {"enum": ["settings.md", "settings", "decisions", "decisions/0001-the-stack.md", "../pyproject.toml"]},
     "rest": {"type": "string"},
+    "search": {"enum": [Prop.SEARCH, f"{Prop.SEARCH}.xml", Prop.TEMPLATE, "5300000000000000", "%00"]},
+    "template": {"enum": [Prop.TEMPLATE, Prop.SEARCH, "5400000000000000"]},
     "acl": {"enum": [Prop.ACL, "public", "private", "nobody's", "4500000000000001"]},
 }
 _NAMES: Mapping[str, Json] = {
@@ -143,6 +150,8 @@ def _bodies(path: str, content: Json) -> Iterator[tuple[str, Json]]:
     """Give the bodies to be made, by media type: most as they are described, some with values that lead somewhere."""
     made = {"/login": _login_form, "/system-attributes": _attribute_form, "/tokeninfo": _verification}
     made |= dict.fromkeys(("/permission-set", "/acls", "/acls/{acl}"), _acl)
+    made |= dict.fromkeys(("/saved-searches", "/saved-searches/{search}", "/search-templates"), _saved)
+    made["/search-templates/{template}/execution"] = _values
     made |= dict.fromkeys(("/parent-links", "/parent-links/{other}", "/child-links"), _link)
     better = next((schema for end, schema in made.items() if path.endswith(end)), None)
     for media_type, described in content.items():
@@ -210,6 +219,44 @@ def _link() -> Json:
     below = f"https://127.0.0.1/rest/repositories/{Prop.REPOSITORY}"
     ends = (f"{below}/folders/{Prop.FOLDER}", f"{below}/objects/{Prop.DOCUMENT}", f"{below}/cabinets/{Prop.CABINET}")
     return {"type": "object", "properties": {"href": _either(*ends)}, "required": ["href"]}
+
+
+def _saved() -> Json:
+    expression = {"expression-type": "fulltext", "value": "pump", "template": True}
+    good = {"types": ["document"], "expression-set": {"expressions": [expression]}}
+    texts = [json.dumps(good), "<search xmlns='urn:muniment:vocab'/>", "{", ""]
+    return {
+        "type": "object",
+        "properties": {
+            "properties": {
+                "type": "object",
+                "properties": {
+                    "object_name": {"type": "string"},
+                    "title": {"type": "string"},
+                    "r_is_public": {"anyOf": [{"type": "boolean"}, {"type": "string"}]},
+                },
+            },
+            "query-document": {"anyOf": [{"enum": [good, *texts]}, {"type": "string"}]},
+            "query-document-template": {"enum": [good, *texts]},
+            "search-reference": _either(f"https://127.0.0.1/rest/repositories/demo/saved-searches/{Prop.SEARCH}"),
+        },
+        "required": ["properties"],
+    }
+
+
+def _values() -> Json:
+    value: Json = {"anyOf": [{"type": ["string", "integer", "boolean", "null"]}, {"enum": ["pump", "*", "a OR b"]}]}
+    variable = {
+        "type": "object",
+        "properties": {
+            "id": _either("v1", "v2"),
+            "variable-type": _either("fulltext-variable"),
+            "variable-value": value,
+            "variable-values": {"type": "array", "items": value},
+        },
+        "required": ["id"],
+    }
+    return {"type": "object", "properties": {"external-variables": {"type": "array", "items": variable}}}
 
 
 def _attribute_form() -> Json:

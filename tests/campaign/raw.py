@@ -203,6 +203,8 @@ _SEARCH = (
     "<fulltext>pump station</fulltext></expressions></expression-set></search>"
 )
 _OBJECT = '{"properties": {"object_name": "raw", "title": "pump"}}'
+_SAVED = '{"properties": {"object_name": "raw"}, "query-document": "{\\"types\\": [\\"document\\"]}"}'
+_VALUES = '{"external-variables": [{"id": "v1", "variable-value": "pump OR *"}]}'
 _ACL = '{"name": "raw", "permitted": [{"accessor": "everyone@demo", "basic-permission": "Read"}]}'
 _PASSWORD_FORM = f"grant_type=password&client_id={Prop.CLIENT}&username={Prop.VICTIM}&password=x&scope={Prop.SCOPE}"
 _GOOD: tuple[tuple[str, str, bytes, str], ...] = (
@@ -268,6 +270,11 @@ _GOOD: tuple[tuple[str, str, bytes, str], ...] = (
     ("POST", f"{_R}/acls", _JSON, _ACL),
     ("GET", f"{_R}/acls/{Prop.ACL}", b"", ""),
     ("GET", f"{_R}/types/document", b"", ""),
+    ("POST", f"{_R}/saved-searches", _JSON, _SAVED),
+    ("POST", f"{_R}/saved-searches/{Prop.SEARCH}", _JSON, _SAVED),
+    ("GET", f"{_R}/saved-searches/{Prop.SEARCH}/execution?page=1", b"", ""),
+    ("PUT", f"{_R}/saved-searches/{Prop.SEARCH}/results", b"", ""),
+    ("POST", f"{_R}/search-templates/{Prop.TEMPLATE}/execution", _JSON, _VALUES),
 )
 
 _EXTRA: tuple[tuple[bytes, bytes], ...] = (

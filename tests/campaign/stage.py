@@ -32,6 +32,8 @@ class Prop:
     CABINET = "PROP-cabinet"
     ACL = "PROP-acl"
     LINK = "PROP-link"
+    SEARCH = "PROP-search"
+    TEMPLATE = "PROP-template"
     POSITION = "PROP-position"
     TOKEN = "PROP-token-a"
     DEAD_TOKEN = "PROP-token-b"
@@ -158,6 +160,8 @@ class Stage:
             Prop.POSITION: lambda: self._object(Prop.DOCUMENT, "objects", "document"),
             Prop.ACL: self._acl,
             Prop.LINK: self._link,
+            Prop.SEARCH: lambda: self._saved(Prop.SEARCH, "saved-searches", "query-document"),
+            Prop.TEMPLATE: lambda: self._saved(Prop.TEMPLATE, "search-templates", "query-document-template"),
         }
         if word in fixed:
             self._values[word] = fixed[word]
@@ -224,6 +228,13 @@ class Stage:
         body = {"name": name, "permitted": [{"accessor": "everyone@demo", "basic-permission": "Read"}]}
         _ok(self.http.post(f"{self._repository}/acls", json=body, headers=self._writer))
         self._values[Prop.ACL] = name
+
+    def _saved(self, word: str, where: str, document: str) -> None:
+        expression = {"expression-type": "fulltext", "value": "pump", "template": True}
+        query = {"types": ["document"], "expression-set": {"expressions": [expression]}}
+        body = {"properties": {"object_name": "of the campaign", "r_is_public": True}, document: query}
+        made = self.http.post(f"{self._repository}/{where}", json=body, headers=self._writer)
+        self._values[word] = _ok(made).json()["properties"]["r_object_id"]
 
     def _link(self) -> None:
         for _ in range(2):

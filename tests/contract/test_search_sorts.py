@@ -29,7 +29,7 @@ def walkers(repository_db: Database, now: Instant) -> Iterator[Walkers]:
         for number, title in enumerate(titles):
             shelf.now += SECOND * (number % 3)
             made_id = shelf.add(f"pump {number}", "valve", "public")
-            shelf.change(made_id, title=title, **({"subject": str(number % 2)} if number % 3 else {}))
+            walkers.change(made_id, title=title, **({"subject": str(number % 2)} if number % 3 else {}))
             walkers.objects[made_id] = title
         shelf.catch_up()
         yield walkers

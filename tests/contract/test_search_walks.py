@@ -130,12 +130,12 @@ def test_rights_are_asked_anew_for_each_page(repository_db: Database, now: Insta
         page = walkers.get("boris", address)
         hidden = [each for each in rest if each not in ids(page)]
         for object_id in hidden:
-            walkers.shelf.change(object_id, acl_name="private")
+            walkers.change(object_id, acl_name="private")
         third = walkers.get("boris", str(following(page)))
         assert len(hidden) > 2
         assert set(ids(third)).isdisjoint(hidden)
         for object_id in hidden:
-            walkers.shelf.change(object_id, acl_name="public")
+            walkers.change(object_id, acl_name="public")
         again = walkers.get("boris", str(following(page)))
         assert len(ids(again)) == 2, "the pages of a walk stay what they are"
 
@@ -145,7 +145,7 @@ def test_what_was_deleted_or_matches_no_more_is_left_out_and_next_stays(reposito
         page = walkers.get("marta", page_two(walkers, "by modification", 3))
         following_ids = ids(walkers.get("marta", str(following(page))))
         for object_id in following_ids[:2]:
-            walkers.shelf.delete(object_id)
+            walkers.delete(object_id)
         third = walkers.get("marta", str(following(page)))
         assert ids(third) == following_ids[2:]
         assert following(third)
@@ -244,7 +244,7 @@ def test_the_total_is_counted_anew(repository_db: Database, now: Instant) -> Non
         address = changed(page_two(walkers), **{"include-total": "true"})
         assert walkers.get("marta", address)["total"] == len(MANY)
         hidden = list(walkers.objects)[-1]
-        walkers.shelf.delete(hidden)
+        walkers.delete(hidden)
         assert walkers.get("marta", address)["total"] == len(MANY) - 1
 
 

@@ -34,6 +34,7 @@ _SAME_EVERYWHERE = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"), f"{0:08}-0000-4000-8000-{0:012}"),
     (re.compile(r"\b([0-9a-f]{2})[0-9a-f]{14}\b"), lambda found: f"{found[1]}{0:014}"),
     (re.compile(r'(?<=^etag: "[0-9]-)[0-9a-f]{16}', re.MULTILINE), f"{0:016}"),
+    (re.compile(r'(?<=^etag: W/")[0-9a-f]{32}', re.MULTILINE), f"{0:032}"),
     (re.compile(r"(?<=^muniment-position: )(?!\$)\S+", re.MULTILINE), "xxxxxxxx"),
     (
         re.compile(r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<=cursor=)[\w.%-]+|(?<="csrf" value=")[^"]+'),

@@ -170,6 +170,7 @@ def test_what_the_directory_answers_fits_it(site: Site, document: dict[str, Any]
 def test_every_parameter_it_lists_is_known_to_its_address(site: Site, document: dict[str, Any]) -> None:
     things = {"repository": site.world.repository, "id": site.create("asked about", b"x"), "acl": "public"}
     things |= {"name": site.type("document"), "person": site.world.writer.id, "other": site.cabinet(site.world.word())}
+    things |= {"search": "5300000000000000", "template": "5400000000000000"}
     for path, item in document["paths"].items():
         if not path.startswith(f"/{site.names.prefix}/") or "get" not in item:
             continue

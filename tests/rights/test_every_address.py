@@ -222,6 +222,10 @@ QUERY = (
     b'<search xmlns="urn:muniment:vocab"><types><type>document</type></types><expression-set operator="AND">'
     b"<expressions><fulltext>document</fulltext></expressions></expression-set></search>"
 )
+SAVED = json.dumps({"properties": {"object_name": "saved"}, "query-document": QUERY.decode()}).encode()
+OPEN_QUERY = QUERY.replace(b"<fulltext>", b'<fulltext template="true">').decode()
+TEMPLATE = json.dumps({"properties": {"object_name": "open"}, "query-document-template": OPEN_QUERY}).encode()
+VALUES = json.dumps({"external-variables": [{"id": "v1", "variable-value": "document"}]}).encode()
 _XML = "application/xml"
 _RAW = "application/octet-stream"
 
@@ -241,6 +245,18 @@ USES: dict[tuple[str, str], tuple[Used, ...]] = {
     ("DELETE", f"{BELOW}/acls/{{acl}}"): (Used("queue", "acl", own=True, by_acl=False),),
     ("PUT", f"{BELOW}/objects/{{id}}/permission-set"): (
         Used("last byte", "document", b'{"acl-name": "public"}', own=True),
+    ),
+    ("POST", f"{BELOW}/saved-searches"): (Used("last byte", "", SAVED, by_acl=False),),
+    ("POST", f"{BELOW}/saved-searches/{{search}}"): (Used("last byte", "saved", SAVED, by_acl=False),),
+    ("DELETE", f"{BELOW}/saved-searches/{{search}}"): (Used("queue", "saved", by_acl=False),),
+    ("GET", f"{BELOW}/saved-searches/{{search}}/execution"): (Used("wait", "found", query="?items-per-page=1000"),),
+    ("PUT", f"{BELOW}/saved-searches/{{search}}/results"): (Used("wait", "found", query="?items-per-page=1000"),),
+    ("DELETE", f"{BELOW}/saved-searches/{{search}}/results"): (Used("queue", "saved", by_acl=False),),
+    ("POST", f"{BELOW}/search-templates"): (Used("last byte", "", TEMPLATE, by_acl=False),),
+    ("DELETE", f"{BELOW}/search-templates/{{template}}"): (Used("queue", "saved", by_acl=False),),
+    ("POST", f"{BELOW}/search-templates/{{template}}/execution"): (
+        Used("last byte", "saved", VALUES, by_acl=False),
+        Used("wait", "found", VALUES, query="?items-per-page=1000"),
     ),
     ("POST", f"{BELOW}/objects/{{id}}/contents"): (Used("last byte", "content", LONG, _RAW),),
     ("GET", f"{BELOW}/objects/{{id}}/content-media"): (Used("first bytes", "content"),),
@@ -277,6 +293,11 @@ AT_ONCE = {
     f"{BELOW}/types/{{name}}",
     f"{BELOW}/acls",
     f"{BELOW}/acls/{{acl}}",
+    f"{BELOW}/saved-searches",
+    f"{BELOW}/saved-searches/{{search}}",
+    f"{BELOW}/saved-searches/{{search}}/results",
+    f"{BELOW}/search-templates",
+    f"{BELOW}/search-templates/{{template}}",
     f"{BELOW}/cabinets",
     f"{BELOW}/objects/{{id}}/permission-set",
     f"{BELOW}/objects/{{id}}/contents",
@@ -432,7 +453,7 @@ def test_a_permission_that_ends_while_a_request_is_under_way_is_not_used(
     compared = before.keys() if use.moment != "queue" else {"objects", "contents"}
     if kind == "found":
         # A search that is answered keeps its next link, where other tests have left more than one page of objects.
-        compared -= {"links"}
+        compared -= {"links", "saved_results"}
     assert {name: count for name, count in stage.rows().items() if name in compared} == {
         name: before[name] for name in compared
     }
@@ -478,7 +499,7 @@ def test_a_right_that_holds_is_used(stage: Stage) -> None:
         for use in uses:
             ((person, token),) = stage.people([""])
             kind = use.of.removeprefix("empty ")
-            made = {"content": "document", "found": "document", "acl": "", "": ""}.get(kind, kind)
+            made = {"content": "document", "found": "document", "acl": "", "saved": "", "": ""}.get(kind, kind)
             thing = stage.made(made, token if use.own else "") if made else ""
             if kind == "content":
                 stage.fill(thing)
@@ -506,6 +527,7 @@ def attacked(
     """
     kind = use.of.removeprefix("empty ")
     query = use.query
+    searches = saved(stage, path, token)
     if kind == "acl":
         thing = f"own-{next(numbers)}"
         stage.post("/acls", {"name": thing, "permitted": [{"accessor": "world", "basic-permission": "Browse"}]}, token)
@@ -513,7 +535,7 @@ def attacked(
         stage.world.catch_up()  # nothing else is to be noted when the wait ends
         position = stage.post("/objects", {"properties": {"object_name": "awaited"}}, token).headers
         query += f"&wait-for={position['Muniment-Position']}"
-    elif kind not in {"", "found"} and not thing:
+    elif kind not in {"", "found", "saved"} and not thing:
         thing = stage.shared(use.of)
     other, body = referenced(stage, path, use.body, thing)
     address = (
@@ -521,6 +543,8 @@ def attacked(
         .replace("{other}", other)
         .replace("{acl}", thing)
         .replace("{name}", thing)
+        .replace("{search}", searches)
+        .replace("{template}", searches)
         .replace("{repository}", stage.world.repository)
     )
     headers = {**(shown or {"Authorization": f"Bearer {token}"}), "Content-Type": use.media_type}
@@ -539,6 +563,16 @@ def attacked(
     else:
         outcome = play(stage.application, stage.loop, sent, use.moment, end)
     return outcome, kept[0]
+
+
+def saved(stage: Stage, path: str, token: str) -> str:
+    """Save the search or the template that the path names, and give its id."""
+    made = {"{search}": ("/saved-searches", SAVED), "{template}": ("/search-templates", TEMPLATE)}
+    for part, (where, body) in made.items():
+        if part in path:
+            search_id: str = stage.post(where, json.loads(body), token).json()["properties"]["r_object_id"]
+            return search_id
+    return ""
 
 
 def referenced(stage: Stage, path: str, body: bytes, thing: str) -> tuple[str, bytes]:
@@ -562,7 +596,7 @@ def others_write(stage: Stage, end: Callable[[], None]) -> Iterator[Callable[[],
     with ExitStack() as holding, pytest.MonkeyPatch.context() as patch:
         stage.holding = cx = holding.enter_context(database.begin())
         if database.dialect == "postgresql":
-            cx.exec_driver_sql("LOCK TABLE objects, acls IN EXCLUSIVE MODE")
+            cx.exec_driver_sql("LOCK TABLE objects, acls, saved_searches, saved_results IN EXCLUSIVE MODE")
 
         def happen() -> None:
             if database.dialect == "postgresql":

@@ -19,6 +19,8 @@ from muniment.repository import giving
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import IndexUnavailable
 from muniment.repository.repositories import Repository
+from muniment.repository.saved import saved_searches, stored_results
+from muniment.repository.saved.saved_searches import SavedDocument, SavedSearchQuota, SearchChange, WrittenNames
 from tests.office import Office
 from tests.shelf import Shelf
 
@@ -90,11 +92,22 @@ def test_what_a_user_owns_is_given_before_they_are_removed(both: Both, monkeypat
     monkeypatch.setattr(giving, "_AT_A_TIME", 2)
     bob = both.acting("bob@People")
     ids = {both.shelf.create({"object_name": f"plan {number}"}, bob).id for number in range(5)}
+    with both.shelf.database.begin() as cx:
+        saved = saved_searches.add(
+            *(cx, both.shelf.repository.id, "search", SearchChange("his")),
+            SavedDocument("json", WrittenNames("", "", ""), b"{}"),
+            *(bob, SavedSearchQuota(10, 1000), both.now),
+        )
+        stored_results.keep(cx, saved.id, bob.key, "[]", both.now)
     departure = both.remove("bob@People", "alice@People")
-    assert departure.gifts == [giving.GiftCount("demo", 5, 0)]
-    assert departure.left == giving.Belongings(0, 0, 0)
+    assert departure.gifts == [giving.GiftCount("demo", 5, 0, 1)]
+    assert departure.left == giving.Belongings(0, 0, 0, 0)
     alice = both.acting("alice@People")
     assert {both.shelf.read(object_id, alice)[0].owner_key for object_id in ids} == {alice.key}
+    with both.shelf.database.read() as cx:
+        found = saved_searches.find(cx, both.shelf.repository.id, "search", saved.id, alice)
+        assert found.owner_key == alice.key
+        assert stored_results.size(cx, bob.key) == 0
     with both.office.db.read() as cx, pytest.raises(UnknownEntry):
         entries.find_user(cx, both.office.names, "bob@People")
 

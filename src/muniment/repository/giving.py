@@ -23,6 +23,7 @@ from muniment.repository.permissions.bearers import Identify
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import IndexBehind, UnknownObject, WrongValue
 from muniment.repository.repositories import Repository
+from muniment.repository.saved import saved_searches
 
 _AT_A_TIME = 500
 _STANDING_SECONDS = 30.0
@@ -30,19 +31,21 @@ _STANDING_SECONDS = 30.0
 
 
 class Belongings(NamedTuple):
-    """How much the bearer of one key owns: how many objects, how many bytes of content, how many ACLs."""
+    """How much the bearer of one key owns: objects, bytes of content, ACLs, and saved searches with templates."""
 
     objects: int
     bytes: int
     acls: int
+    searches: int
 
 
 class GiftCount(NamedTuple):
-    """How many objects and ACLs of one repository were given."""
+    """How many objects, ACLs, and saved searches and templates of one repository were given."""
 
     repository: str
     objects: int
     acls: int
+    searches: int
 
 
 class Receiver(NamedTuple):
@@ -85,7 +88,8 @@ def former_keys(cx: Connection, name: str, identity: str | None) -> list[str]:
 def belongings(cx: Connection, key: str) -> Belongings:
     """Count what the bearer of a key owns, in all repositories."""
     amount = usage.of(cx, key)
-    return Belongings(amount.objects, amount.bytes, sum(acls.count_by_owner(cx, [key]).values()))
+    acl_count = sum(acls.count_by_owner(cx, [key]).values())
+    return Belongings(amount.objects, amount.bytes, acl_count, saved_searches.count_by_owner(cx, key))
 
 
 def give_all(
@@ -112,7 +116,10 @@ def give_all(
         pace.close()
     with database.begin() as cx:
         acl_count = sum(acls.give(cx, repository.id, key, receiver.name, receiver.key, clock()) for key in keys)
-    return GiftCount(repository.name, count, acl_count)
+        search_count = sum(
+            saved_searches.give(cx, repository.id, key, receiver.name, receiver.key, clock()) for key in keys
+        )
+    return GiftCount(repository.name, count, acl_count, search_count)
 
 
 def give_these(

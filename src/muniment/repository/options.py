@@ -214,6 +214,31 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             le=1_073_741_824,
         ),
     ] = 2_097_152
+    max_saved_searches: Annotated[
+        int,
+        Doc(
+            description="Most saved searches and search templates that one caller may own, over all repositories.",
+            ge=0,
+            le=100_000,
+        ),
+    ] = 500
+    max_saved_search_bytes: Annotated[
+        int,
+        Doc(
+            description="Most bytes that the saved searches, the search templates and the stored results of one caller "
+            "may take together.",
+            ge=0,
+            le=1_073_741_824,
+        ),
+    ] = 4_194_304
+    max_stored_results: Annotated[
+        int,
+        Doc(
+            description="Most results that one caller may store of one saved search.",
+            ge=1,
+            le=100_000,
+        ),
+    ] = 10_000
     strict_parameters: Annotated[
         bool,
         Doc(description="Whether a query parameter that an address does not know is refused (400), not ignored."),

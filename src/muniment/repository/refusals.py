@@ -95,6 +95,14 @@ class UnknownLink(Refusal):
     """The search behind this address is gone, or belongs to another caller."""
 
 
+class UnknownSavedSearch(Refusal):
+    """There is no such saved search or search template, or none that the caller may see."""
+
+
+class NoStoredResults(Refusal):
+    """The caller has stored no results of this saved search."""
+
+
 class IndexBehind(Refusal):
     """The index has not reached the position in the time allowed, or has missed too many changes for a search."""
 

@@ -24,6 +24,7 @@ _KINDS = {
     "object_types": "types",
     "links": "kept searches",
     "walks": "walks",
+    "saved_searches": "saved searches",
     "changes": "changes",
 }
 _MOST_NAMED = 10

@@ -67,9 +67,10 @@ def print_departure(data: DataFolder, name: str, departure: Departure, given_to:
     if not data.together:
         terminal.line(f"This command cannot see what {name} owned, or could do, in a repository elsewhere.")
     left = departure.left
-    if left.objects or left.acls:
+    if left.objects or left.acls or left.searches:
         terminal.line(
-            f"{name} owned {left.objects} objects of {left.bytes} bytes, and {left.acls} ACLs. "
+            f"{name} owned {left.objects} objects of {left.bytes} bytes, {left.acls} ACLs, "
+            f"and {left.searches} saved searches. "
             "No later user of this name inherits it."
         )
         terminal.line(f"Give it away with: muniment repository give NAME@PARTITION --left-by {name}")
@@ -79,7 +80,11 @@ def print_departure(data: DataFolder, name: str, departure: Departure, given_to:
 
 def spell(counts: Sequence[GiftCount]) -> str:
     """Write in one line how much was given in which repository."""
-    return "; ".join(f"{count.repository}: {count.objects} objects, {count.acls} ACLs" for count in counts) or "nothing"
+    spelled = [
+        f"{count.repository}: {count.objects} objects, {count.acls} ACLs, {count.searches} saved searches"
+        for count in counts
+    ]
+    return "; ".join(spelled) or "nothing"
 
 
 def give_command(

@@ -4,7 +4,7 @@ A document without an expression-set asks for every object of its types. A flag 
 attribute that asks for what is done anyway change nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, TypeVar, get_args
 
 from muniment.repository.aql import keywords, patterns
@@ -27,6 +27,7 @@ from muniment.repository.aql.tree import (
     TimeUnit,
 )
 from muniment.repository.aql.wire_names import neutral_property, neutral_type, neutral_value
+from muniment.repository.folding import fold
 from muniment.repository.options import RepositoryNames
 from muniment.repository.refusals import BadQuery, UnknownType
 from muniment.web.xml import Element
@@ -56,13 +57,14 @@ _SCHEMA_INSTANCE = "{http://www.w3.org/2001/XMLSchema-instance}"
 Word = TypeVar("Word", bound=str)
 
 
-def read(root: Element, names: RepositoryNames, limits: QueryLimits) -> Query:
+def read(root: Element, names: RepositoryNames, limits: QueryLimits, *, literal: Sequence[Element] = ()) -> Query:
     """Read the elements of a search document into a query with neutral names.
 
-    An expression-set without expressions is no condition. Raises BadQuery with the place in the document, UnknownType
-    for a built-in type without its prefix.
+    An expression-set without expressions is no condition. The text of the ``literal`` expressions, which are elements
+    of the document, is no language: keywords are words that must all match, and a value has no wildcards.
+    Raises BadQuery with the place in the document, UnknownType for a built-in type without its prefix.
     """
-    return _Reader(names, limits).query(root)
+    return _Reader(names, limits, literal).query(root)
 
 
 def is_marked(element: Element, flag: str) -> bool:
@@ -71,8 +73,9 @@ def is_marked(element: Element, flag: str) -> bool:
 
 
 class _Reader:
-    def __init__(self, names: RepositoryNames, limits: QueryLimits) -> None:
+    def __init__(self, names: RepositoryNames, limits: QueryLimits, literal: Sequence[Element]) -> None:
         self._names = names
+        self._literal = frozenset(map(id, literal))
         self._limits = limits
         self._clauses = 0
         self._expressions: dict[str, Callable[[Element, int], Expression | None]] = {
@@ -231,8 +234,9 @@ class _Reader:
     def _fulltext(self, element: Element, _depth: int) -> Expression:
         self._check_attributes(element, EXPRESSION_FLAGS)
         self._no_children(element)
+        read = keywords.read_words if id(element) in self._literal else keywords.read
         try:
-            expression = keywords.read(element.text, self._limits)
+            expression = read(element.text, self._limits)
         except BadQuery as refused:
             raise BadQuery(f"{refused.sentence.rstrip('.')} ({element.place}).") from refused
         self._count(element, keywords.count(expression))
@@ -246,7 +250,7 @@ class _Reader:
         text = element.attributes.get("operator", "")
         operator = _word(element, text, PROPERTY_OPERATORS, "The operator of a property")
         name, value = self._name(element), element.text.strip()
-        exact = is_marked(element, "exact-match")
+        exact = is_marked(element, "exact-match") or (id(element) in self._literal and patterns.has_gaps(fold(value)))
         if operator in _OPEN_OPERATORS or (not exact and value.startswith(("*", "?"))) or is_marked(element, "fuzzy"):
             self._count(element, patterns.OPEN_CLAUSES)
         value = neutral_value(name, value, self._names)

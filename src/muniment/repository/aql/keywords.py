@@ -23,6 +23,7 @@ These are Thai, Lao, Burmese, Khmer, Japanese and Chinese.
 """
 
 _WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[^\W_])+")
+_PIECE_ENDS = re.compile(r'[\s()"“”„]+')
 _PIECE = re.compile(r'["“”„](?P<phrase>[^"“”„]*)["“”„]|(?P<bracket>[()])|(?P<word>[^\s()"“”„]+)')
 
 _GAPS = "*?"
@@ -55,6 +56,17 @@ def read(text: str, limits: QueryLimits) -> Keywords | None:
                 raise BadQuery(f"The query has more than {limits.clauses} keywords.")
         pieces.append(piece)
     return _Reader(pieces, limits.depth).read()
+
+
+def read_words(text: str, limits: QueryLimits) -> Keywords | None:
+    """Read words that must all match; nothing in the text is an operator, a phrase or a wildcard.
+
+    None if the text holds only punctuation. Raises BadQuery for more words than the limit.
+    """
+    words = [Term(word) for word in _PIECE_ENDS.split(text) if any(map(str.isalnum, word))]
+    if sum(_count_words(word.text) for word in words) > limits.clauses:
+        raise BadQuery(f"The query has more than {limits.clauses} keywords.")
+    return _join(Both, list(words))
 
 
 def count(keywords: Keywords | None) -> int:

@@ -164,6 +164,40 @@ class PersonDocument(msgspec.Struct):
     links: list[LinkDocument]
 
 
+class SavedSearchDocument(msgspec.Struct, rename="kebab"):
+    """A saved search. Its query document is a text, in the spelling of the answer."""
+
+    name: str
+    properties: Properties
+    query_document: str
+    links: list[LinkDocument] | msgspec.UnsetType = msgspec.UNSET
+
+
+class VariableDocument(msgspec.Struct, rename="kebab"):
+    """A variable of a search template, with the values that stand there until others are given."""
+
+    variable_type: str
+    id: str
+    expression_type: str
+    data_type: str
+    property_name: str | msgspec.UnsetType = msgspec.UNSET
+    operator: str | msgspec.UnsetType = msgspec.UNSET
+    variable_value: str | msgspec.UnsetType = msgspec.UNSET
+    variable_values: list[str] | msgspec.UnsetType = msgspec.UNSET
+    from_: str | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="from")
+    to: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class SearchTemplateDocument(msgspec.Struct, rename="kebab"):
+    """A search template: a query document as a text, and its variables."""
+
+    name: str
+    properties: Properties
+    query_document_template: str
+    external_variables: list[VariableDocument]
+    links: list[LinkDocument] | msgspec.UnsetType = msgspec.UNSET
+
+
 class Author(msgspec.Struct):
     """Who made a feed or an entry."""
 

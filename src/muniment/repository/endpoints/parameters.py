@@ -35,6 +35,9 @@ ITEMS_PER_PAGE = Parameter(
     "How many members a page has at most; more than the server allows is as many as it allows.",
     _NUMBER,
 )
+SAVED_SEARCH = Parameter("search", "Id of a saved search.", place="path")
+SEARCH_TEMPLATE = Parameter("template", "Id of a search template.", place="path")
+
 INCLUDE_TOTAL = Parameter("include-total", "Whether all members are counted.", _TRUTH)
 CURSOR = Parameter("cursor", "Where the page begins: the link `next` carries it.")
 OBJECT_TYPE = Parameter("object-type", "An object type; those below it count as well.")
@@ -67,6 +70,14 @@ KEYWORD_SEARCH = (
     *(Q, OBJECT_TYPE, SORT, LINK, CURSOR, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
     *SEARCH,
 )
+MAX_RESULTS = Parameter(
+    "max-results-count",
+    "How many results are stored at most; -1, or more than the server allows, is as many as it allows.",
+    {"type": "integer", "minimum": -1, "default": 1000},
+)
+STORED_RESULTS = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, CURSOR, VIEW, INLINE, LINKS)
+STORING = (MAX_RESULTS, *STORED_RESULTS, WAIT_FOR)
+SAVING = (QUERY_LOCALE,)
 
 SHOWING = (VIEW, LINKS)
 
@@ -115,6 +126,8 @@ DOCUMENT_SEARCH_REFUSED = dict.fromkeys(
     ),
     "belongs to a GET; a POST says it in the query document",
 )
+SAVING_REFUSED = {"inline": NOT_YET}
+STORED_REFUSED = dict.fromkeys(("filter", "sort", "facet-id-constraints"), NOT_YET)
 CREATE_REFUSED = dict.fromkeys(("modifier", "require-dc-write"), NOT_YET)
 REPLACE_REFUSED = {"modifier": NOT_YET}
 MEDIA_REFUSED = dict.fromkeys(("page", "modifier"), NOT_YET)

@@ -15,6 +15,7 @@ from muniment.repository.endpoints import (
     objects,
     parameters,
     people,
+    saved_routes,
     search,
     spelling,
     types,
@@ -79,6 +80,8 @@ _PARTS = (
     parameters.TYPE_NAME,
     parameters.OTHER_END,
     parameters.PERSON,
+    parameters.SAVED_SEARCH,
+    parameters.SEARCH_TEMPLATE,
 )
 _WRITE = (parameters.PLAIN_POSITION,)
 _CONDITIONAL_WRITE = (parameters.IF_MATCH, parameters.PLAIN_POSITION)
@@ -120,6 +123,7 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
         *_contents(wire),
         *_acls(wire),
         *_people(wire),
+        *saved_routes.addresses(wire, BELOW),
         Address(
             f"{BELOW}/supported-facets",
             {"GET": _list(wire, facets.list_all, "List the properties by whose values hits can be counted.")},

@@ -4,6 +4,7 @@ Source: given 2.8-2.10, 4.6; docs/interface.md, ours 6.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping
 from urllib.parse import urlencode
 
@@ -31,7 +32,7 @@ from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery, IndexBehind
 from muniment.repository.repositories import Repository
-from muniment.repository.search import atom, kept_searches, paging, walks
+from muniment.repository.search import atom, kept_searches, paging, results, walks
 from muniment.repository.search.results import HitPage, SearchQuestion
 from muniment.repository.search.walks import Binding, Walk
 from muniment.web import bodies
@@ -72,6 +73,26 @@ class _Asked(msgspec.Struct, frozen=True):
     cursor: str | None = None
     query: Query | None = None
     posted: bool = False
+    kept: "QuerySource | None" = None
+
+
+class NamedQuery(msgspec.Struct, frozen=True):
+    """A query that callers keep, found: its title, and when it was changed."""
+
+    query: Query
+    title: str
+    modified: Instant
+
+
+class QuerySource(msgspec.Struct, frozen=True):
+    """Where a query is kept that is not part of the request.
+
+    ``find`` finds it, in the read that answers, so nobody executes what they may not see any more. ``path`` is where a
+    GET executes it, below the repository's address. Without one, the query is kept for ``next`` as a posted one is.
+    """
+
+    find: Callable[[Connection, Principals], NamedQuery]
+    path: str = ""
 
 
 class _WrittenPage(msgspec.Struct, frozen=True):
@@ -82,6 +103,7 @@ class _WrittenPage(msgspec.Struct, frozen=True):
     unkept: bytes | None
     walk: Walk | None
     walk_expires: Instant
+    etag: str = ""
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
@@ -114,6 +136,40 @@ async def _read(context: RepositoryContext, length: int, reading: Callable[[], Q
     return reading() if length <= _SHORT else await context.transactions.off_loop(reading)
 
 
+async def execute(request: Request, context: RepositoryContext, caller: Caller, kept: QuerySource) -> Response:
+    """Execute a query that is kept, and answer with a page of its hits as a search does.
+
+    Where a GET executes it, the feed has an ETag of what it tells, and 304 answers a caller who has it already.
+    """
+    asked = msgspec.structs.replace(_asked(request, context.options, ()), kept=kept, posted=not kept.path)
+    return await _answer(request, context, caller, asked)
+
+
+async def all_ids(
+    request: Request, context: RepositoryContext, caller: Caller, kept: QuerySource, most: int
+) -> list[str]:
+    """Execute a query that is kept, and return the ids of its first hits. It waits as a search does."""
+    repository, index = caller.repository, context.indexes(caller.repository)
+    if wait_for := parameters.read(request).get("wait-for"):
+        await _reached(context, index, await caller.position(wait_for))
+
+    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[str]:
+        query = msgspec.structs.replace(kept.find(cx, principals).query, facets=())
+        _check_offered(query, repository)
+        question = SearchQuestion(query, 1, most, bare=True)
+        found = results.search(
+            *(cx, snapshot, repository, principals, question, context.clock()),
+            max(most, context.options.max_page_offset),
+            context.options.max_pending_changes,
+            context.memory,
+            context.options.max_sorted_hits,
+            context.options.names.type_prefix,
+        )
+        return [hit.object_id for hit in found.hits]
+
+    return await caller.search(index, answered)
+
+
 async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: _Asked) -> Response:
     repository = caller.repository
     index = context.indexes(repository)
@@ -127,8 +183,13 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
 
     for _ in range(_TRIES):
         feed, position = await caller.search(index, answered)
+        headers = {positions.HEADER: position}
+        if feed.etag:
+            headers |= {"ETag": feed.etag, **spelling.PRIVATE}
+            if representations.matches(request, "if-none-match", feed.etag.removeprefix("W/")):
+                return Response(status_code=304, headers=headers)
         if (feed.unkept is None and feed.walk is None) or await _keep(context, caller, feed):
-            return Response(feed.body, headers={"Content-Type": asked.media_type, positions.HEADER: position})
+            return Response(feed.body, headers={"Content-Type": asked.media_type, **headers})
     raise walks.gone()
 
 
@@ -158,12 +219,13 @@ def _page(
     here: str,
 ) -> _WrittenPage:
     """Answer one page, to the feed's bytes; runs off the loop as one piece of work."""
-    query = asked.query or _linked(cx, context, repository, principals, asked.repeated["link"])
+    found = None if asked.kept is None else asked.kept.find(cx, principals)
+    query = asked.query if found is None else found.query
+    query = query or _linked(cx, context, repository, principals, asked.repeated["link"])
     if named := asked.facets.definitions(context.memory.catalogue(cx, repository.id), context.options.names):
         query = msgspec.structs.replace(query, facets=named)
     kept = kept_searches.encode(query) if asked.posted else None
-    if strangers := set(query.repositories) - {repository.name}:
-        raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
+    _check_offered(query, repository)
     if query.columns and asked.view == View():
         asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
     now, options, memory = context.clock(), context.options, context.memory
@@ -172,10 +234,14 @@ def _page(
         asked.facets.narrowings(query, options.names),
         FacetLimits(options.max_facets, options.max_facet_values),
     )
+    saved = query if asked.kept is not None and asked.kept.path else None
     repeated, unkept = asked.repeated, None
     if asked.cursor is not None:
         turned = paging.follow(
-            *(cx, snapshot, repository, principals, question, asked.cursor, _selection(repeated)), now, options, memory
+            *(cx, snapshot, repository, principals, question, asked.cursor, _selection(repeated, saved)),
+            now,
+            options,
+            memory,
         )
     else:
         page = paging.by_number(cx, snapshot, repository, principals, question, now, options, memory)
@@ -185,25 +251,53 @@ def _page(
             repeated = {"link": link, **repeated}
             half_way = now + options.link_seconds * SECOND // 2
             unkept = kept if kept_searches.kept_until(cx, link, kept) < half_way else None
-        following = Binding(repository.id, principals.key, _selection(repeated), page.page + 1, page.items_per_page)
+        following = Binding(
+            repository.id, principals.key, _selection(repeated, saved), page.page + 1, page.items_per_page
+        )
         turned = paging.begin(cx, page, following, now, options)
     page, others = turned.page, _has_others(turned.page) or (kept is None and asked.page > 1)
     inlined = _inlined(cx, context, repository, principals, asked, page, here) if asked.inline else {}
+    service = f"{here}/{(asked.kept and asked.kept.path) or 'search'}"
     cursors = asked.cursor, turned.following
-    written = _feed(page, repeated, cursors, here, context, inlined, others=others, entry_links=asked.links)
+    written = _feed(page, repeated, service, cursors, here, context, inlined, others=others, entry_links=asked.links)
     if query.facets:
-        counts = facets.in_feed(page, asked.facets, repeated, f"{here}/search", context.options.names)
+        counts = facets.in_feed(page, asked.facets, repeated, service, context.options.names)
         written = msgspec.structs.replace(written, facets=counts)
+    etag = ""
+    if found is not None:
+        newest = max((hit.updated for hit in page.hits), default=found.modified)
+        written = msgspec.structs.replace(written, title=found.title, updated=max(newest, found.modified))
+        etag = "" if asked.posted else _etag(written, asked.media_type)
     body = spelling.feed(asked.media_type, written, options.names)
-    return _WrittenPage(body, page.position, unkept, turned.unkept, turned.expires)
+    return _WrittenPage(body, page.position, unkept, turned.unkept, turned.expires, etag)
+
+
+def _check_offered(query: Query, repository: Repository) -> None:
+    """Raise BadQuery for a query of another repository."""
+    if strangers := set(query.repositories) - {repository.name}:
+        raise BadQuery(f"This address searches {repository.name!r} alone, not the repository {min(strangers)[:100]!r}.")
 
 
 def _has_others(page: HitPage) -> bool:
     return page.has_more or (page.page > 1 and bool(page.hits))
 
 
-def _selection(repeated: Mapping[str, str]) -> str:
-    return urlencode(sorted((name, text) for name, text in repeated.items() if name not in _SHOWING))
+def _selection(repeated: Mapping[str, str], saved: Query | None) -> str:
+    """Return what stands for a search in its cursors. A saved one counts with its query, which its owner may change."""
+    selecting = urlencode(sorted((name, text) for name, text in repeated.items() if name not in _SHOWING))
+    return selecting if saved is None else f"{selecting} {hashlib.sha256(kept_searches.encode(saved)).hexdigest()}"
+
+
+def _etag(feed: atom.Feed, media_type: str) -> str:
+    """Make the tag of what a feed tells.
+
+    Scores and the addresses of pages are left out: scores change with every document of the repository, and each
+    answer has cursors of its own.
+    """
+    entries = tuple(msgspec.structs.replace(entry, score=None) for entry in feed.entries)
+    pages = tuple(msgspec.structs.replace(link, href="") for link in feed.links)
+    told = msgspec.json.encode((media_type, msgspec.structs.replace(feed, entries=entries, links=pages)))
+    return f'W/"{hashlib.sha256(told).hexdigest()[:32]}"'
 
 
 def _inlined(
@@ -263,6 +357,7 @@ def _locations(text: str) -> tuple[Location, ...]:
 def _feed(
     page: HitPage,
     repeated: Mapping[str, str],
+    service: str,
     cursors: tuple[str | None, str | None],
     here: str,
     context: RepositoryContext,
@@ -271,7 +366,6 @@ def _feed(
     others: bool,
     entry_links: bool,
 ) -> atom.Feed:
-    service = f"{here}/search"
     prefix = f"{service}?{urlencode(repeated)}&" if repeated else f"{service}?"
 
     def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:

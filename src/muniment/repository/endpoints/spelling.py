@@ -38,6 +38,9 @@ ITEMS: Mapping[str, str] = {
 _BARE_LISTS: Mapping[str, str] = {"servers": "server"}
 """Lists that have no element of their own in XML, with the name of each member."""
 
+_NAMED_MEMBERS: Mapping[str, str] = {"external-variables": "variable-type"}
+"""Lists whose members are called in XML what one of their own texts says, with the name of that text."""
+
 Written = str | int | float | bool | Sequence["Written"] | Mapping[str, "Written"] | None
 """What a document of the wire is made of, before it is JSON or XML."""
 
@@ -227,7 +230,12 @@ def _element(
         for key, value in _children(content):
             _element(pieces, key, value, {"": attributes.get(key, {})}, ITEMS.get(key, "item"))
     elif isinstance(content, Sequence) and not isinstance(content, str):
+        naming = _NAMED_MEMBERS.get(name, "")
         for member in content:
+            if isinstance(member, Mapping) and naming in member:
+                inner = {key: value for key, value in member.items() if key != naming}
+                _element(pieces, str(member[naming]), inner, {})
+                continue
             _element(pieces, item if isinstance(member, Mapping) else "item", member, {})
     elif isinstance(content, bool):
         pieces.append("true" if content else "false")

@@ -20,7 +20,6 @@ from muniment.repository.aql.facets import BoundFacet
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.document import Document
 
-
 Order: TypeAlias = Literal["relevance", "newest", "oldest", "made"]
 """An order of hits: by score, by the last modification, or by counter. Equal hits are in the order of counters."""
 
@@ -102,7 +101,8 @@ class Search(msgspec.Struct, frozen=True):
     """One question to a snapshot. ``offset`` and ``limit`` count hits.
 
     ``facet_hits`` is how many hits, the first ones, feed the facets; None for all. ``among`` names the objects that
-    alone count, None for all. If the limit leaves none of them out, hits come in any order.
+    alone count, None for all. If the limit leaves none of them out, hits come in any order. ``bare``: the hits have
+    neither excerpts nor terms.
     """
 
     query: BoundQuery
@@ -114,6 +114,7 @@ class Search(msgspec.Struct, frozen=True):
     facet_hits: int | None = None
     statistics: Statistics | None = None
     among: frozenset[str] | None = None
+    bare: bool = False
 
 
 class IndexHit(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Connection
 
 from muniment.repository.cursors import Place, Stretch
@@ -80,6 +81,42 @@ def sort(
     members = members.where(objects.c.repository_id == view.repository.id)
     properties = _properties(cx, view, type_prefix)
     return pages.sort(cx, members, properties, sort_keys, OrderKey(objects.c.seq), offset, limit)
+
+
+def page_among(cx: Connection, view: RepositoryView, object_ids: str, stretch: Stretch) -> list[ListedObject]:
+    """List those of these objects that are there and that the caller may browse, in this order.
+
+    ``object_ids`` is a JSON list of ids, each at most once.
+    """
+    members, order = _among(cx, view, object_ids)
+    found = pages.fetch(cx, members, _unselected, order, stretch)
+    return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in found]
+
+
+def count_among(cx: Connection, view: RepositoryView, object_ids: str) -> int:
+    """Count what ``page_among`` lists in all."""
+    members, _ = _among(cx, view, object_ids)
+    return pages.count(cx, members, _unselected, EVERYTHING)
+
+
+def _among(cx: Connection, view: RepositoryView, object_ids: str) -> tuple[sa.Select[Any], Order]:
+    written = sa.literal(object_ids, sa.Text())
+    ids: sa.TableValuedAlias
+    if cx.dialect.name == "postgresql":
+        elements = sa.func.jsonb_array_elements_text(sa.cast(written, JSONB))
+        ids = elements.table_valued(sa.column("value", sa.Text()), with_ordinality="key", name="ids").render_derived()
+    else:
+        ids = sa.func.json_each(written).table_valued(
+            sa.column("key", sa.Integer()), sa.column("value", sa.Text()), name="ids"
+        )
+    joined = objects.join(ids, objects.c.id == ids.c.value)
+    members = sa.select(objects).select_from(joined)
+    members = members.where(objects.c.repository_id == view.repository.id, browsable(view))
+    return members, Order((OrderKey(ids.c.key, kind="integer"),), indexed=True)
+
+
+def _unselected(name: str) -> ListedProperty:
+    raise UnknownProperty(f"This list has its own order, and no property {name[:100]!r}.")
 
 
 def _members(folder: Folder) -> sa.Select[Any]:

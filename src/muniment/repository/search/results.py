@@ -42,7 +42,8 @@ _CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"}
 class SearchQuestion(msgspec.Struct, frozen=True):
     """A caller's question: a query as they wrote it, and the page of hits that they want.
 
-    ``narrowings`` are the values of the query's facets that hits must have.
+    ``narrowings`` are the values of the query's facets that hits must have. ``bare``: the hits need neither excerpts
+    nor terms.
     """
 
     query: Query
@@ -51,6 +52,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     include_total: bool = False
     narrowings: tuple[Narrowing, ...] = ()
     facet_limits: FacetLimits = FacetLimits()
+    bare: bool = False
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -255,6 +257,7 @@ def _prepared(
         total=question.include_total,
         facets=counted,
         facet_hits=question.query.facet_hits,
+        bare=question.bare,
     )
 
 

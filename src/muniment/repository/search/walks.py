@@ -212,8 +212,8 @@ def fetch(
 
 def held(cx: Connection, caller: str) -> list[Held]:
     """List the walks that are kept for a caller, over all repositories."""
-    columns = (_walks.c.kept, _walks.c.size, _walks.c.name)
-    return [Held(row[0], row[1], bytes(row[2])) for row in cx.execute(sa.select(*columns).where(_walks.c.caller == caller))]
+    rows = cx.execute(sa.select(_walks.c.kept, _walks.c.size, _walks.c.name).where(_walks.c.caller == caller))
+    return [Held(row[0], row[1], bytes(row[2])) for row in rows]
 
 
 def drop(cx: Connection, names: Collection[bytes]) -> None:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from starlette.applications import Starlette
 
 from muniment.repository.change_log import changes
-from muniment.repository.endpoints import parameters, routes, search
+from muniment.repository.endpoints import routes, search
 from muniment.repository.endpoints.positions import HEADER
 from muniment.repository.index.contract import Snapshot
 from muniment.repository.index.tantivy.engine import TantivyIndex

@@ -101,7 +101,9 @@ class TantivySnapshot:
         with failures.refused("a search failed"):
             compiler, plan, query = self._compiled(search)
             ranked, total = self._page(query, search, scored=bool(plan.compiled.leaves))
-            hits = self._hits(compiler, search.visible, ranked, plan) if ranked else ()
+            hits = self._bare_hits(ranked) if search.bare else ()
+            if ranked and not search.bare:
+                hits = self._hits(compiler, search.visible, ranked, plan)
             counts, fed = self._facets(compiler, query, search, scored=bool(plan.compiled.leaves))
             return Answer(hits, total, counts, fed)
 
@@ -184,6 +186,11 @@ class TantivySnapshot:
         by_score, by_modification = self._ranking.by_score, self._ranking.by_modification
         rank = by_score if scored else by_modification if self._dated else self._ranking.by_counter
         return rank(query, offset, limit, total=search.total)
+
+    def _bare_hits(self, ranked: Sequence[Ranked]) -> tuple[IndexHit, ...]:
+        return tuple(
+            IndexHit(fields.read_key(self._searcher.doc(address)), float(score), "", ()) for score, address in ranked
+        )
 
     def _hits(
         self,

@@ -1,0 +1,131 @@
+"""The addresses of saved searches and search templates: what answers them, what they take and give.
+
+Source: docs/interface.md, ours 12 and 13.
+"""
+
+from muniment.repository.endpoints import parameters, saved_searches, search_templates
+from muniment.repository.endpoints.context import Answering, RepositoryContext
+from muniment.repository.endpoints.documents import Documents, SavedSearchDocument, SearchTemplateDocument
+from muniment.repository.endpoints.saved_bodies import SavedSearchBody, VariablesBody
+from muniment.web.addresses import Address, AnswerDescription, Content, Operation
+
+Operations = dict[str, Operation[RepositoryContext]]
+Addresses = tuple[Address[RepositoryContext], ...]
+
+_UNCHANGED = AnswerDescription(304, "The caller has it already.", headers=(parameters.ETAG,))
+
+
+def addresses(wire: Documents, below: str) -> Addresses:
+    """List the addresses; ``below`` is what the path of every address of a repository begins with."""
+    return (*_saved_searches(wire, below), *_search_templates(wire, below))
+
+
+def _saved_searches(wire: Documents, below: str) -> Addresses:
+    saved, sent = wire.thing(SavedSearchDocument, "saved-search"), wire.thing(SavedSearchBody, "saved-search")
+    shown = AnswerDescription(200, "The saved search.", saved, (parameters.ETAG,))
+    one = f"{below}/saved-searches/{{search}}"
+    every: Operations = {
+        "GET": _list(wire, saved_searches.listing("search"), "List the saved searches that the caller may see."),
+        "POST": _save(saved_searches.making("search"), "Save a search, which the caller owns.", sent, saved),
+    }
+    single: Operations = {
+        "GET": _show_saved(saved_searches.reading("search"), "Show a saved search.", shown),
+        "POST": Operation(
+            saved_searches.change,
+            "Change a saved search.",
+            parameters=(*parameters.SAVING, parameters.IF_MATCH),
+            refused=parameters.SAVING_REFUSED,
+            body=sent,
+            answers=(shown,),
+        ),
+        "DELETE": _remove_saved(saved_searches.removing("search"), "Remove a saved search.", "search"),
+    }
+    execution = Operation(
+        saved_searches.execute,
+        "Execute a saved search with the caller's own rights.",
+        parameters=(*parameters.SEARCH, parameters.CURSOR, parameters.IF_NONE_MATCH, parameters.PLAIN_POSITION),
+        refused={name: why for name, why in parameters.DOCUMENT_SEARCH_REFUSED.items() if name != "cursor"},
+        answers=(
+            AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.ETAG)),
+            _UNCHANGED,
+        ),
+    )
+    page = (AnswerDescription(200, "A page of the stored results.", wire.feed),)
+    results: Operations = {
+        "GET": Operation(
+            saved_searches.results,
+            "Show the results that the caller has stored.",
+            parameters=parameters.STORED_RESULTS,
+            refused=parameters.STORED_REFUSED,
+            answers=page,
+        ),
+        "PUT": Operation(
+            saved_searches.store,
+            "Execute a saved search, and store the results for the caller.",
+            parameters=parameters.STORING,
+            refused=parameters.STORED_REFUSED,
+            answers=page,
+        ),
+        "DELETE": Operation(
+            saved_searches.remove_results,
+            "Remove the results that the caller has stored.",
+            answers=(AnswerDescription(204, "There are no stored results."),),
+        ),
+    }
+    return (
+        Address(f"{below}/saved-searches", every, saved_searches.TABLE),
+        Address(one, single, saved_searches.TABLE),
+        Address(f"{one}/execution", {"GET": execution}, saved_searches.TABLE),
+        Address(f"{one}/results", results, saved_searches.TABLE),
+    )
+
+
+def _search_templates(wire: Documents, below: str) -> Addresses:
+    template = wire.thing(SearchTemplateDocument, "search-template")
+    sent = wire.thing(SavedSearchBody, "search-template")
+    shown = AnswerDescription(200, "The search template.", template, (parameters.ETAG,))
+    one = f"{below}/search-templates/{{template}}"
+    every: Operations = {
+        "GET": _list(wire, saved_searches.listing("template"), "List the search templates that the caller may see."),
+        "POST": _save(
+            saved_searches.making("template"), "Keep a search template, which the caller owns.", sent, template
+        ),
+    }
+    single: Operations = {
+        "GET": _show_saved(saved_searches.reading("template"), "Show a search template with its variables.", shown),
+        "DELETE": _remove_saved(saved_searches.removing("template"), "Remove a search template.", "template"),
+    }
+    execution = Operation(
+        search_templates.execute,
+        "Execute a search template with values for its variables, and with the caller's own rights.",
+        parameters=(*parameters.SEARCH, parameters.PLAIN_POSITION),
+        refused=parameters.DOCUMENT_SEARCH_REFUSED,
+        body=wire.thing(VariablesBody, "search-template"),
+        answers=(AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION,)),),
+    )
+    return (
+        Address(f"{below}/search-templates", every, search_templates.TABLE),
+        Address(one, single, search_templates.TABLE),
+        Address(f"{one}/execution", {"POST": execution}, search_templates.TABLE),
+    )
+
+
+def _save(endpoint: Answering, summary: str, sent: Content, made: Content) -> Operation[RepositoryContext]:
+    answer = AnswerDescription(201, "What was kept.", made, (parameters.LOCATION, parameters.ETAG))
+    taken, refused = parameters.SAVING, parameters.SAVING_REFUSED
+    return Operation(endpoint, summary, parameters=taken, refused=refused, body=sent, answers=(answer,))
+
+
+def _show_saved(endpoint: Answering, summary: str, shown: AnswerDescription) -> Operation[RepositoryContext]:
+    taken, refused = (*parameters.SHOWING, parameters.IF_NONE_MATCH), parameters.SHOWING_REFUSED
+    return Operation(endpoint, summary, parameters=taken, refused=refused, answers=(shown, _UNCHANGED))
+
+
+def _remove_saved(endpoint: Answering, summary: str, noun: str) -> Operation[RepositoryContext]:
+    answer = AnswerDescription(204, f"The {noun} is gone.")
+    return Operation(endpoint, summary, parameters=(parameters.IF_MATCH,), answers=(answer,))
+
+
+def _list(wire: Documents, endpoint: Answering, summary: str) -> Operation[RepositoryContext]:
+    page = AnswerDescription(200, "A page of the list.", wire.feed)
+    return Operation(endpoint, summary, parameters=parameters.LIST, refused=parameters.LIST_REFUSED, answers=(page,))

@@ -1,0 +1,221 @@
+"""Saved searches and search templates as the wire shows them, single and in lists.
+
+Source: docs/interface.md, ours 12 and 13.
+"""
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.clock import timestamp
+from muniment.repository.aql.tree import QueryLimits
+from muniment.repository.cursors import CursorBinding
+from muniment.repository.endpoints import collections, parameters, representations, spelling
+from muniment.repository.endpoints.collections import FeedRequest, ListPage
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address
+from muniment.repository.endpoints.representations import Thing, View
+from muniment.repository.endpoints.saved_bodies import DESCRIPTIONS, DOCUMENTS
+from muniment.repository.endpoints.spelling import Written
+from muniment.repository.objects import object_types
+from muniment.repository.objects.object_types import Catalogue
+from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import UnknownProperty
+from muniment.repository.repositories import Repository
+from muniment.repository.saved import saved_searches, stored_results
+from muniment.repository.saved.saved_searches import Kind, ListedSearch, SavedSearch
+from muniment.repository.search import saved_documents, search_templates
+from muniment.repository.search.atom import FeedEntry
+from muniment.repository.search.search_templates import SEVERAL, SINGLE, Variable
+from muniment.web.refusals import Refusal
+
+PATHS: Mapping[Kind, str] = {"search": "saved-searches", "template": "search-templates"}
+"""The last part of the address of each list."""
+
+ROOTS: Mapping[Kind, str] = {"search": "saved-search", "template": "search-template"}
+"""What each kind is called as a thing."""
+
+MOST_INLINED = 100
+"""How many saved searches a page has at most that shows their documents."""
+
+_ALWAYS_SHOWN = frozenset({"object_name", "r_object_id"})
+
+
+class SearchRepresentation(msgspec.Struct, frozen=True):
+    """A saved search or template with what else its representation needs."""
+
+    kind: Kind
+    saved: SavedSearch
+    may_change: bool
+    has_results: bool
+    catalogue: Catalogue
+
+
+def limits(options: RepositoryOptions) -> QueryLimits:
+    """Return how large a query may be."""
+    return QueryLimits(options.max_query_depth, options.max_query_clauses)
+
+
+def shown(
+    cx: Connection, repository_id: int, principals: Principals, kind: Kind, found: Sequence[SavedSearch]
+) -> list[SearchRepresentation]:
+    """Read what the representations of these need beside themselves, for all of them at once."""
+    catalogue = object_types.catalogue(cx, repository_id)
+    kept = stored_results.kept(cx, [saved.id for saved in found], principals.key) if kind == "search" else frozenset()
+    return [
+        SearchRepresentation(kind, saved, saved_searches.may_change(saved, principals), saved.id in kept, catalogue)
+        for saved in found
+    ]
+
+
+def answer(
+    request: Request,
+    context: RepositoryContext,
+    caller: Caller,
+    media_type: str,
+    of: SearchRepresentation,
+    status: int = 200,
+) -> Response:
+    """Answer with a saved search or template: 200, 201 with its address, or 304 when the caller has it already.
+
+    Raises UnknownProperty for a view of one that it does not have.
+    """
+    given, names = parameters.read(request), context.options.names
+    view = representations.read_view(given, names)
+    links = parameters.truth(given, "links", default=True)
+    here = address(request, context, caller.repository)
+    body = thing(here, of, context.options, media_type, view, links=links).written(media_type, names)
+    etag = f'"{of.saved.revision}-{hashlib.sha256(body).hexdigest()[:16]}"'
+    headers = {"ETag": etag, **spelling.PRIVATE}
+    if status == 201:
+        headers["Location"] = f"{here}/{PATHS[of.kind]}/{of.saved.id}"
+    if request.method in ("GET", "HEAD") and representations.matches(request, "if-none-match", etag):
+        return Response(status_code=304, headers=headers)
+    return Response(body, status, {**headers, "Content-Type": media_type})
+
+
+def feed_request(request: Request, context: RepositoryContext, here: str, kind: Kind) -> FeedRequest:
+    """Read what a request asks of a list. A page that shows documents is a small one.
+
+    Raises as ``collections.feed_request``.
+    """
+    title = {"search": "Saved searches", "template": "Search templates"}[kind]
+    feed = collections.feed_request(request, context, f"{here}/{PATHS[kind]}", title)
+    if not feed.page.inline or feed.page.part.size <= MOST_INLINED:
+        return feed
+    part = msgspec.structs.replace(feed.page.part, size=MOST_INLINED)
+    return dataclasses.replace(feed, page=msgspec.structs.replace(feed.page, part=part))
+
+
+def list_page(
+    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, kind: Kind, here: str
+) -> ListPage:
+    """Read a page of the saved searches, or of the templates, that the caller may see."""
+    selection, options = feed.page.selection, feed.context.options
+
+    def entries(found: Sequence[ListedSearch]) -> list[FeedEntry]:
+        listed = []
+        for one, _ in found:
+            own = f"{feed.own}/{one.id}"
+            listed.append(collections.plain_entry(own, one.name, one.owner, one.description or one.name, one.modified))
+        if not feed.page.inline:
+            return listed
+        whole = saved_searches.with_documents(cx, [one.search for one in found])
+        described = shown(cx, repository.id, principals, kind, whole)
+        return [
+            feed.with_thing(entry, thing(here, one, options, feed.media_type, feed.page.view))
+            for entry, one in zip(listed, described, strict=True)
+        ]
+
+    return collections.page(
+        cx,
+        CursorBinding(repository.id, principals.key, PATHS[kind], selection.text),
+        feed.page,
+        lambda stretch: saved_searches.page(cx, repository.id, kind, principals, stretch, selection),
+        entries,
+        lambda: saved_searches.count(cx, repository.id, kind, principals, selection),
+    )
+
+
+def thing(
+    here: str, of: SearchRepresentation, options: RepositoryOptions, media_type: str, view: View, *, links: bool = True
+) -> Thing:
+    """Describe a saved search or template. Raises UnknownProperty."""
+    names, saved, is_xml = options.names, of.saved, media_type.endswith("xml")
+    document: dict[str, Written] = {} if is_xml else {"name": ROOTS[of.kind]}
+    document["properties"] = _properties(of, names, view)
+    text = saved_documents.text(saved.document, "xml" if is_xml else "json", limits(options))
+    document[DOCUMENTS[of.kind]] = text
+    if of.kind == "template":
+        document["external-variables"] = [_variable(one, is_xml=is_xml) for one in _variables(of, options)]
+    if links:
+        document["links"] = _links(here, of, names)
+    return Thing(ROOTS[of.kind], document)
+
+
+def _properties(of: SearchRepresentation, names: RepositoryNames, view: View) -> dict[str, Written]:
+    saved = of.saved
+    properties: dict[str, Written] = {
+        "r_object_id": saved.id,
+        "object_name": saved.name,
+        DESCRIPTIONS[of.kind]: saved.description,
+        "r_is_public": saved.public,
+        "owner_name": saved.owner,
+        "r_creation_date": timestamp(saved.created, utc="+00:00"),
+        "r_modify_date": timestamp(saved.modified, utc="+00:00"),
+    }
+    if of.kind == "search":
+        properties["has_results"] = of.has_results
+    if view.properties is not None:
+        if unknown := sorted(view.properties - properties.keys()):
+            raise UnknownProperty(f"A {ROOTS[of.kind]} has no property {unknown[0][:100]!r}.")
+        wanted = view.properties | _ALWAYS_SHOWN
+        properties = {name: value for name, value in properties.items() if name in wanted}
+    prefix = names.system_property_prefix
+    return {prefix + name[2:] if name.startswith("r_") else name: value for name, value in properties.items()}
+
+
+def _variables(of: SearchRepresentation, options: RepositoryOptions) -> list[Variable]:
+    document = of.saved.document
+    try:
+        root = saved_documents.elements(document, limits(options))
+    except Refusal:
+        return []  # its execution says why
+    return search_templates.variables(root, saved_documents.names_of(document), of.catalogue)
+
+
+def _variable(variable: Variable, *, is_xml: bool) -> dict[str, Written]:
+    written: dict[str, Written] = {
+        "variable-type": variable.variable_type,
+        "id": variable.id,
+        "expression-type": variable.expression_type,
+        "data-type": variable.data_type,
+    }
+    if variable.expression_type != "fulltext":
+        written |= {"property-name": variable.property_name, "operator": variable.operator}
+    match variable.expression_type:
+        case "property-list":
+            written[SINGLE if is_xml else SEVERAL] = list(variable.values)
+        case "property-range":
+            written |= dict(zip(search_templates.BOUNDS, variable.values, strict=True))
+        case _:
+            written[SINGLE] = variable.values[0]
+    return written
+
+
+def _links(here: str, of: SearchRepresentation, names: RepositoryNames) -> list[Written]:
+    own, base = f"{here}/{PATHS[of.kind]}/{of.saved.id}", names.linkrel_base
+    links = [("self", own)]
+    if of.may_change:
+        links += [("edit", own)] if of.kind == "search" else []
+        links.append((f"{base}/delete", own))
+    links.append((f"{base}/search-execution", f"{own}/execution"))
+    if of.kind == "search":
+        links.append((f"{base}/saved-search-results", f"{own}/results"))
+        links.append((f"{base}/saved-search-as-template", f"{here}/{PATHS['template']}"))
+    return [{"rel": rel, "href": href} for rel, href in links]

@@ -1,0 +1,414 @@
+"""Saved searches and search templates: keep, find, change, remove, give, list.
+
+A public one is seen by everybody who may enter the repository, any other by its owner alone; administrators see all.
+Only the owner and administrators change it. Seeing it permits nothing more: whoever executes it does so with their own
+rights. A search that the caller may not see is answered like one that does not exist. Ids are random and names need not
+differ, so neither tells that another one exists. Source: docs/interface.md, ours 12.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.naming import fold_name, is_storable
+from muniment.repository.cursors import Place, Stretch
+from muniment.repository.filters import listed, pages
+from muniment.repository.filters.listed import ListedProperty
+from muniment.repository.filters.pages import Order, OrderKey
+from muniment.repository.filters.tree import EVERYTHING, Selection
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import (
+    NotPermitted,
+    QuotaExceeded,
+    UnknownProperty,
+    UnknownSavedSearch,
+    VersionConflict,
+    WrongValue,
+)
+from muniment.repository.saved import stored_results
+from muniment.repository.saved.table import saved_searches
+
+FORMAT = 1
+"""The format of the documents that this release writes and reads. Raise it when old documents would mean something
+else."""
+
+LONGEST_NAME, LONGEST_DESCRIPTION = 255, 1000
+
+_DIGITS = {"search": "53", "template": "54"}
+
+Kind = Literal["search", "template"]
+"""A saved search, or a search template."""
+
+Spelling = Literal["json", "xml"]
+
+
+class WrittenNames(msgspec.Struct, frozen=True):
+    """Those names of the wire that a document can hold, as they were when it was received."""
+
+    vocab_namespace: str
+    type_prefix: str
+    system_property_prefix: str
+
+
+class SavedDocument(msgspec.Struct, frozen=True):
+    """A query document as it was received: its spelling, the names in it, and its bytes. ``format`` is the row's."""
+
+    spelling: Spelling
+    names: WrittenNames
+    body: bytes
+    format: int = FORMAT
+
+
+class SearchSummary(msgspec.Struct, frozen=True):
+    """A saved search or search template without its document. ``description`` is the text that explains it."""
+
+    id: str
+    name: str
+    description: str
+    owner: str
+    owner_key: str
+    public: bool
+    created: Instant
+    modified: Instant
+    revision: int
+
+
+class SavedSearch(SearchSummary, frozen=True):
+    """A saved search or search template with its document."""
+
+    document: SavedDocument
+
+
+class SavedSearchQuota(msgspec.Struct, frozen=True):
+    """How many saved searches and templates one caller may own, over all repositories.
+
+    ``bytes`` limits their documents and the results that the caller has stored, together.
+    """
+
+    searches: int
+    bytes: int
+
+
+class SearchChange(msgspec.Struct, frozen=True):
+    """What is to be set; None leaves it as it is."""
+
+    name: str | None = None
+    description: str | None = None
+    public: bool | None = None
+    document: SavedDocument | None = None
+
+
+class ListedSearch(NamedTuple):
+    """A saved search of a list, with its place in the order."""
+
+    search: SearchSummary
+    place: Place
+
+
+def add(
+    cx: Connection,
+    repository_id: int,
+    kind: Kind,
+    change: SearchChange,
+    document: SavedDocument,
+    principals: Principals,
+    quota: SavedSearchQuota,
+    now: Instant,
+) -> SavedSearch:
+    """Keep a new saved search or template, owned by the caller. Raises WrongValue, QuotaExceeded."""
+    texts = _checked(change)
+    if not texts.get("name"):
+        raise WrongValue("Name the search: its 'object_name' has at least one character.")
+    columns: dict[str, Any] = {
+        "id": _DIGITS[kind] + secrets.token_hex(7),
+        "repository_id": repository_id,
+        "is_template": kind == "template",
+        "description": "",
+        **texts,
+        "owner": principals.id,
+        "owner_name": fold_name(principals.id),
+        "owner_key": principals.key,
+        "public": bool(change.public),
+        "created": now,
+        "modified": now,
+        "revision": 1,
+        **_document_columns(document),
+    }
+    columns["size"] = _size(columns["name"], columns["description"], document)
+    _check_quota(cx, principals.key, quota, searches=1, size=columns["size"])
+    return _saved(cx.execute(saved_searches.insert().values(columns).returning(saved_searches)).one())
+
+
+def find(cx: Connection, repository_id: int, kind: Kind, search_id: str, principals: Principals) -> SavedSearch:
+    """Return a saved search or template that the caller may see. Raises UnknownSavedSearch."""
+    return _saved(_row(cx, sa.select(saved_searches), repository_id, kind, search_id, principals))
+
+
+def change(
+    cx: Connection,
+    repository_id: int,
+    search_id: str,
+    wanted: SearchChange,
+    principals: Principals,
+    quota: SavedSearchQuota,
+    now: Instant,
+    expected: int | None = None,
+) -> SavedSearch:
+    """Change a saved search. Results that were stored of another document go, as do those of who cannot see it now.
+
+    ``expected`` is the revision that the caller has seen. Raises UnknownSavedSearch, NotPermitted, VersionConflict,
+    WrongValue, QuotaExceeded (only if it grows).
+    """
+    saved = _own(cx, repository_id, "search", search_id, principals, expected)
+    columns: dict[str, Any] = {**_checked(wanted), "modified": now, "revision": saved.revision + 1}
+    if wanted.public is not None:
+        columns["public"] = wanted.public
+    document = saved.document
+    if wanted.document is not None and wanted.document != document:
+        document = wanted.document
+        columns |= _document_columns(document)
+        stored_results.remove_all(cx, search_id)
+    if wanted.public is False:
+        stored_results.remove_all(cx, search_id, but=saved.owner_key)
+    name, description = columns.get("name", saved.name), columns.get("description", saved.description)
+    columns["size"] = _size(name, description, document)
+    grown = columns["size"] - _size(saved.name, saved.description, saved.document)
+    if grown > 0:
+        _check_quota(cx, saved.owner_key, quota, size=grown)
+    update = saved_searches.update().where(saved_searches.c.id == search_id).values(columns)
+    return _saved(cx.execute(update.returning(saved_searches)).one())
+
+
+def remove(
+    cx: Connection,
+    repository_id: int,
+    kind: Kind,
+    search_id: str,
+    principals: Principals,
+    expected: int | None = None,
+) -> None:
+    """Remove a saved search or template with all results of it. Raises as ``change``."""
+    _own(cx, repository_id, kind, search_id, principals, expected)
+    stored_results.remove_all(cx, search_id)
+    cx.execute(saved_searches.delete().where(saved_searches.c.id == search_id))
+
+
+def store_results(
+    cx: Connection,
+    repository_id: int,
+    found: SavedSearch,
+    object_ids: list[str],
+    principals: Principals,
+    quota: SavedSearchQuota,
+    now: Instant,
+) -> None:
+    """Keep what the caller has found by this saved search. Raises UnknownSavedSearch, QuotaExceeded, VersionConflict.
+
+    It is a VersionConflict if the search was changed after the caller had executed it.
+    """
+    query = sa.select(saved_searches).with_for_update()
+    row = _row(cx, query, repository_id, "search", found.id, principals)
+    if row.revision != found.revision:
+        raise VersionConflict("The search was changed while it was executed: try again.")
+    written = stored_results.write(object_ids)
+    # What is replaced counts no more.
+    stored_results.remove(cx, found.id, principals.key)
+    _check_quota(cx, principals.key, quota, size=len(written))
+    stored_results.keep(cx, found.id, principals.key, written, now)
+
+
+def page(
+    cx: Connection,
+    repository_id: int,
+    kind: Kind,
+    principals: Principals,
+    stretch: Stretch,
+    selection: Selection = EVERYTHING,
+) -> list[ListedSearch]:
+    """List what the caller may see and the selection wants: their own first, the newest first, unless it is sorted.
+
+    Documents are not read. Raises UnknownProperty, WrongValue, BadSort.
+    """
+    own_first = Order(
+        (
+            OrderKey(sa.case((saved_searches.c.owner_key == principals.key, 0), else_=1), kind="integer"),
+            OrderKey(saved_searches.c.created, descending=True, kind="date"),
+            OrderKey(saved_searches.c.id),
+        )
+    )
+    found = pages.fetch(
+        cx, _members(repository_id, kind, principals), _property_of(kind), own_first, stretch, selection
+    )
+    return [ListedSearch(_summary(row), place) for row, place in found]
+
+
+def count(
+    cx: Connection, repository_id: int, kind: Kind, principals: Principals, selection: Selection = EVERYTHING
+) -> int:
+    """Count all that ``page`` lists. Raises UnknownProperty, WrongValue."""
+    return pages.count(cx, _members(repository_id, kind, principals), _property_of(kind), selection)
+
+
+def with_documents(cx: Connection, found: Sequence[SearchSummary]) -> list[SavedSearch]:
+    """Read the documents of these searches, those of one page, in one statement."""
+    ids = [one.id for one in found]
+    query = sa.select(saved_searches.c.id, *_DOCUMENT_COLUMNS).where(saved_searches.c.id.in_(ids))
+    by_id = {row.id: _document(row) for row in cx.execute(query)}
+    return [SavedSearch(**msgspec.structs.asdict(one), document=by_id[one.id]) for one in found]
+
+
+def may_change(search: SearchSummary, principals: Principals) -> bool:
+    """Say whether the caller may change and remove a search that they see."""
+    return principals.administrator or principals.is_(search.owner_key)
+
+
+def count_by_owner(cx: Connection, owner_key: str) -> int:
+    """Count the saved searches and templates of one key, in all repositories."""
+    query = sa.select(sa.func.count()).select_from(saved_searches).where(saved_searches.c.owner_key == owner_key)
+    return int(cx.execute(query).scalar_one())
+
+
+def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: str, now: Instant) -> int:
+    """Give the saved searches and templates of one key to another owner, and return how many.
+
+    The results that the former owner stored do not go with them: they were found with the former owner's rights.
+    """
+    columns = {"owner": owner, "owner_name": fold_name(owner), "owner_key": owner_key, "modified": now}
+    of_owner = sa.and_(saved_searches.c.repository_id == repository_id, saved_searches.c.owner_key == key)
+    columns["revision"] = saved_searches.c.revision + 1
+    return cx.execute(saved_searches.update().where(of_owner).values(columns)).rowcount
+
+
+def _members(repository_id: int, kind: Kind, principals: Principals) -> sa.Select[Any]:
+    within = saved_searches.c.repository_id == repository_id, saved_searches.c.is_template == (kind == "template")
+    return sa.select(*_SUMMARY_COLUMNS).where(*within, _visible_to(principals))
+
+
+def _visible_to(principals: Principals) -> sa.ColumnElement[bool]:
+    if principals.administrator:
+        return sa.true()
+    return sa.or_(saved_searches.c.owner_key == principals.key, saved_searches.c.public)
+
+
+def _row(
+    cx: Connection, query: sa.Select[Any], repository_id: int, kind: Kind, search_id: str, principals: Principals
+) -> sa.Row[*tuple[Any, ...]]:
+    row = cx.execute(
+        query.where(
+            saved_searches.c.id == search_id,
+            saved_searches.c.repository_id == repository_id,
+            saved_searches.c.is_template == (kind == "template"),
+            _visible_to(principals),
+        )
+    ).first()
+    if row is None:
+        what = "saved search" if kind == "search" else "search template"
+        raise UnknownSavedSearch(f"There is no {what} {search_id[:40]!r}.")
+    return row
+
+
+def _own(
+    cx: Connection, repository_id: int, kind: Kind, search_id: str, principals: Principals, expected: int | None
+) -> SavedSearch:
+    """Return what the caller may change, and keep others from changing it before the commit."""
+    query = sa.select(saved_searches).with_for_update()
+    saved = _saved(_row(cx, query, repository_id, kind, search_id, principals))
+    if not may_change(saved, principals):
+        raise NotPermitted("Only its owner or an administrator may change this search.")
+    if expected is not None and expected != saved.revision:
+        raise VersionConflict(f"The search has changed: its revision is {saved.revision}, not {expected}.")
+    return saved
+
+
+def _check_quota(cx: Connection, key: str, quota: SavedSearchQuota, *, size: int, searches: int = 0) -> None:
+    """Raise QuotaExceeded if somebody would have too many searches, or too many bytes, with so much more.
+
+    Until the commit, no other transaction can add anything of theirs.
+    """
+    if cx.dialect.name == "postgresql":
+        digest = hashlib.sha256(f"saved searches {key}".encode()).digest()
+        cx.execute(sa.select(sa.func.pg_advisory_xact_lock(int.from_bytes(digest[:8], "big", signed=True))))
+    owned, taken = cx.execute(
+        sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(saved_searches.c.size), 0)).where(
+            saved_searches.c.owner_key == key
+        )
+    ).one()
+    if owned + searches > quota.searches and searches:
+        raise QuotaExceeded(f"You own {owned} saved searches and search templates; one user may own {quota.searches}.")
+    if int(taken) + stored_results.size(cx, key) + size > quota.bytes:
+        raise QuotaExceeded(
+            f"Saved searches, search templates and stored results of one user may take {quota.bytes} bytes together."
+        )
+
+
+def _checked(change: SearchChange) -> dict[str, str]:
+    """Return the texts of a change by column. Raises WrongValue."""
+    texts = {"name": (change.name, LONGEST_NAME), "description": (change.description, LONGEST_DESCRIPTION)}
+    for text, longest in texts.values():
+        if text is not None and not (len(text) <= longest and is_storable(text)):
+            raise WrongValue(f"A name has at most {LONGEST_NAME} characters, a description {LONGEST_DESCRIPTION}.")
+    if change.name is not None and not change.name.strip():
+        raise WrongValue("The name of a search has at least one character.")
+    return {column: text for column, (text, _) in texts.items() if text is not None}
+
+
+def _size(name: str, description: str, document: SavedDocument) -> int:
+    return len(name.encode()) + len(description.encode()) + len(document.body)
+
+
+def _document_columns(document: SavedDocument) -> dict[str, Any]:
+    return {
+        "format": document.format,
+        "spelling": document.spelling,
+        "names": msgspec.json.encode(document.names).decode(),
+        "document": document.body,
+    }
+
+
+def _summary(row: Any) -> SearchSummary:
+    return SearchSummary(**_fields(row))
+
+
+def _saved(row: Any) -> SavedSearch:
+    return SavedSearch(**_fields(row), document=_document(row))
+
+
+def _fields(row: Any) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in SearchSummary.__struct_fields__}
+
+
+def _document(row: Any) -> SavedDocument:
+    names = msgspec.json.decode(row.names, type=WrittenNames)
+    return SavedDocument(row.spelling, names, bytes(row.document), row.format)
+
+
+_SUMMARY_COLUMNS = tuple(saved_searches.c[name] for name in SearchSummary.__struct_fields__)
+_DOCUMENT_COLUMNS = tuple(saved_searches.c[name] for name in ("format", "spelling", "names", "document"))
+
+_PROPERTIES: Mapping[str, ListedProperty] = {
+    "object_name": listed.exact(saved_searches.c.name),
+    "owner_name": listed.single("string", saved_searches.c.owner, compared=saved_searches.c.owner_name, fold=fold_name),
+    "r_is_public": listed.single("boolean", sa.case((saved_searches.c.public, 1), else_=0)),
+    "r_object_id": listed.single("id", saved_searches.c.id),
+    "r_creation_date": listed.single("date", saved_searches.c.created),
+    "r_modify_date": listed.single("date", saved_searches.c.modified),
+}
+_DESCRIPTION = {"search": "title", "template": "subject"}
+"""What the property is called that explains a saved search, and a template."""
+
+
+def _property_of(kind: Kind) -> Any:
+    properties = {**_PROPERTIES, _DESCRIPTION[kind]: listed.exact(saved_searches.c.description)}
+
+    def find_property(name: str) -> ListedProperty:
+        if name not in properties:
+            raise UnknownProperty(f"This list has no property {name[:100]!r}: it has {', '.join(properties)}.")
+        return properties[name]
+
+    return find_property

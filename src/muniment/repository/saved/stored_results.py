@@ -1,0 +1,86 @@
+"""What did a caller store of a saved search? The ids of the hits of that moment, in their order.
+
+A snapshot belongs to the caller who stored it, because it was found with their rights. Nobody else reads it, and what
+they may not browse any more is left out when it is read (``objects.lists``). Source: docs/interface.md, ours 12.
+"""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.repository.refusals import NoStoredResults
+from muniment.repository.saved.table import saved_results
+
+FORMAT = 1
+"""The format of the snapshots that this release writes and reads. One of another format counts as none."""
+
+
+class StoredResults(msgspec.Struct, frozen=True):
+    """A snapshot: the ids of the hits in their order, as a JSON list, and when it was stored."""
+
+    object_ids: str
+    stored: Instant
+
+
+def write(object_ids: Sequence[str]) -> str:
+    """Write the ids as they are kept."""
+    return msgspec.json.encode(object_ids).decode()
+
+
+def keep(cx: Connection, search_id: str, caller: str, written: str, now: Instant) -> None:
+    """Keep a snapshot in the place of the caller's one before. ``caller`` is the caller's key."""
+    remove(cx, search_id, caller)
+    columns = {"stored": now, "size": len(written), "format": FORMAT, "object_ids": written}
+    cx.execute(saved_results.insert().values(search_id=search_id, caller=caller, **columns))
+
+
+def read(cx: Connection, search_id: str, caller: str) -> StoredResults:
+    """Return the caller's snapshot. Raises NoStoredResults."""
+    row = cx.execute(
+        sa.select(saved_results.c.object_ids, saved_results.c.stored).where(*_of(search_id, caller))
+    ).first()
+    if row is None:
+        raise NoStoredResults("You have stored no results of this search: PUT stores them.")
+    return StoredResults(row.object_ids, row.stored)
+
+
+def kept(cx: Connection, search_ids: Collection[str], caller: str) -> frozenset[str]:
+    """Return those of these searches of which the caller has stored results."""
+    of_caller = sa.select(saved_results.c.search_id).where(
+        saved_results.c.search_id.in_(search_ids), saved_results.c.caller == caller, saved_results.c.format == FORMAT
+    )
+    return frozenset(cx.execute(of_caller).scalars()) if search_ids else frozenset()
+
+
+def size(cx: Connection, caller: str) -> int:
+    """Return how many bytes all snapshots of a caller take."""
+    total = sa.select(sa.func.coalesce(sa.func.sum(saved_results.c.size), 0)).where(saved_results.c.caller == caller)
+    return int(cx.execute(total).scalar_one())
+
+
+def remove(cx: Connection, search_id: str, caller: str) -> None:
+    """Remove a caller's snapshot, if there is one."""
+    of_caller = sa.and_(saved_results.c.search_id == search_id, saved_results.c.caller == caller)
+    cx.execute(saved_results.delete().where(of_caller))
+
+
+def remove_all(cx: Connection, search_id: str, *, but: str | None = None) -> None:
+    """Remove every caller's snapshot of a search, ``but`` for this caller's."""
+    removed = saved_results.delete().where(saved_results.c.search_id == search_id)
+    cx.execute(removed if but is None else removed.where(saved_results.c.caller != but))
+
+
+def forget(cx: Connection, caller: str) -> int:
+    """Remove all snapshots of a user who is removed, and return how many."""
+    return cx.execute(saved_results.delete().where(saved_results.c.caller == caller)).rowcount
+
+
+def _of(search_id: str, caller: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        saved_results.c.search_id == search_id,
+        saved_results.c.caller == caller,
+        saved_results.c.format == FORMAT,
+    )

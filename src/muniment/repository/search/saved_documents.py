@@ -1,0 +1,84 @@
+"""The documents of saved searches: received in either spelling, kept as received, shown in the spelling of the answer.
+
+A document is read with the names of the wire that it was written in, so it keeps its meaning when an operator changes
+the names. Source: docs/interface.md, ours 12.
+"""
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.repository.aql import as_json, as_xml, documents
+from muniment.repository.aql.tree import Query, QueryLimits
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import BadQuery
+from muniment.repository.saved.saved_searches import FORMAT, Kind, SavedDocument, Spelling, WrittenNames
+from muniment.repository.search import results, search_templates
+from muniment.repository.search.memory import SearchMemory
+from muniment.web.refusals import Refusal
+from muniment.web.xml import Element
+
+
+def received(body: bytes, names: RepositoryNames) -> SavedDocument:
+    """Take a document as its text came. One that begins with ``<`` is XML, any other is JSON."""
+    spelling: Spelling = "xml" if body.lstrip()[:1] == b"<" else "json"
+    return SavedDocument(spelling, _written_in(names), body)
+
+
+def nested(element: Element, names: RepositoryNames, limits: QueryLimits) -> SavedDocument:
+    """Take a document that came as an element within other XML. Raises what ``documents.read`` raises."""
+    # Writing keeps one namespace only, so what has another is refused before.
+    documents.read(element, names, limits)
+    return SavedDocument("xml", _written_in(names), as_xml.write(element).encode())
+
+
+def elements(document: SavedDocument, limits: QueryLimits) -> Element:
+    """Read the elements of a document. Raises BadQuery, also for one that another release has kept."""
+    if document.format != FORMAT:
+        raise BadQuery(f"Another release has kept this search, in format {document.format}: save it again.")
+    if document.spelling == "xml":
+        return as_xml.elements(document.body, limits)
+    return as_json.elements(document.body, names_of(document), limits)
+
+
+def check(
+    cx: Connection, view: RepositoryView, kind: Kind, document: SavedDocument, limits: QueryLimits, now: Instant
+) -> None:
+    """Check a document against the types, as far as that is possible before it is executed.
+
+    Whether its folders are there depends on who executes it. What stands in the variables of a template need not fit.
+    Raises BadQuery, UnknownType, UnknownProperty, WrongValue.
+    """
+    root = elements(document, limits)
+    asked = query(document, limits)
+    if kind == "template":
+        search_templates.check(root, names_of(document), view.catalogue)
+        asked = search_templates.without_variables(asked, root)
+    asked = msgspec.structs.replace(asked, locations=())
+    results.bound(cx, view.repository, view.principals, SearchMemory(), asked, now)
+
+
+def query(document: SavedDocument, limits: QueryLimits) -> Query:
+    """Read the query of a document; open values are ordinary ones. Raises BadQuery, UnknownType."""
+    return documents.read(elements(document, limits), names_of(document), limits)
+
+
+def text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> str:
+    """Write a document in a spelling. In its own it is as it was received, so is one that cannot be read any more."""
+    if document.spelling != spelling:
+        try:
+            found = elements(document, limits)
+            return as_xml.write(found) if spelling == "xml" else as_json.write(found)
+        except (Refusal, ValueError):
+            pass
+    return document.body.decode("utf-8", "replace")
+
+
+def names_of(document: SavedDocument) -> RepositoryNames:
+    """Return the names of the wire that the document was written in."""
+    return RepositoryNames(**msgspec.structs.asdict(document.names))
+
+
+def _written_in(names: RepositoryNames) -> WrittenNames:
+    return WrittenNames(names.vocab_namespace, names.type_prefix, names.system_property_prefix)

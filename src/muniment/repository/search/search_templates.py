@@ -1,0 +1,181 @@
+"""Search templates: which values of a query are open, and what does the query ask for with other values in them?
+
+An expression with ``template="true"`` is a variable. Values are put into the elements of the document, never into its
+text, and are not read as a language: the words of a full-text variable are words, and ``*`` in a property's value is a
+character. So a value can neither add an expression nor change one. Source: docs/interface.md, ours 13.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from muniment.repository.aql import documents
+from muniment.repository.aql.bind import Catalogue
+from muniment.repository.aql.tree import Expression, ExpressionSet, Query, QueryLimits
+from muniment.repository.aql.wire_names import neutral_property
+from muniment.repository.options import RepositoryNames
+from muniment.repository.refusals import BadQuery, UnknownProperty
+from muniment.web.xml import Element
+
+DataType = Literal["string", "integer", "double", "boolean", "date"]
+
+SINGLE, SEVERAL, BOUNDS = "variable-value", "variable-values", ("from", "to")
+"""What the values of a variable are called: one, a list, or the two of a range."""
+
+_KINDS: Mapping[str, str] = {
+    kind: f"{kind}-variable" for kind in ("fulltext", "property", "relative-date", "property-list", "property-range")
+}
+_TEXTLESS = ("IS_NULL", "IS_NOT_NULL")
+
+
+class Variable(msgspec.Struct, frozen=True):
+    """An open value of a template: its id, which expression it belongs to, and the values that stand there.
+
+    ``property_name`` is as the document spells it, and empty for a full-text expression.
+    """
+
+    id: str
+    variable_type: str
+    expression_type: str
+    data_type: DataType
+    property_name: str
+    operator: str
+    values: tuple[str, ...]
+
+
+class VariableValue(msgspec.Struct, frozen=True):
+    """What a caller puts into a variable. ``name`` says which of ``SINGLE``, ``SEVERAL`` or ``from`` they have given.
+
+    ``variable_type`` is empty if the caller does not repeat it.
+    """
+
+    id: str
+    values: Mapping[str, Sequence[str]]
+    variable_type: str = ""
+
+
+def variables(root: Element, names: RepositoryNames, catalogue: Catalogue) -> list[Variable]:
+    """List the variables of a document, in its order. ``names`` are those that it was written in."""
+    return [_variable(f"v{number}", element, names, catalogue) for number, element in enumerate(_open(root), 1)]
+
+
+def check(root: Element, names: RepositoryNames, catalogue: Catalogue) -> None:
+    """Check what can be open in a document: values of a known property, and at least one.
+
+    Raises BadQuery, UnknownProperty.
+    """
+    found = list(_open(root))
+    if not found:
+        raise BadQuery("A template has at least one expression with 'template' set to true.")
+    for element in found:
+        if element.name not in _KINDS:
+            raise BadQuery(f"The {element.name} has no value, so it is no variable of a template ({element.place}).")
+        if element.attributes.get("operator", "").strip().upper() in _TEXTLESS:
+            raise BadQuery(f"The comparison takes no value, so it is no variable of a template ({element.place}).")
+        if element.name != "fulltext":
+            catalogue.property(neutral_property(element.attributes.get("name", "").strip(), names))
+
+
+def without_variables(query: Query, root: Element) -> Query:
+    """Return the query without the expressions that are variables: what of it can be checked before it is executed."""
+    places = {element.place for element in _open(root)}
+    return msgspec.structs.replace(query, condition=_closed(query.condition, places))
+
+
+def fill(root: Element, names: RepositoryNames, limits: QueryLimits, given: Sequence[VariableValue]) -> Query:
+    """Read the query of a document with these values in its variables. Variables without one keep what stands there.
+
+    Raises BadQuery (for an id that is unknown or comes twice, and for a value of another form), and as
+    ``documents.read`` does.
+    """
+    by_id: dict[str, VariableValue] = {}
+    for one in given:
+        if one.id in by_id:
+            raise BadQuery(f"The variable {one.id[:40]!r} comes twice.")
+        by_id[one.id] = one
+    filled: dict[int, Element] = {}
+    for number, element in enumerate(_open(root), 1):
+        if (value := by_id.pop(f"v{number}", None)) is not None:
+            filled[id(element)] = _with(element, value)
+    if by_id:
+        raise BadQuery(f"The template has no variable {next(iter(by_id))[:40]!r}.")
+    whole = _rebuilt(root, filled)
+    return documents.read(whole, names, limits, literal=tuple(filled.values()))
+
+
+def _open(element: Element) -> Iterator[Element]:
+    """List the expressions of a document that are variables, in its order."""
+    for child in element.children:
+        if child.name in ("expression-set", "expressions") or element.name == "expressions":
+            if documents.is_marked(child, "template"):
+                yield child
+            yield from _open(child)
+
+
+def _variable(variable_id: str, element: Element, names: RepositoryNames, catalogue: Catalogue) -> Variable:
+    name = element.attributes.get("name", "").strip()
+    operator = element.attributes.get("operator", "").strip()
+    match element.name:
+        case "property-list":
+            operator = operator or "IN"
+            values = [value.text.strip() for inner in element.children for value in inner.children]
+        case "property-range":
+            operator = operator or "BETWEEN"
+            ends = {end.name: end.text.strip() for end in element.children}
+            values = [ends.get(end, "") for end in BOUNDS]
+        case _:
+            values = [element.text.strip()]
+    data_type = _data_type(element.name, neutral_property(name, names), catalogue)
+    kind = _KINDS.get(element.name, element.name)
+    return Variable(variable_id, kind, element.name, data_type, name, operator.upper(), tuple(values))
+
+
+def _data_type(expression: str, name: str, catalogue: Catalogue) -> DataType:
+    if expression in ("fulltext", "relative-date"):
+        return "string" if expression == "fulltext" else "integer"
+    try:
+        kind = catalogue.property(name).kind
+    except UnknownProperty:
+        return "string"
+    return "string" if kind == "id" else kind
+
+
+def _with(element: Element, value: VariableValue) -> Element:
+    """Return the expression with other values. Raises BadQuery where the values have another form."""
+    kind = _KINDS.get(element.name, element.name)
+    if value.variable_type and value.variable_type != kind:
+        raise BadQuery(f"The variable {value.id[:40]!r} is a {kind}, not a {value.variable_type[:40]!r}.")
+    allowed = {"property-list": (SEVERAL,), "property-range": BOUNDS}.get(element.name, (SINGLE,))
+    if value.values.keys() != set(allowed):
+        raise BadQuery(f"The variable {value.id[:40]!r} takes {' and '.join(map(repr, allowed))}, and nothing else.")
+    if element.name == "property-list":
+        (inner,) = element.children
+        texts = [_text_of(inner, "value", text) for text in value.values[SEVERAL]]
+        return _replaced(element, [_replaced(inner, texts)])
+    if element.name == "property-range":
+        return _replaced(element, [_text_of(element, end, value.values[end][0]) for end in BOUNDS])
+    return _replaced(element, [], value.values[SINGLE][0])
+
+
+def _text_of(beside: Element, name: str, text: str) -> Element:
+    return Element(beside.namespace, name, {}, [], text, beside.line, beside.column, beside.path)
+
+
+def _replaced(element: Element, children: list[Element], text: str = "") -> Element:
+    return msgspec.structs.replace(element, children=children, text=text)
+
+
+def _rebuilt(element: Element, filled: Mapping[int, Element]) -> Element:
+    if id(element) in filled:
+        return filled[id(element)]
+    if not element.children:
+        return element
+    return msgspec.structs.replace(element, children=[_rebuilt(child, filled) for child in element.children])
+
+
+def _closed(expression: Expression | None, places: set[str]) -> Expression | None:
+    if isinstance(expression, ExpressionSet):
+        inner = tuple(one for part in expression.expressions if (one := _closed(part, places)) is not None)
+        return ExpressionSet(expression.operator, inner) if inner else None
+    return None if getattr(expression, "place", None) in places else expression

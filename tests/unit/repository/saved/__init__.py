@@ -1,0 +1,1 @@
+"""Saved searches, search templates and stored results, as decisions."""
