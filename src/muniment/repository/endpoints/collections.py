@@ -240,7 +240,8 @@ def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> ato
     """Make an object's entry in a list."""
     own = f"{here}/{kind_of(stored.id)}s/{stored.id}"
     summary = f"{spelling.write_type(stored.type, names)} {stored.id}"
-    return atom.FeedEntry(own, stored.name, stored.owner, summary, stored.modified, own)
+    owner = representations.user_address(here, stored.owner)
+    return atom.FeedEntry(own, stored.name, stored.owner, summary, stored.modified, own, author_address=owner)
 
 
 def plain_entry(own: str, title: str, author: str, summary: str, updated: Instant) -> atom.FeedEntry:
