@@ -207,6 +207,15 @@ def read_number(values: Mapping[str, str]) -> int:
     return max(1, _number(values, "page", 1, 0))
 
 
+def read_stretch(values: Mapping[str, str], options: RepositoryOptions) -> tuple[int, int]:
+    """Read ``start`` and ``limit``: how many members are passed over, and how many follow. Raises Malformed."""
+    limit = min(_number(values, "limit", options.items_per_page, 1), options.max_items_per_page)
+    start = _number(values, "start", 0, 0)
+    if start + limit > options.max_page_offset:
+        raise Malformed(f"'start' and 'limit' lead past member {options.max_page_offset}, the deepest there is.")
+    return start, limit
+
+
 def page(
     cx: Connection,
     binding: CursorBinding,

@@ -367,9 +367,7 @@ async def _open(
     """
     trouble: DirectoryUnavailable | None = None
     of_guards = {one.resource_id: one for one in candidates if one.resource_id}
-    for guard, repository in sorted(
-        of_guards.items(), key=lambda each: not context.callers.remembers(shown, each[1])
-    ):
+    for guard, repository in sorted(of_guards.items(), key=lambda each: not context.callers.remembers(shown, each[1])):
         if shown.pair is not None and (
             (not found and len(refused) >= _REFUSED_PAIRS) or not await _may_be_admitted(context, found, guard)
         ):

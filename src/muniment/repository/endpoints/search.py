@@ -135,7 +135,7 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
 
 
 async def query_of_words(context: RepositoryContext, values: Mapping[str, str]) -> Query:
-    """Read the query of a GET from its parameters. Raises BadQuery, BadSort, UnknownType, UnknownProperty, Malformed."""
+    """Read the query of a GET from its parameters. Raises BadQuery, BadSort, UnknownType, Malformed."""
     text = values.get("q", "")
     return await _read(context, len(text), lambda: _by_words(context.options, text, values))
 
@@ -455,6 +455,7 @@ def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -
 
 
 def feed_type(request: Request, options: RepositoryOptions) -> str:
+    """Choose the media type of a search's feed: Atom where the caller likes others no better. Raises NotAcceptable."""
     json, xml, *others = spelling.both(options.names)
     return spelling.negotiate(request, (spelling.ATOM, "application/xml", xml, json, *others))
 

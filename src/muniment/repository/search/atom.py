@@ -62,8 +62,8 @@ class FeedFacet(msgspec.Struct, frozen=True):
 class Feed(msgspec.Struct, frozen=True):
     """A feed's header and entries. ``total`` is None unless the caller wants it.
 
-    ``entry_links`` says whether the entries have links. ``facets`` is None in a list, and empty in a search without any.
-    ``partial``: a repository that was searched did not answer.
+    ``entry_links`` says whether the entries have links. ``facets`` is None in a list, and empty in a search without
+    any. ``partial``: a repository that was searched did not answer.
     """
 
     id: str
