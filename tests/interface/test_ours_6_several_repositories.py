@@ -52,12 +52,19 @@ class Several(NamedTuple):
 
     def get(self, headers: dict[str, str] | None = None, **parameters: str) -> httpx.Response:
         accept = {"Accept": "application/json", **(password(self.both) if headers is None else headers)}
-        return self.site.http.get(self.address, params=parameters, headers=accept)
+        return self.site.http.get(self.address, params=_spelled(parameters), headers=accept)
 
     def post(self, document: Any, headers: dict[str, str] | None = None, **parameters: str) -> httpx.Response:
         sent = {"Accept": "application/json", "Content-Type": "application/json"}
         sent |= password(self.both) if headers is None else headers
-        return self.site.http.post(self.address, params=parameters, content=json.dumps(document), headers=sent)
+        return self.site.http.post(
+            self.address, params=_spelled(parameters), content=json.dumps(document), headers=sent
+        )
+
+
+def _spelled(parameters: dict[str, str]) -> dict[str, str]:
+    """Spell the names of parameters, which are arguments here."""
+    return {name.replace("_", "-"): text for name, text in parameters.items()}
 
 
 def password(person: Person, text: str = "") -> dict[str, str]:
@@ -199,10 +206,10 @@ def test_each_repository_is_searched_with_the_callers_rights_there(several: Seve
     word, world = several.site.world.word(), several.site.world
     own = several.create(world.repository, "open", word, acl_name="public")
     several.create(BESIDE, "closed", word, acl_name="private")
-    answer = several.get(several.site.bearer(world.reader), q=word, **{"include-total": "true"})
+    answer = several.get(several.site.bearer(world.reader), q=word, include_total="true")
     assert ids(answer) == [own]
     assert answer.json()["total"] == 1
-    assert several.get(q=word, **{"include-total": "true"}).json()["total"] == 2
+    assert several.get(q=word, include_total="true").json()["total"] == 2
 
 
 def test_hits_stand_by_score_and_without_keywords_the_newest_first(several: Several) -> None:
@@ -230,9 +237,9 @@ def test_start_and_limit_count_in_each_repository(several: Several) -> None:
         for name, count in ((BESIDE, 5), (APART, 2))
     }
     for first in (
-        several.get(q=word, limit="2", **{"include-total": "true"}),
-        several.post(words(word), limit="2", **{"include-total": "true"}),
-        several.post({**words(word), "repositories": [APART, BESIDE]}, limit="2", **{"include-total": "true"}),
+        several.get(q=word, limit="2", include_total="true"),
+        several.post(words(word), limit="2", include_total="true"),
+        several.post({**words(word), "repositories": [APART, BESIDE]}, limit="2", include_total="true"),
     ):
         page, seen, sizes = first, list[str](), list[int]()
         while True:
@@ -305,9 +312,7 @@ def test_locations_count_in_the_repository_that_they_name(several: Several) -> N
     answer = several.post({**words(word), "locations": [{**place, "repository": BESIDE}]})
     assert ids(answer) == [filed]
     assert "partial" not in answer.json()
-    nowhere = several.post(
-        {**words(word), "locations": [{**place, "repository": "nowhere"}]}, **{"include-total": "true"}
-    )
+    nowhere = several.post({**words(word), "locations": [{**place, "repository": "nowhere"}]}, include_total="true")
     assert (ids(nowhere), nowhere.json()["total"]) == ([], 0)
     # Without a name it is a folder of each; where there is none, that repository cannot answer.
     answer = several.post({**words(word), "locations": [place]})
