@@ -357,7 +357,7 @@ def test_what_no_repository_knows_is_refused(several: Several) -> None:
         ({"locations": "/nowhere"}, "E_INVALID_ATTR_VALUE"),
         ({"repositories": ",".join(map(str, range(21)))}, "E_MALFORMED_REQUEST"),
     ):
-        answer = several.get(**parameters)
+        answer = several.get(None, **parameters)
         assert (answer.status_code, answer.json()["code"]) == (400, code), answer.text
     facets = {"facet-definitions": [{"id": "title", "attributes": ["title"]}]}
     assert several.post(facets).json()["code"] == "E_NOT_OFFERED_YET"

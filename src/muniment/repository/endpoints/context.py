@@ -328,7 +328,7 @@ async def enter_all(request: Request, context: RepositoryContext, names: Collect
     shown, most = context.callers.read(request, context.options), context.options.max_searched_repositories
     check_number(names, most)
     seal = await context.transactions.read(keys.seal)
-    found, refused = dict[str, Bearer](), list[NotSignedIn]()
+    found, refused = dict[str, Bearer](), dict[str, NotSignedIn]()
     if names:
         await _open(await context.transactions.read(repositories.named, names), context, shown, found, refused)
     if not found:
@@ -339,7 +339,7 @@ async def enter_all(request: Request, context: RepositoryContext, names: Collect
         if found and names:
             raise repositories.unknown(min(names))
     if not found:
-        raise refused[0] if refused else NotSignedIn("There is no repository that credentials open.")
+        raise next(iter(refused.values()), NotSignedIn("There is no repository that credentials open."))
     headers = dict[str, str]()
     for bearer in found.values():
         headers |= {**bearer.headers, **_csrf_headers(bearer.csrf, context.options)}
@@ -359,14 +359,14 @@ async def _open(
     context: RepositoryContext,
     shown: RequestCredentials,
     found: dict[str, Bearer],
-    refused: list[NotSignedIn],
+    refused: dict[str, NotSignedIn],
 ) -> None:
-    """Find out which of the resources that guard these repositories admit the caller; add to what was ``found``.
+    """Find out which of the resources that guard these repositories admit the caller, and which have ``refused``.
 
     What needs no password check comes first. Raises DirectoryUnavailable where no other resource admits them.
     """
     trouble: DirectoryUnavailable | None = None
-    of_guards = {one.resource_id: one for one in candidates if one.resource_id}
+    of_guards = {one.resource_id: one for one in candidates if one.resource_id and one.resource_id not in refused}
     for guard, repository in sorted(of_guards.items(), key=lambda each: not context.callers.remembers(shown, each[1])):
         if shown.pair is not None and (
             (not found and len(refused) >= _REFUSED_PAIRS) or not await _may_be_admitted(context, found, guard)
@@ -375,7 +375,7 @@ async def _open(
         try:
             found[guard] = await context.callers.identify(shown, repository)
         except NotSignedIn as refusal:
-            refused.append(refusal)
+            refused[guard] = refusal
         except DirectoryUnavailable as failure:
             trouble = failure
         else:
