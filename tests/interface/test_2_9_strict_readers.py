@@ -137,8 +137,8 @@ def test_2_9_a_feed_in_xml_has_its_elements_in_order_and_no_more(site: Site, wor
             ]
             assert _names(site, entry.find(f"{ATOM}author")) == ["name"]
             assert _names(site, entry.find(f"{site.vocab}terms")) == ["dm:term"]
-            assert dict(next(entry.iter(f"{ATOM}content")).attrib).keys() == {"type", "src"}
-            assert dict(next(entry.iter(f"{ATOM}link")).attrib).keys() == {"rel", "href"}
+            assert set(next(entry.iter(f"{ATOM}content")).keys()) == {"type", "src"}
+            assert set(next(entry.iter(f"{ATOM}link")).keys()) == {"rel", "href"}
 
 
 def test_2_9_a_list_in_xml_names_the_address_of_an_owner(site: Site) -> None:

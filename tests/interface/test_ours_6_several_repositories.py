@@ -212,6 +212,34 @@ def test_each_repository_is_searched_with_the_callers_rights_there(several: Seve
     assert several.get(q=word, include_total="true").json()["total"] == 2
 
 
+def test_the_answer_is_what_each_repository_answers_at_its_own_address(several: Several) -> None:
+    """Excerpts, terms and scores too: to somebody who may read, and to somebody who may browse alone."""
+    word, world = several.site.world.word(), several.site.world
+    permitted = [(several.both.id, "Delete"), ("world", "Browse")]
+    acl = {
+        "name": f"browse-{word}",
+        "permitted": [{"accessor": accessor, "basic-permission": level} for accessor, level in permitted],
+    }
+    names = (world.repository, BESIDE)
+    for name in names:
+        made = several.site.http.post(f"{several.of(name)}/acls", json=acl, headers=password(several.both))
+        assert made.status_code == 201
+        for acl_name in ("public", "private", acl["name"]):
+            several.create(name, f"{acl_name} {word}", f"{word} in the text", acl_name=str(acl_name), title=word)
+    for person in (several.both, world.reader):
+        shown = password(person) | {"Accept": "application/json"}
+        alone = [
+            entry
+            for name in names
+            for entry in several.site.http.get(
+                f"{several.of(name)}/search", params={"q": word, "inline": "true"}, headers=shown
+            ).json()["entries"]
+        ]
+        together = several.get(shown, q=word, inline="true").json()["entries"]
+        assert len(alone) == (6 if person is several.both else 4)
+        assert sorted(together, key=lambda entry: entry["id"]) == sorted(alone, key=lambda entry: entry["id"])
+
+
 def test_hits_stand_by_score_and_without_keywords_the_newest_first(several: Several) -> None:
     word, other = several.site.world.word(), several.site.world.word()
     made = [
