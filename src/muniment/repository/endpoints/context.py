@@ -247,7 +247,7 @@ class Caller:
         The first time that this process meets the names, this takes a statement; the first time that any process does,
         a write. Raises as ``write``.
         """
-        lacking = self._context.bearers.lacks(self._bearer.principals().names())
+        lacking = self._context.bearers.lacks(self._bearer.principals().names)
         if not lacking:
             return
         known = await self._context.transactions.read(bearers.bound_keys, lacking.values())
@@ -259,7 +259,7 @@ class Caller:
     def _principals(self, cx: Connection) -> Principals:
         self._check_guard(cx)
         caller = self._bearer.principals()
-        names = caller.names()
+        names = caller.names
         keys = self._context.bearers.of(names)
         return caller.with_keys(bearers.keys(cx, names) if keys is None else keys)
 
@@ -271,7 +271,7 @@ class Caller:
             raise NotSignedIn("The token does not give access to this repository any more.")
 
     def _proven(self, cx: Connection, caller: Principals) -> Principals:
-        names = caller.names()
+        names = caller.names
         keys = self._context.bearers.of(names)
         return caller.with_keys(bearers.bind(cx, names, self._context.clock()) if keys is None else keys)
 
