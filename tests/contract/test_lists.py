@@ -258,8 +258,8 @@ def test_a_list_fetches_one_page_of_rows_and_one_more_however_deep(large: Large,
         page = large.ask(following[0])
         _check_rows(page, table)
         # One for the members of the same name; one more where the repository's own row is read anew. A search keeps its
-        # walk, beside what its caller keeps already.
-        assert page.statements <= first.statements + 3
+        # walk, beside what its caller keeps already, and may drop what is too old.
+        assert page.statements <= first.statements + 4
     assert len(seen) == len(set(seen)) == total
     assert len(seen) > SIZE
 
