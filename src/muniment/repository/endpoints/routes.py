@@ -9,6 +9,7 @@ from muniment.repository.endpoints import (
     acls,
     contents,
     discovery,
+    explanations,
     facets,
     folder_links,
     new_objects,
@@ -27,6 +28,7 @@ from muniment.repository.endpoints.documents import (
     AclDocument,
     ContentDocument,
     Documents,
+    ExplanationDocument,
     FolderLinkDocument,
     HomeDocument,
     IndexStatusDocument,
@@ -46,6 +48,8 @@ from muniment.repository.refusals import (
     IndexBehind,
     IndexUnavailable,
     UnknownLink,
+    UnknownObject,
+    UnknownPerson,
     UnknownProperty,
     UnknownType,
     WrongValue,
@@ -63,6 +67,12 @@ SEARCH: Table = {
     UnknownLink: ErrorCode(404, "E_UNKNOWN_SEARCH"),
     IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
     IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
+}
+
+EXPLAINING: Table = {
+    **SEARCH,
+    UnknownObject: objects.TABLE[UnknownObject],
+    UnknownPerson: people.TABLE[UnknownPerson],
 }
 
 BELOW = "/repositories/{repository}"
@@ -118,6 +128,7 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
             },
             SEARCH,
         ),
+        _explanation(wire),
         *_objects(wire),
         *_folder_links(wire),
         *_contents(wire),
@@ -216,6 +227,28 @@ def _read_as(address: Address[RepositoryContext]) -> tuple[str, ...]:
 def routes(context: RepositoryContext) -> list[Route]:
     """List every route of the repository, under its prefix."""
     return table(context.options.names).routes(context)
+
+
+def _explanation(wire: Documents) -> Address[RepositoryContext]:
+    explanation = wire.thing(ExplanationDocument, "explanation")
+    answers = (AnswerDescription(200, "The explanation.", explanation, (parameters.POSITION,)),)
+    operations: Operations = {
+        "GET": Operation(
+            explanations.by_keywords,
+            "Explain why an object is a hit of a search, or why it is none.",
+            parameters=(*parameters.KEYWORD_EXPLANATION, parameters.PLAIN_POSITION),
+            answers=answers,
+        ),
+        "POST": Operation(
+            explanations.by_document,
+            "Explain what an object is to a query document.",
+            parameters=(*parameters.EXPLANATION, parameters.PLAIN_POSITION),
+            refused={name: why for name, why in parameters.DOCUMENT_SEARCH_REFUSED.items() if name != "cursor"},
+            body=wire.query,
+            answers=answers,
+        ),
+    }
+    return Address(f"{BELOW}/search/explanation", operations, EXPLAINING)
 
 
 def _objects(wire: Documents) -> Addresses:
