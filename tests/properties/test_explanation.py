@@ -1,12 +1,12 @@
 """An explanation agrees with the search and with the oracle, and tells no more than its caller may see."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from muniment.clock import Instant
@@ -14,20 +14,27 @@ from muniment.db import Database
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.evaluate import evaluate
 from muniment.repository.aql.tree import (
+    Both,
+    Either,
     Expression,
     ExpressionSet,
     Fulltext,
+    Keywords,
+    Phrase,
     Property,
     PropertyList,
     PropertyOperator,
     PropertyRange,
     Query,
+    Term,
+    Wild,
+    Without,
 )
 from muniment.repository.index.contract import Search, Visible
 from muniment.repository.permissions.principals import Permission, Principals
 from muniment.repository.refusals import UnknownObject
 from muniment.repository.search import explanation, results
-from muniment.repository.search.explanation import Explanation
+from muniment.repository.search.explanation import Explanation, shares
 from muniment.repository.search.results import Hit, SearchQuestion
 from tests.properties import shelves
 from tests.properties.lengths import examples
@@ -36,7 +43,13 @@ from tests.shelf import ADMIN, BORIS, JON, MARTA, Shelf
 
 numbers = itertools.count(1)
 
-SHOWN = settings(deadline=None, suppress_health_check=list(HealthCheck))
+SHOWN = settings(
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
+"""An example makes repositories; to make it smaller would take minutes."""
+
 ACLS = {
     "private": {},
     "public": {"world": Permission.READ},
@@ -81,12 +94,40 @@ def test_an_index_weighs_each_word_where_the_oracle_finds_it_and_scores_as_the_s
     assert snapshot.examine(search, "0900000100ffffff") is None
 
 
+FEW = ["pump", "pumps", "valve", "red"]
+
+
+def few_words(longest: int) -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from(FEW), max_size=longest).map(" ".join)
+
+
+def keywords() -> st.SearchStrategy[Keywords]:
+    words = st.sampled_from([*FEW, "nothing"])
+    leaves = st.one_of(
+        st.builds(Term, words),
+        st.builds(Term, words, st.just(value=True)),
+        st.builds(Wild, st.sampled_from(["pu*", "*e*", "re?"])),
+        st.builds(Phrase, few_words(2)),
+    )
+    return st.recursive(
+        leaves,
+        lambda inner: st.one_of(
+            st.builds(Both, st.lists(inner, min_size=2, max_size=3).map(tuple)),
+            st.builds(Either, st.lists(inner, min_size=2, max_size=3).map(tuple)),
+            st.builds(Without, inner),
+        ),
+        max_leaves=6,
+    )
+
+
 def expressions() -> st.SearchStrategy[Expression]:
-    texts = st.sampled_from(["pump", "Valve", "draft", "", "p*", "x"])
+    texts = st.sampled_from(["pump", "Valve", "", "p*", "red"])
     operators: list[PropertyOperator] = ["EQUAL", "NOT_EQUAL", "CONTAINS", "BEGINS_WITH", "IS_NULL", "LESS_THAN"]
     return st.recursive(
         st.one_of(
-            st.builds(Fulltext, st.one_of(st.none(), shelves.keywords())),
+            st.builds(Fulltext, keywords()),
+            st.builds(Fulltext, keywords()),
+            st.builds(Fulltext, st.none()),
             st.builds(Property, st.sampled_from(["title", "subject"]), st.sampled_from(operators), texts),
             st.builds(Property, st.just("r_object_type"), st.just("EQUAL"), st.sampled_from(["document", "folder"])),
             st.builds(
@@ -112,7 +153,8 @@ def expressions() -> st.SearchStrategy[Expression]:
 
 def queries() -> st.SearchStrategy[Query]:
     types = st.sampled_from([(), (), ("document",), ("folder",)])
-    return st.builds(Query, types=types, condition=st.one_of(st.none(), expressions()))
+    by_words = st.builds(Query, condition=st.builds(Fulltext, keywords()))
+    return st.one_of(by_words, st.builds(Query, types=types, condition=st.one_of(st.none(), expressions())))
 
 
 class Thing(msgspec.Struct, frozen=True):
@@ -126,7 +168,7 @@ class Thing(msgspec.Struct, frozen=True):
 
 def things() -> st.SearchStrategy[list[Thing]]:
     one = st.builds(
-        Thing, shelves.texts(2), shelves.texts(4), st.sampled_from(sorted(ACLS)), st.sampled_from([0, 0, 1])
+        Thing, few_words(1), few_words(3), st.sampled_from([*ACLS, "shown", "shown"]), st.sampled_from([0, 0, 1])
     )
     return st.lists(one, min_size=2, max_size=5)
 
@@ -178,10 +220,16 @@ def test_an_object_is_explained_as_a_hit_when_the_search_finds_it_and_its_weight
     repository_db: Database,
     tmp_path: Path,
     now: Instant,
+    monkeypatch: pytest.MonkeyPatch,
     some: list[Thing],
     left: list[tuple[str, int]],
     asked: list[tuple[Query, Principals]],
 ) -> None:
+    def exact(total: str, weights: Sequence[float]) -> list[str]:
+        assert sum(weights) == pytest.approx(float(total), abs=1e-4)
+        return shares(total, weights)
+
+    monkeypatch.setattr(explanation, "shares", exact)
     made = Made(repository_db, tmp_path, now)
     for thing in some:
         made.add(thing)
@@ -282,6 +330,6 @@ def _told(told: Explanation) -> Explanation:
 @given(st.lists(st.floats(0, 30), min_size=1, max_size=12))
 def test_weights_are_rounded_so_that_they_add_up_to_the_score(weights: list[float]) -> None:
     score = f"{sum(weights):.4f}"
-    rounded = explanation.shares(score, weights)
+    rounded = shares(score, weights)
     assert sum(round(float(each) * 10_000) for each in rounded) == round(float(score) * 10_000)
     assert all(abs(float(one) - exact) < 0.0002 for one, exact in zip(rounded, weights, strict=True))
