@@ -115,7 +115,7 @@ class Examiner:
         self._weights: dict[tuple[Leaf, str], float] = {}
 
     def part(self, expression: Expression, condition: Condition) -> ConditionPart:
-        """Decide an expression and what ``bind`` made of it; the words by which it is met count for ``contributions``."""
+        """Decide an expression and what ``bind`` made of it; words by which it is met count for ``contributions``."""
         decided, weighed = self._part(expression, condition)
         for leaf, field in weighed:
             self._weights[leaf, field] += self._weight(leaf, field) or 0.0

@@ -123,9 +123,9 @@ def explain(
 ) -> Explanation:
     """Explain what one object is to a search of the asker, or of another ``user`` for whom an administrator asks.
 
-    ``cx`` must be a read that began after the snapshot was taken. The ``question`` is called for once the asker is known
+    ``cx`` must be a read that began after the snapshot was taken. The ``question`` is asked for once the asker is known
     to see the object, and so is the ``user``. ``unindexed`` returns why an object could not be indexed. Raises
-    NotPermitted if anybody else asks for a user, UnknownObject, and as ``results.search`` and both functions.
+    NotPermitted if anybody else asks for a user, UnknownObject, what these functions raise, and as ``results.search``.
     """
     if user is not None and not asker.administrator:
         raise NotPermitted("Only an administrator may ask what another user finds.")
