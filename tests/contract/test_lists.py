@@ -264,6 +264,18 @@ def test_a_list_fetches_one_page_of_rows_and_one_more_however_deep(large: Large,
     assert len(seen) > SIZE
 
 
+def test_a_search_of_several_repositories_fetches_no_more_of_one_than_its_own_search(large: Large) -> None:
+    asked = {"repositories": large.world.repository, "limit": str(SIZE), "include-total": "true"}
+    large.ask("/rest/search", **asked)
+    for start in ("0", str(SIZE), "100"):
+        answer = large.ask("/rest/search", **asked, start=start)
+        assert len(answer.document["entries"]) == SIZE
+        _check_rows(answer, "objects")
+    refused = large.ask("/rest/search").document
+    assert (refused["status"], refused["code"]) == (400, "E_MALFORMED_REQUEST")
+    assert "more than 20 repositories" in refused["message"]
+
+
 @pytest.mark.parametrize("template", sorted(SHORT))
 def test_a_list_of_one_page_fetches_no_more_rows_than_one(large: Large, template: str) -> None:
     _first_page(large, template)

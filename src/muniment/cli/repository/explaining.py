@@ -70,7 +70,7 @@ def _user(data: DataFolder, cx: Connection, resource_id: str, user_id: str) -> C
             settings.repository.administrators, names.dn_suffix, app.attributes(settings), data.identify
         )
         user = reader.principals(document)
-        return user.with_keys(bearers.keys(cx, user.names()))
+        return user.with_keys(bearers.keys(cx, user.names))
 
     return principals
 

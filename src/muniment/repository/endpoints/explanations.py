@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.repository.endpoints import parameters, positions, representations, search, spelling
+from muniment.repository.endpoints import objects, parameters, people, positions, representations, search, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.documents import Documents, ExplanationDocument
 from muniment.repository.endpoints.search import AskedSearch
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import Snapshot
@@ -19,11 +20,13 @@ from muniment.repository.index_agent import indexing
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions import bearers
 from muniment.repository.permissions.principals import Principals
-from muniment.repository.refusals import NotOfferedYet
+from muniment.repository.refusals import NotOfferedYet, UnknownObject, UnknownPerson
 from muniment.repository.search import explanation
 from muniment.repository.search.condition_parts import ConditionPart
 from muniment.repository.search.explanation import Explanation
+from muniment.web.addresses import Address, AnswerDescription, Operation
 from muniment.web.refusals import Malformed
+from muniment.web.responses import Table
 
 _TYPE = "r_object_type"
 
@@ -32,6 +35,34 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: the query by parameters, or the `link` of a posted search."""
     caller = await enter(request, context)
     return await _answer(request, context, caller, await search.read_keywords(request, context))
+
+
+def address_below(wire: Documents, below: str, searching: Table) -> Address[RepositoryContext]:
+    """Describe the address of explanations below a repository, which refuses what ``searching`` does, and more."""
+    explained = wire.thing(ExplanationDocument, "explanation")
+    answers = (AnswerDescription(200, "The explanation.", explained, (parameters.POSITION,)),)
+    operations = {
+        "GET": Operation(
+            by_keywords,
+            "Explain why an object is a hit of a search, or why it is none.",
+            parameters=(*parameters.KEYWORD_EXPLANATION, parameters.PLAIN_POSITION),
+            answers=answers,
+        ),
+        "POST": Operation(
+            by_document,
+            "Explain what an object is to a query document.",
+            parameters=(*parameters.EXPLANATION, parameters.PLAIN_POSITION),
+            refused={name: why for name, why in parameters.DOCUMENT_SEARCH_REFUSED.items() if name != "cursor"},
+            body=wire.query,
+            answers=answers,
+        ),
+    }
+    refusals = {
+        **searching,
+        UnknownObject: objects.TABLE[UnknownObject],
+        UnknownPerson: people.TABLE[UnknownPerson],
+    }
+    return Address(f"{below}/search/explanation", operations, refusals)
 
 
 @events.tells()
@@ -78,7 +109,7 @@ def _user(cx: Connection, context: RepositoryContext, resource_id: str, user_id:
         if context.people is None:
             raise NotOfferedYet("The users of a directory that runs elsewhere are not offered yet.")
         user = context.callers.principals(context.people.described(resource_id, user_id))
-        return user.with_keys(bearers.keys(cx, user.names()))
+        return user.with_keys(bearers.keys(cx, user.names))
 
     return principals
 

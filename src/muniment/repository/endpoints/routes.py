@@ -11,6 +11,7 @@ from muniment.repository.endpoints import (
     discovery,
     explanations,
     facets,
+    federated_search,
     folder_links,
     new_objects,
     objects,
@@ -28,7 +29,6 @@ from muniment.repository.endpoints.documents import (
     AclDocument,
     ContentDocument,
     Documents,
-    ExplanationDocument,
     FolderLinkDocument,
     HomeDocument,
     IndexStatusDocument,
@@ -48,8 +48,6 @@ from muniment.repository.refusals import (
     IndexBehind,
     IndexUnavailable,
     UnknownLink,
-    UnknownObject,
-    UnknownPerson,
     UnknownProperty,
     UnknownType,
     WrongValue,
@@ -67,12 +65,6 @@ SEARCH: Table = {
     UnknownLink: ErrorCode(404, "E_UNKNOWN_SEARCH"),
     IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
     IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
-}
-
-EXPLAINING: Table = {
-    **SEARCH,
-    UnknownObject: objects.TABLE[UnknownObject],
-    UnknownPerson: people.TABLE[UnknownPerson],
 }
 
 BELOW = "/repositories/{repository}"
@@ -128,7 +120,7 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
             },
             SEARCH,
         ),
-        _explanation(wire),
+        explanations.address_below(wire, BELOW, SEARCH),
         *_objects(wire),
         *_folder_links(wire),
         *_contents(wire),
@@ -186,12 +178,33 @@ def _beginning(wire: Documents, below: Addresses) -> Addresses:
     )
     targets = _link_targets(below, BELOW)
     repositories = _list(wire, discovery.listing_of(targets), "List the repositories.")
+    searching = Address(
+        "/search",
+        {
+            "GET": Operation(
+                federated_search.by_keywords,
+                "Search several repositories by keywords, or turn a page of a posted search.",
+                parameters=parameters.KEYWORD_SEARCH_OF_SEVERAL,
+                refused=parameters.SEARCH_OF_SEVERAL_REFUSED,
+                answers=(_hits_of_several(wire),),
+            ),
+            "POST": Operation(
+                federated_search.by_document,
+                "Search several repositories by a query document.",
+                parameters=parameters.SEARCH_OF_SEVERAL,
+                refused=parameters.DOCUMENT_SEARCH_OF_SEVERAL_REFUSED,
+                body=wire.query,
+                answers=(_hits_of_several(wire),),
+            ),
+        },
+        SEARCH,
+    )
     opened = (
         Address("/product-info", {"GET": info}, ENTERING, credentials=CredentialKind.NONE),
         Address("/repositories", {"GET": repositories}, discovery.LISTING, credentials=CredentialKind.NONE),
     )
     home = _show(
-        discovery.home(_link_targets(opened, "")),
+        discovery.home(_link_targets((*opened, searching), "")),
         "Show where a client begins.",
         _found("The home document.", wire.home(HomeDocument)),
     )
@@ -205,6 +218,7 @@ def _beginning(wire: Documents, below: Addresses) -> Addresses:
     return (
         Address("/services", {"GET": home}, ENTERING, credentials=CredentialKind.NONE),
         *opened,
+        searching,
         Address(BELOW, {"GET": single}, ENTERING),
     )
 
@@ -227,28 +241,6 @@ def _read_as(address: Address[RepositoryContext]) -> tuple[str, ...]:
 def routes(context: RepositoryContext) -> list[Route]:
     """List every route of the repository, under its prefix."""
     return table(context.options.names).routes(context)
-
-
-def _explanation(wire: Documents) -> Address[RepositoryContext]:
-    explanation = wire.thing(ExplanationDocument, "explanation")
-    answers = (AnswerDescription(200, "The explanation.", explanation, (parameters.POSITION,)),)
-    operations: Operations = {
-        "GET": Operation(
-            explanations.by_keywords,
-            "Explain why an object is a hit of a search, or why it is none.",
-            parameters=(*parameters.KEYWORD_EXPLANATION, parameters.PLAIN_POSITION),
-            answers=answers,
-        ),
-        "POST": Operation(
-            explanations.by_document,
-            "Explain what an object is to a query document.",
-            parameters=(*parameters.EXPLANATION, parameters.PLAIN_POSITION),
-            refused={name: why for name, why in parameters.DOCUMENT_SEARCH_REFUSED.items() if name != "cursor"},
-            body=wire.query,
-            answers=answers,
-        ),
-    }
-    return Address(f"{BELOW}/search/explanation", operations, EXPLAINING)
 
 
 def _objects(wire: Documents) -> Addresses:
@@ -478,6 +470,10 @@ def _create(wire: Documents, root: str, what: str, *, filed: bool) -> Operation[
 
 def _hits(wire: Documents) -> AnswerDescription:
     return AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION,))
+
+
+def _hits_of_several(wire: Documents) -> AnswerDescription:
+    return AnswerDescription(200, "Hits of each repository, in one order.", wire.feed, (parameters.PARTIAL,))
 
 
 def _found(meaning: str, content: Content) -> AnswerDescription:

@@ -262,7 +262,7 @@ class _Explainer:
         principals, stored = self._view.principals, self._stored
         owns = principals.is_(stored.owner_key)
         acl = acls.by_id(self._cx, stored.acl_id)
-        applying = principals.accessors() | ({OWNER} if owns else set())
+        applying = principals.accessors | ({OWNER} if owns else set())
         entries = {accessor: level for accessor, level in acl.entries.items() if accessor in applying}
         return UserRight(
             outcome_of(self._permission >= Permission.BROWSE),

@@ -1,6 +1,6 @@
 """Explanations over HTTP: who may ask what, in which shape, and what nobody learns."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import httpx
@@ -26,7 +26,9 @@ def site(shelf: Shelf) -> Iterator[Site]:
     made.close()
 
 
-def why(site: Site, object_id: str, q: str = "", headers: dict[str, str] | None = None, **more: str) -> dict[str, Any]:
+def why(
+    site: Site, object_id: str, q: str = "", headers: Mapping[str, str] | None = None, **more: Any
+) -> dict[str, Any]:
     answer = site.client.get(WHY, params={"object": object_id, "q": q, **more}, headers=headers)
     assert answer.status_code == 200, answer.text
     told: dict[str, Any] = answer.json()
@@ -186,7 +188,7 @@ def test_locations_and_facets_are_parts(site: Site) -> None:
     told = why(site, outside, locations="/here")
     assert (told["locations"], told["hit"]) == ({"outcome": "not-met"}, False)
     assert messages(told) == ["The object lies in none of the folders that the query names."]
-    narrowed = {"facet": "subject", "facet-value-constraints": "x"}
+    narrowed: dict[str, Any] = {"facet": "subject", "facet-value-constraints": "x"}
     assert why(site, outside, **narrowed)["facets"] == {"outcome": "met"}
     assert messages(why(site, inside, **narrowed)) == [
         "The object has none of the values to which the facets are narrowed."
