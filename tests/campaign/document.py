@@ -52,6 +52,8 @@ _QUERY: Mapping[str, Json] = {
     "facet-value-constraints": _text("document", "a+b|c", "\\N"),
     "facet-id-constraints": _text("r_object_type=document", "x=y;z"),
     "del-non-empty": _text("true", "false"),
+    "object": {"enum": [Prop.DOCUMENT, Prop.FOLDER, "0900000100ffffff", "%00"]},
+    "for": {"enum": [Prop.USER, "nobody@nowhere", "x"]},
     "wait-for": {"enum": ["", "0.0", Prop.POSITION, "x"]},
     "object-name": _text("raw.txt", "raw.pdf"),
     "format": _text("text/plain", "pdf"),

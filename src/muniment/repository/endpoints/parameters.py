@@ -70,6 +70,13 @@ KEYWORD_SEARCH = (
     *(Q, OBJECT_TYPE, SORT, LINK, CURSOR, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
     *SEARCH,
 )
+EXPLAINED = Parameter("object", "Id of the object whose place in the search is explained.")
+FOR_USER = Parameter("for", "A user, `name@partition`, whose search an administrator has explained.")
+EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE)
+KEYWORD_EXPLANATION = (
+    *EXPLANATION,
+    *(Q, OBJECT_TYPE, SORT, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
+)
 START = Parameter(
     "start",
     "How many hits of each repository are passed over.",

@@ -54,7 +54,7 @@ _TRIES = 3
 """How often a page is read anew where another request keeps the same walk at the same time."""
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class AskedSearch(msgspec.Struct, frozen=True):
     """A request, read: the query, the page, and what its own links must repeat.
 
     ``query`` is None where the link leads to it. ``posted`` says that it came as a document, which is kept for `next`.
@@ -117,21 +117,29 @@ class _WrittenPage(msgspec.Struct, frozen=True):
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     caller = await enter(request, context)
-    own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
-    asked = _asked(request, context.options, own)
-    if "link" not in asked.repeated:
-        query = await query_of_words(context, asked.repeated)
-        return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query))
-    return await _answer(request, context, caller, asked)
+    return await _answer(request, context, caller, await read_keywords(request, context))
 
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
     """POST: a query document in XML (given 2.8) or JSON."""
     caller = await enter(request, context)
+    return await _answer(request, context, caller, await read_document(request, context))
+
+
+async def read_keywords(request: Request, context: RepositoryContext) -> AskedSearch:
+    """Read what a GET asks for. Raises BadQuery, BadSort, UnknownType, Malformed, NotAcceptable."""
+    own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
+    asked = _asked(request, context.options, own)
+    if "link" in asked.repeated:
+        return asked
+    return msgspec.structs.replace(asked, query=await query_of_words(context, asked.repeated))
+
+
+async def read_document(request: Request, context: RepositoryContext) -> AskedSearch:
+    """Read what a POST asks for. Raises BadQuery, UnknownType, Malformed, TooLarge, NotAcceptable."""
     asked = _asked(request, context.options, ())
-    query = await query_of_body(request, context)
-    return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query, posted=True))
+    return msgspec.structs.replace(asked, query=await query_of_body(request, context), posted=True)
 
 
 async def query_of_words(context: RepositoryContext, values: Mapping[str, str]) -> Query:
@@ -169,7 +177,7 @@ async def all_ids(
     """Execute a query that is kept, and return the ids of its first hits. It waits as a search does."""
     repository, index = caller.repository, context.indexes(caller.repository)
     if wait_for := parameters.read(request).get("wait-for"):
-        await _reached(context, index, await caller.position(wait_for))
+        await reached(context, index, await caller.position(wait_for))
 
     def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[str]:
         query = msgspec.structs.replace(kept.find(cx, principals).query, facets=())
@@ -188,11 +196,11 @@ async def all_ids(
     return await caller.search(index, answered)
 
 
-async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: _Asked) -> Response:
+async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: AskedSearch) -> Response:
     repository = caller.repository
     index = context.indexes(repository)
     if asked.wait_for:
-        await _reached(context, index, await caller.position(asked.wait_for))
+        await reached(context, index, await caller.position(asked.wait_for))
     here = address(request, context, repository)
 
     def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[_WrittenPage, str]:
@@ -233,25 +241,17 @@ def _page(
     snapshot: Snapshot,
     repository: Repository,
     principals: Principals,
-    asked: _Asked,
+    asked: AskedSearch,
     here: str,
 ) -> _WrittenPage:
     """Answer one page, to the feed's bytes; runs off the loop as one piece of work."""
     found = None if asked.kept is None else asked.kept.find(cx, principals)
-    query = asked.query if found is None else found.query
-    query = query or _linked(cx, context, repository, principals, asked.repeated["link"])
-    if named := asked.facets.definitions(context.memory.catalogue(cx, repository.id), context.options.names):
-        query = msgspec.structs.replace(query, facets=named)
+    question = question_of(cx, context, repository, principals, asked, None if found is None else found.query)
+    query = question.query
     kept = kept_searches.encode(query) if asked.posted else None
-    _check_offered(query, repository)
     if query.columns and asked.view == View():
         asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
     now, options, memory = context.clock(), context.options, context.memory
-    question = SearchQuestion(
-        *(query, asked.page, asked.items_per_page, asked.include_total),
-        asked.facets.narrowings(query, options.names),
-        FacetLimits(options.max_facets, options.max_facet_values),
-    )
     saved = query if asked.kept is not None and asked.kept.path else None
     repeated, unkept = asked.repeated, None
     if asked.cursor is not None:
@@ -289,6 +289,30 @@ def _page(
         etag = "" if asked.posted else _etag(written, asked.media_type)
     body = spelling.feed(asked.media_type, written, options.names)
     return _WrittenPage(body, page.position, unkept, turned.unkept, turned.expires, etag)
+
+
+def question_of(
+    cx: Connection,
+    context: RepositoryContext,
+    repository: Repository,
+    principals: Principals,
+    asked: AskedSearch,
+    found: Query | None = None,
+) -> SearchQuestion:
+    """Return what a caller asks of a repository: the query that was ``found``, the one asked, or that of their link.
+
+    Raises UnknownLink, UnknownProperty, BadQuery.
+    """
+    options = context.options
+    query = found or asked.query or _linked(cx, context, repository, principals, asked.repeated["link"])
+    if named := asked.facets.definitions(context.memory.catalogue(cx, repository.id), options.names):
+        query = msgspec.structs.replace(query, facets=named)
+    _check_offered(query, repository)
+    return SearchQuestion(
+        *(query, asked.page, asked.items_per_page, asked.include_total),
+        asked.facets.narrowings(query, options.names),
+        FacetLimits(options.max_facets, options.max_facet_values),
+    )
 
 
 def _check_offered(query: Query, repository: Repository) -> None:
@@ -432,14 +456,14 @@ def _feed(
     )
 
 
-def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> _Asked:
+def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> AskedSearch:
     query = parameters.read(request)
     beside = [name for name in own if name != "link" and name in query]
     if "link" in query and beside:
         raise Malformed(f"The parameter 'link' stands for a whole query: {beside[0]!r} cannot go with it.")
     kept = (*own, "facet-id-constraints", *_SHOWING)
     repeated = {name: query[name] for name in kept if name in query}
-    return _Asked(
+    return AskedSearch(
         page=collections.read_number(query),
         items_per_page=collections.read_size(query, options),
         include_total=parameters.truth(query, "include-total", default=False),
@@ -460,7 +484,7 @@ def feed_type(request: Request, options: RepositoryOptions) -> str:
     return spelling.negotiate(request, (spelling.ATOM, "application/xml", xml, json, *others))
 
 
-async def _reached(context: RepositoryContext, index: Index, wanted: Position) -> None:
+async def reached(context: RepositoryContext, index: Index, wanted: Position) -> None:
     """Wait until the index is true to the position. Raises IndexBehind after 5 seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _WAIT_SECONDS

@@ -111,7 +111,7 @@ def search(
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
     memory = memory or SearchMemory()
-    wanted = _prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    wanted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
     wanted = msgspec.structs.replace(wanted, offset=offset, limit=question.items_per_page + 1)
     if question.query.sorts:
         view = RepositoryView.read(cx, repository, principals)
@@ -163,7 +163,7 @@ def standing(
     The rest is as for ``search``, which also says what it raises.
     """
     memory = memory or SearchMemory()
-    wanted = _prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    wanted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
     wanted = msgspec.structs.replace(wanted, limit=limit)
     if not question.query.sorts:
         return snapshot.counters(wanted, "relevance")
@@ -191,9 +191,9 @@ def shown(
     anywhere = msgspec.structs.replace(
         question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
     )
-    wanted = _prepared(cx, snapshot, repository, principals, anywhere, now, max_pending, memory)
+    wanted = prepared(cx, snapshot, repository, principals, anywhere, now, max_pending, memory)
     try:
-        counted = _prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+        counted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
     except WrongValue:
         if not question.query.locations:
             raise
@@ -236,7 +236,7 @@ def _shown(
     )
 
 
-def _prepared(
+def prepared(
     cx: Connection,
     snapshot: Snapshot,
     repository: Repository,

@@ -13,7 +13,7 @@ from muniment.repository.aql.conditions import BoundQuery, Carries, ConditionSet
 from muniment.repository.aql.tree import Fulltext, PropertyList, Query, Term, Value
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind, Position
-from muniment.repository.index.contract import Answer, IndexHit, Order, Search, Visible
+from muniment.repository.index.contract import Answer, Examination, IndexHit, Order, Search, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.objects import creation, object_types
 from muniment.repository.objects.table import StoredObject
@@ -52,6 +52,10 @@ class Given:
     def counters(self, search: Search, order: Order) -> list[int]:
         """Have no hit in any order."""
         raise NotImplementedError((search, order))
+
+    def examine(self, search: Search, key: str) -> Examination | None:
+        """Hold no object."""
+        raise NotImplementedError((search, key))
 
     def documents(self) -> Iterator[Document]:
         """Hold nothing."""

@@ -170,6 +170,22 @@ def read_text(stored: tantivy.Document) -> str:
     return text if isinstance(text, str) else ""
 
 
+def read_document(stored: tantivy.Document) -> Document:
+    """Return the document from which a document of the engine was made."""
+    source = read_source(stored)
+    return Document(
+        source.key,
+        source.seq,
+        source.modified,
+        source.type,
+        source.acl,
+        owner_key(source),
+        source.values,
+        read_text(stored),
+        source.ids,
+    )
+
+
 def as_written(value: str) -> str:
     """Return a string as the index holds it beside its folded form: as it was written, or its beginning."""
     return value[:COMPARED]

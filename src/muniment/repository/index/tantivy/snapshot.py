@@ -2,26 +2,24 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 import msgspec
 import tantivy
 from tantivy import DocAddress, Query
 
 from muniment.memories import Memory
-from muniment.repository.aql.tree import Phrase, Term, Wild
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import Position
-from muniment.repository.index.contract import Answer, FacetCounts, IndexHit, Order, Search, Visible
+from muniment.repository.index.contract import Answer, Examination, FacetCounts, IndexHit, Order, Search, Visible
 from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy import excerpts, failures, fields
+from muniment.repository.index.tantivy import examining, excerpts, failures, fields
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.compile import (
     MATCHES,
     CompiledLeaf,
     CompiledQuery,
     Compiler,
-    Leaf,
     PermissionMemory,
 )
 from muniment.repository.index.tantivy.facets import FacetCounter
@@ -120,6 +118,12 @@ class TantivySnapshot:
                 order = "newest"
             return self._ranking.counters(query, order, search.offset, search.limit)
 
+    def examine(self, search: Search, key: str) -> Examination | None:
+        """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``."""
+        with failures.refused("a search failed"):
+            compiler, _, query = self._compiled(search)
+            return examining.examine(self._searcher, compiler, self._analyser, search, query, key)
+
     def documents(self) -> Iterator[Document]:
         """Read every document of the index, for the checker; documents with the same key are all returned."""
         all_documents, offset = Query.all_query(), 0
@@ -136,20 +140,7 @@ class TantivySnapshot:
                 stored_documents = [self._searcher.doc(address) for _, address in hits]
             for document in stored_documents:
                 if document.get_first(fields.KEY) != fields.POSITION:
-                    source = fields.read_source(document)
-                    text = fields.read_text(document)
-                    owner = fields.owner_key(source)
-                    yield Document(
-                        source.key,
-                        source.seq,
-                        source.modified,
-                        source.type,
-                        source.acl,
-                        owner,
-                        source.values,
-                        text,
-                        source.ids,
-                    )
+                    yield fields.read_document(document)
             if len(hits) < _EVERY_BATCH:
                 return
             offset += len(hits)
@@ -172,7 +163,7 @@ class TantivySnapshot:
         compiled = compiler.compile(search.query)
         query_leaves = [each.leaf for each in compiled.leaves]
         finder = excerpts.Finder(self._analyser, query_leaves)
-        plan = _Plan(compiled, finder, tuple(map(shown_term, query_leaves)))
+        plan = _Plan(compiled, finder, tuple(map(examining.shown_term, query_leaves)))
         return plan if search.statistics is not None else self._memory.plans.keep(written, plan, _SIZES * len(written))
 
     def _page(self, query: Query, search: Search, scored: bool) -> tuple[list[Ranked], int | None]:
@@ -264,18 +255,6 @@ class TantivySnapshot:
         ranked, _ = self._page(query, first, scored=scored)
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked])
         return fed, both(query, Query.term_set_query(self._schema, fields.NUMBER, [number or 0 for number in numbers]))
-
-
-def shown_term(leaf: Leaf) -> str:
-    """Return the text of a leaf as the hit's terms show it."""
-    match leaf:
-        case Phrase() | Wild():
-            return leaf.text
-        case Term():
-            start = next((at for at, character in enumerate(leaf.text) if character.isalnum()), 0)
-            return leaf.text[start:]
-        case _:
-            assert_never(leaf)
 
 
 def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, leaves: Collection[int]) -> str | None:
