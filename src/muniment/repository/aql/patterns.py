@@ -37,8 +37,25 @@ class Pattern(msgspec.Struct, frozen=True):
         return bool(self.pieces) and isinstance(self.pieces[0], Gap)
 
     def matches(self, text: str) -> bool:
-        """Say whether the whole text matches."""
-        return re.fullmatch("".join(map(_expression, self.pieces)), text, re.DOTALL) is not None
+        """Say whether the whole text matches, in a time that grows as the text does, whatever the pattern."""
+        if sum(isinstance(piece, Gap) for piece in self.pieces) <= 1:
+            return re.fullmatch("".join(map(_expression, self.pieces)), text, re.DOTALL) is not None
+        # A regular expression would try the gaps in all combinations. Here bit n says that the text may go on at n.
+        every = (1 << len(text) + 1) - 1
+        reached, places = 1, dict[str, int]()
+        for piece in self.pieces:
+            match piece:
+                case Gap.RUN:
+                    reached = every & -(reached & -reached)
+                case Gap.ONE_OR_NONE:
+                    reached = every & (reached | reached << 1)
+                case _:
+                    if piece not in places:
+                        places[piece] = _places(piece, text)
+                    reached = (reached & places[piece]) << len(piece)
+            if not reached:
+                return False
+        return bool(reached >> len(text))
 
 
 def read(text: str) -> Pattern:
@@ -64,6 +81,15 @@ def similar(text: str) -> tuple[Pattern, ...]:
     added = [_joined(text[:at], any_letter, text[at:]) for at in range(len(text) + 1)]
     swapped = [_joined(text[:at] + text[at + 1] + text[at] + text[at + 2 :]) for at in range(len(text) - 1)]
     return tuple(dict.fromkeys((*changed, *added, *swapped)))
+
+
+def _places(part: str, text: str) -> int:
+    """Return a number whose bit n says that the part begins at n in the text."""
+    places, at = 0, text.find(part)
+    while at >= 0:
+        places |= 1 << at
+        at = text.find(part, at + 1)
+    return places
 
 
 def _joined(*pieces: str | Gap) -> Pattern:
