@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -173,10 +174,9 @@ TOO_MUCH: dict[str, Request] = {
 @pytest.mark.parametrize("name", TOO_MUCH)
 def test_what_asks_too_much_is_refused_at_once(site: Site, name: str) -> None:
     """failures B7: depth, clauses, terms, wildcards, facets."""
-    answers: list[httpx.Response] = []
-    cost = passes.spent(lambda: answers.append(TOO_MUCH[name](site)))
-    assert answers[0].status_code in REFUSED, answers[0].text[:500]
-    assert is_repository(answers[0], site)
+    cost, answer = _measured(lambda: TOO_MUCH[name](site))
+    assert answer.status_code in REFUSED, answer.text[:500]
+    assert is_repository(answer, site)
     assert cost < _MOST
 
 
@@ -186,11 +186,11 @@ WIDE: dict[str, Request] = {
         asking(
             *(
                 {"expression-type": "property-range", "name": "title", "from": f"{n:04}" + "m" * 90, "to": "n" * 100}
-                for n in range(1_000)
+                for n in range(700)
             )
         )
     ),
-    "long words with wildcards": got(q=" ".join(f"a{n}?{'b' * 220}" for n in range(60))),
+    "long words with wildcards": posted(asking(words(" ".join(f"a{n}?{'b' * 220}" for n in range(400))))),
     "a word of wildcards": got(q="*?" * 500),
     "a word with very many gaps": got(q="a" + "*a" * 400),
     "a word with very many choices": got(q="a" + "?" * 400 + "b"),
@@ -222,11 +222,10 @@ def test_what_asks_much_is_answered_or_refused_within_bounds(site: Site, name: s
     """failures B7: a wildcard is no runaway."""
     site.create("pump", ("pump " + "a" * 400).encode())
     site.world.catch_up()
-    answers: list[httpx.Response] = []
-    cost = passes.spent(lambda: answers.append(WIDE[name](site)))
-    if answers[0].status_code != 200:
-        assert answers[0].status_code in REFUSED, answers[0].text[:500]
-        assert is_repository(answers[0], site)
+    cost, answer = _measured(lambda: WIDE[name](site))
+    if answer.status_code != 200:
+        assert answer.status_code in REFUSED, answer.text[:500]
+        assert is_repository(answer, site)
     assert cost < _MOST
 
 
@@ -412,14 +411,19 @@ def test_too_many_values_for_a_template_are_refused(site: Site) -> None:
         {"external-variables": [{"id": "v1", "variable-values": ["a"]}] * 2},
         {"external-variables": [{"id": "v" * 5_000, "variable-values": ["a"]}]},
     ]
-    for body in bodies:
-        answers: list[httpx.Response] = []
-        content = json.dumps(body)
-        cost = passes.spent(
-            lambda content=content: answers.append(  # type: ignore[misc]
-                site.http.post(execution, content=content, headers=JSON | site.bearer())
-            )
-        )
-        assert answers[0].status_code in REFUSED, answers[0].text[:300]
-        assert is_repository(answers[0], site)
+    for content in map(json.dumps, bodies):
+        cost, answer = _measured(partial(_executed, site, execution, content))
+        assert answer.status_code in REFUSED, answer.text[:300]
+        assert is_repository(answer, site)
         assert cost < _MOST
+
+
+def _executed(site: Site, execution: str, content: str) -> httpx.Response:
+    return site.http.post(execution, content=content, headers=JSON | site.bearer())
+
+
+def _measured(ask: Callable[[], httpx.Response]) -> tuple[float, httpx.Response]:
+    """Say how many passes an answer took, and give it."""
+    answers: list[httpx.Response] = []
+    cost = passes.spent(lambda: answers.append(ask()))
+    return cost, answers[0]

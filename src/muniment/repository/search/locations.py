@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from sqlalchemy.engine import Connection
 
+from muniment.naming import is_storable
 from muniment.repository.aql.bind import naming_place
 from muniment.repository.aql.conditions import Condition, ConditionSet, HasValue, OneOf, Unless
 from muniment.repository.aql.tree import Location
@@ -66,7 +67,11 @@ def _check_number(named: Collection[str]) -> None:
 
 def _named(cx: Connection, view: RepositoryView, location: Location) -> set[str]:
     """Return the folders that a location names: none without all folders on the way to them."""
-    if location.folder_id:
+    text = location.path or location.folder_id
+    # What a database cannot store names no folder.
+    if not is_storable(text):
+        named: set[str] = set()
+    elif location.folder_id:
         named = folders.find(cx, view, ids=[location.folder_id])
     else:
         first, *others = location.path.strip("/").split("/")
@@ -75,6 +80,5 @@ def _named(cx: Connection, view: RepositoryView, location: Location) -> set[str]
             _check_number(named)
             named = folders.find(cx, view, inside=named, name=name, most=MOST_FOLDERS + 1) if named else set()
     if not named:
-        text = location.path or location.folder_id
         raise WrongValue(f"There is no folder {text[:200]!r}, or you may not see it.")
     return named

@@ -13,7 +13,7 @@ from muniment.repository.refusals import BadQuery, IndexUnavailable
 _ROOM = 64 << 20
 _REFUSALS = {
     "exceeded max expansions": "Too many words begin with the last part of a joined word: write more of it.",
-    "exceeds size limit": "A text that is sought by its parts is too long, or has too many wildcards: write less of it.",
+    "exceeds size limit": "A text is too long to be sought by a part of it, or has too many wildcards.",
 }
 """What the engine says when it refuses a query, and what the caller is told."""
 

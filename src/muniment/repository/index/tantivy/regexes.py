@@ -66,7 +66,7 @@ def joined(expressions: Sequence[str]) -> list[str]:
 
 
 def cost(expression: str) -> int:
-    """Say what it costs to read an expression: it grows with the length, and with the square of an alternative's gaps."""
+    """Say what it costs to read an expression: by its length, and by the square of the gaps of each alternative."""
     gaps = [each.count(".*") + each.count(".?") for each in expression.split("|")]
     return len(expression) + 12 * sum(number * number for number in gaps)
 
