@@ -25,6 +25,7 @@ from muniment.repository.objects import object_types
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition
 from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import WORLD, Permission, Principals
 from tests.clock import Clock
 from tests.scenes import InProcess, Loop
@@ -78,6 +79,7 @@ VALUES: dict[str, tuple[str, Sequence[str]]] = {
 
 _ALIKE = {"EQUAL", "NOT_EQUAL"}
 _numbers = itertools.count(1)
+_PUT = sa.text("UPDATE objects SET folder_id = :folder, type = :type, acl_id = :acl WHERE id = :id")
 _PLACEHOLDER = re.compile(r"\{id:(\d+)\}")
 
 
@@ -135,9 +137,10 @@ class World:
         repository = self.shelf.repository
         with database.begin() as cx:
             object_types.add_type(cx, repository.id, TYPE, now)
+            self.acls = {name: acls.built_in(cx, repository.id, name, now) for name in ("public", "private")}
         for name, entries in ACLS.items():
-            if name not in ("public", "private"):
-                self.shelf.acl(name, entries, ADMIN)
+            if name not in self.acls:
+                self.acls[name] = self.shelf.acl(name, entries, ADMIN).id
         for thing in things:
             self._add(thing, now)
         self.shelf.catch_up()
@@ -151,20 +154,18 @@ class World:
         shelf, owner = self.shelf, PEOPLE[thing.owner]
         # Some have been modified at one moment.
         shelf.now = now + thing.number // 2 * SECOND
-        given = {"acl_name": thing.acl, **thing.values}
+        given = {**thing.values, "acl_name": "private"}
         if thing.is_folder:
-            made = shelf.create(given, owner, "cabinet" if thing.folder is None else "folder")
+            made = shelf.create(given, owner, "cabinet")
         else:
             content = shelf.content("x" * len(thing.text))
             made = shelf.create({**given, "a_content_type": "text/plain"}, owner, thing.type, content=content)
             shelf.extract(thing.text.replace("\0", ""))
         self.ids[thing.number] = made.id
-        if thing.folder is not None:
-            with shelf.database.begin() as cx:
-                cx.execute(
-                    sa.text("UPDATE objects SET folder_id = :folder WHERE id = :id"),
-                    {"folder": self.ids[thing.folder], "id": made.id},
-                )
+        folder = None if thing.folder is None else self.ids[thing.folder]
+        with shelf.database.begin() as cx:
+            # Where its owner could not put it, and with an ACL that they could not give it.
+            cx.execute(_PUT, {"id": made.id, "type": thing.type, "folder": folder, "acl": self.acls[thing.acl]})
 
     def written(self, document: dict[str, Any]) -> dict[str, Any]:
         """Write the ids of this world into a document."""
@@ -198,7 +199,10 @@ class World:
             [self._numbered(entry.get(name)) for name in ("id", "title", "author", "summary", "updated", "terms")]
             for entry in page["entries"]
         ]
-        facets = self._numbered(_without_links(page.get("facets")))
+        facets = self._numbered(_without_links(page.get("facets", [])))
+        for facet in facets:
+            if facet["facet-id"] == "folder":  # ids have no order that two worlds could share
+                facet["facet-value"].sort(key=str)
         return entries if in_order else sorted(entries, key=str), page.get("total"), facets
 
     def numbers(self, answer: httpx.Response) -> list[int]:
