@@ -21,6 +21,7 @@ from muniment.repository.aql import as_json, as_xml
 from muniment.repository.aql.bind import FITTING
 from muniment.repository.aql.tree import QueryLimits
 from muniment.repository.endpoints import routes
+from muniment.repository.folding import fold
 from muniment.repository.objects import object_types
 from muniment.repository.objects.object_types import ObjectType
 from muniment.repository.objects.properties import PropertyDefinition
@@ -262,11 +263,12 @@ def things(draw: st.DrawFn, most: int = 9) -> list[Thing]:
     """Objects, of which the first ones are folders."""
     made: list[Thing] = []
     count = draw(st.integers(4, most))
-    folders = draw(st.integers(0, 3))
+    folders = draw(st.integers(1, 3))
     for number in range(count):
         kind = "folder" if number < folders else draw(st.sampled_from(["report", "report", "document"]))
         folder = draw(st.sampled_from([None, *range(min(number, folders))]))
-        values: dict[str, Any] = {"object_name": draw(st.sampled_from(NAMES)), "title": draw(st.sampled_from(TITLES))}
+        names = NAMES[:3] if kind == "folder" else NAMES
+        values: dict[str, Any] = {"object_name": draw(st.sampled_from(names)), "title": draw(st.sampled_from(TITLES))}
         values["keywords"] = draw(st.lists(st.sampled_from(WORDS), max_size=2))
         if kind == "report":
             values |= {
@@ -394,7 +396,7 @@ def sorts() -> st.SearchStrategy[list[dict[str, Any]]]:
     return st.lists(one, min_size=1, max_size=3, unique_by=lambda sort: sort["property"])
 
 
-PATHS = ["/", *(f"/{name}" for name in NAMES[:3]), "/red pump/plan", "/plan/plan", "/nowhere"]
+PATHS = ["/", *(f"/{name}" for name in NAMES[:3]), "/red pump/plan", "/plan/plan"]
 
 
 def locations() -> st.SearchStrategy[list[dict[str, Any]]]:
@@ -437,15 +439,52 @@ def documents(*, with_facets: bool = True) -> st.SearchStrategy[dict[str, Any]]:
         parts = {"sorts": order, "locations": places, "facet-definitions": [FACETS[at] for at in sorted(counted)]}
         return made | {name: part for name, part in parts.items() if part}
 
-    rarely = st.sampled_from([True, False, False])
     return st.builds(
         document,
         st.lists(st.sampled_from(["report", "document", "folder", "sysobject"]), max_size=1),
         st.lists(expressions(), max_size=2),
         st.none() | sorts(),
-        rarely.flatmap(lambda wanted: locations() if wanted else st.none()),
+        st.none() | locations(),
         st.frozensets(st.integers(0, len(FACETS) - 1), max_size=3) if with_facets else st.just(()),
     )
+
+
+def places(world: World, things: Sequence[Thing], caller: str, wanted: Any) -> set[int | None] | None:
+    """List the folders that locations name for a caller, None for the root; no set where one names nothing."""
+    seen = {each.number: each for each in things if each.is_folder and permission(caller, each) >= Permission.BROWSE}
+    named: set[int | None] = set()
+    for location in wanted:
+        found: set[int | None] = {None}
+        if "id" in location:
+            found = {number for number in seen if world.ids[number] == location["id"]}
+        else:
+            for name in filter(None, location["path"].split("/")):
+                inside = [each for each in seen.values() if each.folder in found]
+                found = {each.number for each in inside if each.values["object_name"] == name}
+        if not found:
+            return None
+        if location["descendent"]:
+            if None in found:
+                return {None, *(thing.number for thing in things)}
+            for _ in things:
+                found |= {number for number, each in seen.items() if each.folder in found}
+        named |= found
+    return named
+
+
+def in_order(found: list[tuple[Thing, dict[str, list[Any]]]], sorts: Sequence[dict[str, Any]]) -> list[int]:
+    """Order objects by sorts: those without a value come last, equal ones as they were made."""
+    ordered = sorted(found, key=lambda each: each[0].number)
+    for sort in reversed(sorts):
+
+        def key(each: tuple[Thing, dict[str, list[Any]]], sort: dict[str, Any] = sort) -> Any:
+            value = each[1][sort["property"]][0]
+            return (value if sort["ascii"] else fold(value))[:255] if isinstance(value, str) else value
+
+        having = [each for each in ordered if each[1].get(sort["property"])]
+        without = [each for each in ordered if not each[1].get(sort["property"])]
+        ordered = sorted(having, key=key, reverse=not sort["ascending"]) + without
+    return [thing.number for thing, _ in ordered]
 
 
 def plain_values(world: World, thing: Thing, now: Instant) -> dict[str, list[Any]]:
