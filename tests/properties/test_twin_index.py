@@ -1,20 +1,25 @@
 """Search leaks nothing: an answer equals that of a twin index of only what the caller may see (design 1.3)."""
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from muniment.clock import Instant
+from muniment.db import Database
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.facets import BoundFacet
 from muniment.repository.aql.tree import Fulltext
 from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
 from muniment.repository.index.document import Document
-from tests.properties import shelves
+from tests.properties import shelves, worlds
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row, may
+from tests.properties.worlds import Thing, World
 
 SIZES = BoundFacet("size", "size", "integer", "string", "FREQUENCY", 3)
 FACETS = (
@@ -79,3 +84,104 @@ def _ask(snapshot: Snapshot, query: BoundQuery, visible: Visible) -> Answer:
 def _told(answer: Answer) -> dict[str, tuple[str, tuple[str, ...]]]:
     """All but scores and order: those depend on global statistics, and the documentation says what they can tell."""
     return {hit.object_id: (hit.excerpt, hit.terms) for hit in answer.hits}
+
+
+@given(
+    worlds.things(),
+    st.sampled_from(["marta", "boris", "jon"]),
+    st.lists(worlds.documents(), min_size=6, max_size=6),
+    st.integers(1, 3),
+)
+@settings(
+    deadline=None, suppress_health_check=list(HealthCheck), max_examples=examples(8, 150), phases=(Phase.generate,)
+)
+def test_whole_answers_are_those_of_the_twin(
+    repository_db: Database, now: Instant, things: list[Thing], caller: str, documents: list[dict[str, Any]], size: int
+) -> None:
+    """failures B1, failures B3, failures B4, failures B18: hits, order, totals, facets, locations, walks, what is kept.
+
+    Whoever saved a search or a template was another caller, who may see all there is.
+    """
+    with worlds.made(repository_db, now, things, worlds.twin(things, caller)) as (world, alone):
+        for document in documents:
+            in_order = "sorts" in document or not _has_keywords(document)
+            for ask in (_posted, _by_walking, _saved, _stored, _narrowed):
+                told, expected = (ask(each, caller, document, size, in_order=in_order) for each in (world, alone))
+                assert told == expected, (ask.__name__, document)
+            for words in _keywords(document):
+                told, expected = (_template(each, caller, words) for each in (world, alone))
+                assert told == expected, words
+
+
+def _posted(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:
+    return world.told(world.ask(caller, document, **{"include-total": "true"}), in_order=in_order)
+
+
+def _by_walking(world: World, caller: str, document: dict[str, Any], size: int, *, in_order: bool) -> object:
+    first = world.ask(caller, document, in_xml=True, **{"items-per-page": str(size)})
+    hits = [number for page in world.walk(caller, first) for number in world.numbers(page)]
+    return hits if in_order else sorted(hits)
+
+
+def _saved(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:
+    made = _save(world, "saved-searches", "query-document", document)
+    if made is None:
+        return None
+    parameters = {"include-total": "true"}
+    return world.told(world.send(caller, "GET", f"{made}/execution", params=parameters), in_order=in_order)
+
+
+def _stored(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:
+    made = _save(world, "saved-searches", "query-document", document)
+    if made is None:
+        return None
+    stored = world.send(caller, "PUT", f"{made}/results")
+    if stored.status_code != 200:
+        return stored.status_code
+    hits = world.numbers(world.send(caller, "GET", f"{made}/results"))
+    return hits if in_order else sorted(hits)
+
+
+def _narrowed(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:
+    """Follow the link of each facet's first value."""
+    answer = world.ask(caller, document)
+    if answer.status_code != 200:
+        return answer.status_code
+    facets = [facet for facet in answer.json().get("facets", ()) if facet["facet-id"] != "folder"]
+    links = [value["link"] for facet in facets for value in facet["facet-value"][:1]]
+    pages = [world.send(caller, "GET", link["href"] if isinstance(link, dict) else link) for link in links]
+    return [world.told(page, in_order=in_order) for page in pages]
+
+
+def _template(world: World, caller: str, words: str) -> object:
+    """Put words into a template of another caller's."""
+    expression = {"expression-type": "fulltext", "value": "x", "template": True}
+    document = {"expression-set": {"expressions": [expression]}}
+    made = _save(world, "search-templates", "query-document-template", document)
+    body = json.dumps({"external-variables": [{"id": "v1", "variable-value": words}]})
+    answer = world.send(caller, "POST", f"{made}/execution", content=body, params={"include-total": "true"})
+    return world.told(answer, in_order=False)
+
+
+def _save(world: World, kind: str, name: str, document: dict[str, Any]) -> str | None:
+    """Save a document as the administrator, for all; None where it could not be executed."""
+    body = {"properties": {"object_name": "x", "r_is_public": True}, name: world.written(document)}
+    answer = world.send("root", "POST", f"/{kind}", content=json.dumps(body))
+    if answer.status_code != 201:
+        return None
+    return f"/{kind}/{answer.json()['properties']['r_object_id']}"
+
+
+def _keywords(document: Any) -> list[str]:
+    """List the keywords of a document."""
+    if isinstance(document, list):
+        return [words for each in document for words in _keywords(each)]
+    if not isinstance(document, dict):
+        return []
+    if document.get("expression-type") == "fulltext":
+        return [document["value"]]
+    return [words for each in document.values() for words in _keywords(each)]
+
+
+def _has_keywords(document: dict[str, Any]) -> bool:
+    return bool(_keywords(document))

@@ -40,7 +40,6 @@ from muniment.web.refusals import Malformed
 
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
-_MOST_LOCATIONS = 100
 
 _SHORT = 4096
 """How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
@@ -406,10 +405,8 @@ def _linked(
 
 
 def _locations(text: str) -> tuple[Location, ...]:
-    """Read paths of folders with commas between. Raises Malformed for more than a query may name."""
+    """Read paths of folders with commas between."""
     paths = [path.strip() for path in text.split(",") if path.strip()]
-    if len(paths) > _MOST_LOCATIONS:
-        raise Malformed(f"The parameter 'locations' names more than {_MOST_LOCATIONS} folders.")
     return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
 
 

@@ -19,10 +19,12 @@ def find(
     ids: Collection[str] | None = None,
     inside: Collection[str] | None = None,
     name: str | None = None,
+    most: int | None = None,
 ) -> set[str]:
     """Return the ids of folders that the caller may browse: of these ``ids``, or ``inside`` these folders.
 
-    With a ``name``, only folders of this name; without ``ids`` and ``inside``, those that lie in no folder.
+    With a ``name``, only folders of this name; without ``ids`` and ``inside``, those that lie in no folder. At most
+    ``most`` are returned.
     """
     wanted = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id,
@@ -35,6 +37,8 @@ def find(
         wanted = wanted.where(objects.c.folder_id.is_(None) if inside is None else objects.c.folder_id.in_(inside))
     if name is not None:
         wanted = wanted.where(objects.c.name == name)
+    if most is not None:
+        wanted = wanted.limit(most)
     return set(cx.execute(wanted).scalars())
 
 

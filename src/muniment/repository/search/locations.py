@@ -7,15 +7,22 @@ from collections.abc import Collection
 
 from sqlalchemy.engine import Connection
 
+from muniment.naming import is_storable
 from muniment.repository.aql.bind import naming_place
 from muniment.repository.aql.conditions import Condition, ConditionSet, HasValue, OneOf, Unless
 from muniment.repository.aql.tree import Location
 from muniment.repository.objects import folders
 from muniment.repository.objects.view import RepositoryView
-from muniment.repository.refusals import WrongValue
+from muniment.repository.refusals import BadQuery, WrongValue
 
 MOST_FOLDERS = 10_000
 """How many folders the locations of one query may name together with their descendants."""
+
+MOST_LOCATIONS = 100
+"""How many locations one query may have."""
+
+MOST_STEPS = 500
+"""How many names of folders the paths of one query may have together: each is one statement."""
 
 _FOLDER = "i_folder_id"
 
@@ -23,33 +30,55 @@ _FOLDER = "i_folder_id"
 def condition(cx: Connection, view: RepositoryView, locations: Collection[Location]) -> Condition | None:
     """Return the condition that an object lies in one of these folders; None where they name the whole repository.
 
-    Raises WrongValue for a folder that the caller cannot see, and for too many folders.
+    Raises BadQuery for more or longer locations than a query may have, WrongValue for a folder that the caller cannot
+    see, and for too many folders.
     """
+    _check(locations)
     named: set[str] = set()
+    with_descendants: set[str] = set()
     roots = False
     for location in locations:
         with naming_place(location.place):
             if location.path.strip("/") or location.folder_id:
-                named |= _named(cx, view, location)
+                (with_descendants if location.descendants else named).update(_named(cx, view, location))
             elif location.descendants:
                 return None
             else:
                 roots = True
-            if len(named) > MOST_FOLDERS:
-                raise WrongValue(f"The locations name more than {MOST_FOLDERS} folders: name folders further down.")
+            _check_number(named | with_descendants)
+    # One descent for all, so that a folder that several locations name is read once.
+    named |= folders.descendants(cx, view, with_descendants, MOST_FOLDERS)
+    _check_number(named)
     within = OneOf(_FOLDER, tuple(sorted(named)))
     return ConditionSet("OR", (within, Unless(HasValue(_FOLDER)))) if roots else within
 
 
+def _check(locations: Collection[Location]) -> None:
+    if len(locations) > MOST_LOCATIONS:
+        raise BadQuery(f"A query has at most {MOST_LOCATIONS} locations.")
+    if sum(location.path.count("/") for location in locations) > MOST_STEPS:
+        raise BadQuery(f"The paths of a query's locations have at most {MOST_STEPS} names together.")
+
+
+def _check_number(named: Collection[str]) -> None:
+    if len(named) > MOST_FOLDERS:
+        raise WrongValue(f"The locations name more than {MOST_FOLDERS} folders: name folders further down.")
+
+
 def _named(cx: Connection, view: RepositoryView, location: Location) -> set[str]:
-    if location.folder_id:
+    """Return the folders that a location names: none without all folders on the way to them."""
+    text = location.path or location.folder_id
+    # What a database cannot store names no folder.
+    if not is_storable(text):
+        named: set[str] = set()
+    elif location.folder_id:
         named = folders.find(cx, view, ids=[location.folder_id])
     else:
         first, *others = location.path.strip("/").split("/")
-        named = folders.find(cx, view, name=first)
+        named = folders.find(cx, view, name=first, most=MOST_FOLDERS + 1)
         for name in others:
-            named = folders.find(cx, view, inside=named, name=name)
+            _check_number(named)
+            named = folders.find(cx, view, inside=named, name=name, most=MOST_FOLDERS + 1) if named else set()
     if not named:
-        text = location.path or location.folder_id
         raise WrongValue(f"There is no folder {text[:200]!r}, or you may not see it.")
-    return folders.descendants(cx, view, named, MOST_FOLDERS) if location.descendants else named
+    return named

@@ -90,9 +90,13 @@ class Compiler:
         self._analyser = analyser
         self._permissions = permissions
         self._statistics = statistics
+        self._expressions = 0
 
     def compile(self, query: BoundQuery) -> CompiledQuery:
-        """Make the queries for the objects of a query's types that meet its condition. Only keywords give a score."""
+        """Make the queries for the objects of a query's types that meet its condition. Only keywords give a score.
+
+        Raises BadQuery for a name that no property can have, and for regular expressions that would take too long.
+        """
         narrowed = [(Occur.Must, _silent(self._terms(fields.TYPE, query.types)))] if query.types else []
 
         def within(content: bool) -> Query:
@@ -241,7 +245,7 @@ class Compiler:
         if len(words) > 1:
             first_place = words[0][0]
             phrase: list[str | tuple[int, str]] = [
-                (place - first_place, regexes.of_pattern(each)) for place, each in words
+                (place - first_place, self._affordable(regexes.of_pattern(each))) for place, each in words
             ]
             parts.append((Occur.Must, _silent(Query.regex_phrase_query(self._schema, field, phrase))))
         return Query.boolean_query(parts)
@@ -253,7 +257,7 @@ class Compiler:
             case (str(beginning), Gap.RUN):
                 return Query.fuzzy_term_query(self._schema, field, beginning, 0, True, True)
             case _:
-                return Query.regex_query(self._schema, field, regexes.of_pattern(pattern))
+                return Query.regex_query(self._schema, field, self._affordable(regexes.of_pattern(pattern)))
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
         """Make the query for words that differ in one letter from a single word."""
@@ -296,8 +300,17 @@ class Compiler:
     def _strings(self, name: str, expressions: Sequence[str]) -> Query:
         """Make the query for the strings of a property that match one of these regular expressions."""
         path = f"s\x01{name}\x00s{fields.MARKER}"
-        together = regexes.joined(expressions)
-        return _any_of([Query.regex_query(self._schema, fields.PROPERTIES, f"{path}(?:{each})") for each in together])
+        together = [f"{path}(?:{self._affordable(each)})" for each in regexes.joined(expressions)]
+        return _any_of([Query.regex_query(self._schema, fields.PROPERTIES, each) for each in together])
+
+    def _affordable(self, expression: str) -> str:
+        """Return a regular expression. Raises BadQuery where those of one query cost too much together."""
+        self._expressions += regexes.cost(expression)
+        if self._expressions > regexes.MOST_COST:
+            raise BadQuery(
+                "The wildcards of the query and its ranges of texts are too long together: write less of them."
+            )
+        return expression
 
     def _equal(self, name: str, kind: str, values: Sequence[str | int]) -> Query:
         path = _path(kind, name)

@@ -11,7 +11,11 @@ import structlog
 from muniment.repository.refusals import BadQuery, IndexUnavailable
 
 _ROOM = 64 << 20
-_TOO_MANY = "exceeded max expansions"
+_REFUSALS = {
+    "exceeded max expansions": "Too many words begin with the last part of a joined word: write more of it.",
+    "exceeds size limit": "A text is too long to be sought by a part of it, or has too many wildcards.",
+}
+"""What the engine says when it refuses a query, and what the caller is told."""
 
 log = structlog.get_logger("muniment.repository.index")
 
@@ -20,13 +24,14 @@ log = structlog.get_logger("muniment.repository.index")
 def refused(what: str) -> Iterator[None]:
     """Turn failures of the engine into IndexUnavailable, including its panics, which are not Exceptions.
 
-    Raises BadQuery for the one failure that the query causes. ``what`` says what the engine could not do.
+    Raises BadQuery for the failures that the query causes. ``what`` says what the engine could not do.
     """
     try:
         yield
     except (ValueError, OSError) as error:
-        if _TOO_MANY in str(error):
-            raise BadQuery("Too many words begin with the last part of a joined word: write more of it.") from error
+        for sign, sentence in _REFUSALS.items():
+            if sign in str(error):
+                raise BadQuery(sentence) from error
         log.exception("index engine failed", what=what)
         raise IndexUnavailable(f"The search index is not available: {what}.") from error
     except BaseException as error:

@@ -11,6 +11,9 @@ from muniment.repository.aql.patterns import Gap, Pattern
 _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
 
+MOST_COST = 150_000
+"""What the regular expressions of one query may cost together: the engine needs a second or two to read them."""
+
 
 def of_range(low: str | None, high: str | None, low_open: bool = False, high_open: bool = False) -> list[str]:
     """Write regular expressions that match exactly the strings between two bounds; None: there is no bound.
@@ -60,6 +63,12 @@ def joined(expressions: Sequence[str]) -> list[str]:
             together.append("")
         together[-1] += f"|{part}" if together[-1] else part
     return together if expressions else []
+
+
+def cost(expression: str) -> int:
+    """Say what it costs to read an expression: by its length, and by the square of the gaps of each alternative."""
+    gaps = [each.count(".*") + each.count(".?") for each in expression.split("|")]
+    return len(expression) + 12 * sum(number * number for number in gaps)
 
 
 def of_pattern(pattern: Pattern) -> str:
