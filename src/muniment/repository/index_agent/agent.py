@@ -1,19 +1,16 @@
-"""The index agent: it turns changes into documents, and checks that the index holds exactly what it should.
+"""The index agent: it turns changes into documents, and makes an index anew.
 
 One commit writes a batch's documents and its position. A document is made from what the database holds now, so
 repeating a batch changes nothing. An agent that is killed repeats work, but never skips an object or writes it twice.
 """
 
-import hashlib
 import itertools
 import threading
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
-import msgspec
 import sqlalchemy as sa
 import structlog
 
@@ -25,9 +22,9 @@ from muniment.repository.change_log import changes, followers
 from muniment.repository.change_log.changes import START, LinesGone, Position
 from muniment.repository.change_log.followers import Retention
 from muniment.repository.content.contract import ContentStore
-from muniment.repository.index.contract import Engine, IndexWriter, OtherFormat, Snapshot
-from muniment.repository.index.document import Document
+from muniment.repository.index.contract import Engine, IndexWriter, OtherFormat
 from muniment.repository.index_agent import indexing
+from muniment.repository.index_agent.background import BackgroundChecks
 from muniment.repository.index_agent.tenure import Tenure
 from muniment.repository.leases import Lease
 from muniment.repository.objects import compaction, objects
@@ -56,32 +53,6 @@ _CHORES_BETWEEN_COMPACTIONS = 12
 _NOTE_AGAIN: Instant = 600 * SECOND
 """How often a rebuild notes that it goes on; far less than the shortest time for which lines are kept."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
-_SAMPLES = 10
-
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
-
-
-class Report(msgspec.Struct, frozen=True):
-    """The checker's findings in one repository's index, as of ``position``: counts of objects and documents by fault.
-
-    ``samples`` holds a few object ids for each fault, those of the objects that were made first.
-    """
-
-    position: Position
-    objects: int
-    documents: int
-    missing: int
-    extra: int
-    stale: int
-    doubled: int
-    waiting: int
-    unindexed: int
-    samples: dict[str, tuple[str, ...]]
-
-    @property
-    def sound(self) -> bool:
-        """Whether the index holds exactly the documents that the repository's objects make."""
-        return not (self.missing or self.extra or self.stale or self.doubled)
 
 
 def catch_up(
@@ -127,12 +98,14 @@ def run(
     clock: Callable[[], Instant],
     store: ContentStore | None = None,
     retention: Retention = Retention(),  # noqa: B008 - it does not change
+    check_seconds: float = 0.0,
 ) -> None:
     """Follow the change logs of all repositories, including new ones, until ``stop`` is set.
 
     The agent works while it holds the lease of these indexes. While an agent of another machine holds it, this one
-    waits. ``retention`` says which lines of the logs are cut off. Raises InUse when another agent of this machine works
-    on these indexes.
+    waits. ``retention`` says which lines of the logs are cut off. Every ``check_seconds`` it compares a range of objects
+    with an index; with 0 only when somebody asks. Raises InUse when another agent of this machine works on these
+    indexes.
     """
     with engine.alone() as place, ExitStack() as at_the_end:
         tenure = Tenure(database, Lease("agent", engine.follower()), place, clock)
@@ -143,12 +116,15 @@ def run(
         at_the_end.callback(watch.close)
         packs = _Packs(database, store, Tenure(database, Lease("compaction", "content"), place, clock))
         at_the_end.callback(packs.stop)
+        checks = BackgroundChecks(database, engine, check_seconds)
+        at_the_end.callback(checks.close)
         look, chores = 0.0, time.monotonic() + _CHORES_SECONDS
         moved = False
         while not stop.is_set():
             try:
                 if not tenure.holds():
                     _close(feeders)
+                    checks.close()
                     moved, look = False, 0.0
                     stop.wait(_LOOK_SECONDS)
                     continue
@@ -168,6 +144,7 @@ def run(
                         feeder.cut_log(database, retention, clock())
                     chores = time.monotonic() + _CHORES_SECONDS
                 packs.advance()
+                moved |= checks.advance(clock())
             except (Busy, sa.exc.DBAPIError, OSError) as error:
                 log.warning("agent waits for the database or the disk", reason=str(error)[:300])
                 moved, look = False, 0.0
@@ -227,47 +204,6 @@ def rebuild(
         indexing.readmit(database, readmitted)
     log.info("rebuilt", repository=repository.name, objects=indexed, position=str(position))
     return position
-
-
-def check(database: Database, repository: Repository, snapshot: Snapshot) -> Report:
-    """Compare every document of a snapshot with the one that the database makes now, and count the differences.
-
-    Objects with a change that the snapshot has not seen are counted as waiting, and not compared. Objects that could
-    not be indexed are counted apart; the log and the object's index status give the reason.
-    """
-    digests: dict[str, bytes] = {}
-    keys: Counter[str] = Counter()
-    for document in snapshot.documents():
-        keys[document.key] += 1
-        digests[document.key] = _digest(document)
-    faults: dict[str, list[str]] = {"doubled": [key for key, times in keys.items() if times > 1]}
-    missing, stale, count = faults.setdefault("missing", []), faults.setdefault("stale", []), 0
-    with database.read() as cx:
-        waiting = changes.pending(cx, repository.id, snapshot.position)
-        unindexed = indexing.unindexed_in(cx, repository.id)
-        for batch in indexing.every_at_once(cx, repository):
-            count += len(batch.done)
-            for expected in batch.documents:
-                digest = digests.pop(expected.key, None)
-                if expected.key in waiting:
-                    continue
-                if digest is None:
-                    missing += [] if expected.key in unindexed else [expected.key]
-                elif digest != _digest(expected):
-                    stale.append(expected.key)
-    faults["extra"] = [key for key in digests if key not in waiting]
-    return Report(
-        position=snapshot.position,
-        objects=count,
-        documents=keys.total(),
-        missing=len(missing),
-        extra=len(faults["extra"]),
-        stale=len(stale),
-        doubled=len(faults["doubled"]),
-        waiting=len(waiting),
-        unindexed=len(unindexed),
-        samples={fault: tuple(ids[:_SAMPLES]) for fault, ids in faults.items() if ids},
-    )
 
 
 class _Feeder:
@@ -445,10 +381,6 @@ def _leave(database: Database, repository: Repository, name: str) -> None:
         log.warning(
             "the change log waits for a rebuild that is over", repository=repository.name, reason=str(error)[:300]
         )
-
-
-def _digest(document: Document) -> bytes:
-    return hashlib.blake2b(_encoder.encode(document), digest_size=16).digest()
 
 
 def _chores(database: Database, engine: Engine, store: ContentStore | None, clock: Callable[[], Instant]) -> None:

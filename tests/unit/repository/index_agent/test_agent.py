@@ -28,7 +28,7 @@ from muniment.repository.index.document import Document, document
 from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
-from muniment.repository.index_agent import agent, indexing
+from muniment.repository.index_agent import agent, checking, indexing
 from muniment.repository.objects import creation, object_types, objects, types_file
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
@@ -230,7 +230,7 @@ def test_an_object_that_kills_every_writer_is_passed_over(
         until(lambda: reached(index, shelf))
     assert keys(index) == [made[0], made[2]]
     with shelf.database.read() as cx:
-        assert indexing.unindexed_in(cx, shelf.repository.id) == {made[1]}
+        assert cx.scalars(sa.select(indexing.unindexed.c.object_id)).all() == [made[1]]
 
 
 def test_the_agent_follows_repositories_made_meanwhile_and_runs_once(
@@ -272,7 +272,7 @@ def test_a_rebuild_beside_a_running_agent_takes_over_and_the_old_index_is_cleare
         second = shelf.add("pump")
         until(lambda: reached(index, shelf))
         assert keys(index) == [first, second]
-        assert agent.check(shelf.database, shelf.repository, index.snapshot()).sound
+        assert checking.check(shelf.database, shelf.repository, index, Clock()).sound
     assert heard[-1] == 1
     assert generations.sweep(own, time.time()) == 0
     assert generations.sweep(own, time.time() + 3600) == 1
@@ -319,31 +319,6 @@ def test_an_index_ahead_of_its_database_is_made_again(shelf: Shelf, tmp_path: Pa
     with running(shelf.database, folder):
         until(lambda: generations.current(own) == own / "2" and reached(index, shelf))
     assert keys(index) == [kept]
-
-
-def test_the_checker_counts_each_fault(shelf: Shelf) -> None:
-    made = [shelf.add(f"pump {number}", "valve") for number in range(5)]
-    shelf.catch_up()
-    assert shelf.report().sound
-    held = {kept.key: kept for kept in shelf.index.snapshot().documents()}
-    position = shelf.writer.position
-    strange = Document("0900000100ffffff", 99, shelf.now, "document", 1, "marta@demo", {"object_name": ("x",)}, "")
-    stale = msgspec.structs.replace(held[made[1]], text="other")
-    shelf.writer.apply([stale, strange], [made[0]], position)
-    writer = shelf.writer._writer
-    assert writer is not None
-    writer.add_document(fields.to_tantivy(held[made[2]]))
-    shelf.writer.apply((), (), position)
-    shelf.change(made[3], {"title": "waiting"})
-    shelf.delete(made[4])
-    report = shelf.report()
-    assert (report.missing, report.stale, report.extra, report.doubled) == (1, 1, 1, 1)
-    assert report.samples["missing"] == (made[0],)
-    assert report.samples["stale"] == (made[1],)
-    assert report.samples["extra"] == (strange.key,)
-    assert report.samples["doubled"] == (made[2],)
-    assert (report.waiting, report.objects, report.documents) == (2, 4, 6)
-    assert not report.sound
 
 
 def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_names(
