@@ -49,6 +49,7 @@ _QUERY: Mapping[str, Json] = {
     "facet-value-constraints": _text("document", "a+b|c", "\\N"),
     "facet-id-constraints": _text("r_object_type=document", "x=y;z"),
     "del-non-empty": _text("true", "false"),
+    "repair": _text("true", "false"),
     "wait-for": {"enum": ["", "0.0", Prop.POSITION, "x"]},
     "object-name": _text("raw.txt", "raw.pdf"),
     "format": _text("text/plain", "pdf"),

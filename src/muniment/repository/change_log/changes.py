@@ -170,9 +170,7 @@ def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -
     return {object_id: frozenset(kinds) for object_id, kinds in kinds_by_object.items()}
 
 
-def pending(
-    cx: Connection, repository_id: int, position: Position, object_ids: Collection[str]
-) -> frozenset[str]:
+def pending(cx: Connection, repository_id: int, position: Position, object_ids: Collection[str]) -> frozenset[str]:
     """Return those of the objects that have any committed change after the position.
 
     Raises IndexBehind when lines are gone.

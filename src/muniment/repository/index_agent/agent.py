@@ -103,9 +103,9 @@ def run(
     """Follow the change logs of all repositories, including new ones, until ``stop`` is set.
 
     The agent works while it holds the lease of these indexes. While an agent of another machine holds it, this one
-    waits. ``retention`` says which lines of the logs are cut off. Every ``check_seconds`` it compares a range of objects
-    with an index; with 0 only when somebody asks. Raises InUse when another agent of this machine works on these
-    indexes.
+    waits. ``retention`` says which lines of the logs are cut off. Every ``check_seconds`` it compares a range of
+    objects with an index; with 0 only when somebody asks. Raises InUse when another agent of this machine works on
+    these indexes.
     """
     with engine.alone() as place, ExitStack() as at_the_end:
         tenure = Tenure(database, Lease("agent", engine.follower()), place, clock)

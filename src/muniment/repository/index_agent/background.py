@@ -93,13 +93,13 @@ class BackgroundChecks:
         asked = {
             repository_id: check
             for repository_id, check in wanted.items()
-            if repository_id in known and check.wanted > _began(kept, repository_id)
+            if repository_id in known and check.wanted > reports.began(kept.get(repository_id, KeptReport()))
         }
         if asked:
             repository_id = min(asked, key=lambda each: asked[each].wanted)
             self._begin(known[repository_id], kept, Walk(Report(now), asked[repository_id].repairs), is_wanted=True)
         elif self._current is None and self._seconds and known:
-            repository_id = min(known, key=lambda each: _began(kept, each))
+            repository_id = min(known, key=lambda each: reports.began(kept.get(each, KeptReport())))
             of_repository = kept.get(repository_id, KeptReport())
             walk = of_repository.walk
             if walk is None and (of_repository.report is None or now - of_repository.report.began > _REST):
@@ -107,9 +107,7 @@ class BackgroundChecks:
             if walk is not None:
                 self._begin(known[repository_id], kept, walk, is_wanted=False)
 
-    def _begin(
-        self, repository: Repository, kept: Mapping[int, KeptReport], walk: Walk, *, is_wanted: bool
-    ) -> None:
+    def _begin(self, repository: Repository, kept: Mapping[int, KeptReport], walk: Walk, *, is_wanted: bool) -> None:
         self.close()
         last = kept.get(repository.id, KeptReport()).report
         self._current = _Current(self._database, self._engine, repository, walk, last, is_wanted=is_wanted)
@@ -160,11 +158,3 @@ class _Current:
     def _keep(self, kept: KeptReport) -> None:
         with self._database.begin() as cx:
             reports.keep(cx, self.repository_id, self._follower, kept)
-
-
-def _began(kept: Mapping[int, KeptReport], repository_id: int) -> Instant:
-    """Return when the check began that is under way, or else the last one."""
-    of_repository = kept.get(repository_id, KeptReport())
-    if of_repository.walk is not None:
-        return of_repository.walk.report.began
-    return 0 if of_repository.report is None else of_repository.report.began

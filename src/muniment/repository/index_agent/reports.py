@@ -4,8 +4,6 @@ Each index agent keeps one row for each repository of its indexes. Whoever wants
 agent of the repository reads.
 """
 
-from collections.abc import Mapping
-
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -51,6 +49,13 @@ class KeptReport(msgspec.Struct, frozen=True):
     walk: Walk | None = None
 
 
+def began(kept: KeptReport) -> Instant:
+    """Return when the check began that is under way, or else the last one; 0 if there was none."""
+    if kept.walk is not None:
+        return kept.walk.report.began
+    return 0 if kept.report is None else kept.report.began
+
+
 def want(cx: Connection, repository_id: int, now: Instant, *, repairs: bool) -> None:
     """Write down that a check is wanted now; it takes the place of the check that was wanted before."""
     cx.execute(_WANT[cx.dialect.name], {"repository_id": repository_id, "wanted": now, "repairs": repairs})
@@ -90,7 +95,7 @@ def forget(cx: Connection) -> None:
         cx.execute(table.delete())
 
 
-def _read(row: Mapping[str, object]) -> KeptReport:
+def _read(row: sa.RowMapping) -> KeptReport:
     if row["format"] != FORMAT:
         return KeptReport()
     report, walk = row["report"], row["walk"]

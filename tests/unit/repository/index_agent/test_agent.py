@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection

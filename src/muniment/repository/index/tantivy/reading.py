@@ -3,7 +3,7 @@
 import hashlib
 import struct
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 import tantivy
@@ -67,14 +67,15 @@ class Reading:
         )
         return [address for _, address in result.hits]
 
-    def _digests(self, query: Query, addresses: Sequence[DocAddress]) -> list[DocumentDigest]:
+    def _digests(self, query: Query, addresses: list[DocAddress]) -> list[DocumentDigest]:
         """Make the digests of these documents, which the query finds."""
         numbers = self._searcher.fast_field_values(fields.NUMBER, addresses)
         modified = self._searcher.fast_field_values(fields.MODIFIED, addresses)
         stating: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
         unreadable = set[tuple[int, int]]()
         made = []
-        for address, number, instant in zip(addresses, numbers, modified, strict=True):
+        for address, in_number, in_modified in zip(addresses, numbers, modified, strict=True):
+            number, instant = int(in_number or 0), int(in_modified or 0)
             stored, place = self._searcher.doc(address), (address.segment_ord, address.doc)
             key = fields.read_key(stored)
             if key == fields.POSITION:
@@ -84,13 +85,13 @@ class Reading:
                 found_by = fields.read_found_by(source)
             except (LookupError, msgspec.MsgspecError):
                 unreadable.add(place)
-                made.append((place, int(number), key, b""))
+                made.append((place, number, key, b""))
                 continue
             stating[fields.TYPE, found_by.type].add(place)
             stating[fields.ACL, str(found_by.acl)].add(place)
             stating[fields.OWNER, found_by.owner].add(place)
-            hash_ = _hash(source, fields.read_text(stored), int(number), int(instant or 0))
-            made.append((place, int(number), key, hash_))
+            hash_ = _hash(source, fields.read_text(stored), number, instant)
+            made.append((place, number, key, hash_))
         wrong = unreadable | self._inconsistent(query, stating, {place for place, *_ in made})
         return sorted(DocumentDigest(number, key, hash_, place not in wrong) for place, number, key, hash_ in made)
 
