@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import sqlalchemy as sa
 import structlog
@@ -22,13 +22,13 @@ from muniment.repository.change_log import changes, followers
 from muniment.repository.change_log.changes import START, LinesGone, Position
 from muniment.repository.change_log.followers import Retention
 from muniment.repository.content.contract import ContentStore
-from muniment.repository.index.contract import Engine, IndexWriter, OtherFormat
+from muniment.repository.index.contract import Engine, Index, IndexWriter, OtherFormat, RepositoryIndex
 from muniment.repository.index_agent import indexing
 from muniment.repository.index_agent.background import BackgroundChecks
 from muniment.repository.index_agent.tenure import Tenure
 from muniment.repository.leases import Lease
 from muniment.repository.objects import compaction, objects
-from muniment.repository.refusals import InUse
+from muniment.repository.refusals import IndexUnavailable, InUse
 from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches
 from muniment.web.refusals import NotStored, Refusal
@@ -52,6 +52,8 @@ _CHORES_SECONDS = 300.0
 _CHORES_BETWEEN_COMPACTIONS = 12
 _NOTE_AGAIN: Instant = 600 * SECOND
 """How often a rebuild notes that it goes on; far less than the shortest time for which lines are kept."""
+_COMMITS_TO_THE_END = 10
+"""How many commits a rebuild tries to reach the end of the log by; afterwards the current generation's end will do."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
 
 
@@ -193,10 +195,7 @@ def rebuild(
                     with database.begin() as cx:
                         followers.note(cx, repository.id, name, start, noted)
             writer.apply((), (), start)
-            position = start
-            while (next_position := catch_up(database, repository, writer, clock())) != position:
-                position = next_position
-                _check(tenure)
+            position = _follow_log(database, repository, writer, index, clock, tenure)
         finally:
             writer.close()
         _check(tenure)
@@ -366,6 +365,37 @@ class _Packs:
         """Leave the rest to the next time."""
         self._steps = None
         self._tenure.release()
+
+
+def _follow_log(
+    database: Database,
+    repository: Repository,
+    writer: IndexWriter,
+    index: RepositoryIndex,
+    clock: Callable[[], Instant],
+    tenure: Tenure,
+) -> Position:
+    """Bring a new generation to the end of the log, or, while others write all the time, as far as the current one.
+
+    So searches never lose what they have found already, and writers never keep a rebuild from its end.
+    """
+    with closing(index.reader()) as current:
+        commits = 0
+        while True:
+            before = writer.position
+            position = catch_up(database, repository, writer, clock())
+            if position == before or (commits >= _COMMITS_TO_THE_END and _is_behind(current, position)):
+                return position
+            commits += 1
+            _check(tenure)
+
+
+def _is_behind(current: Index, position: Position) -> bool:
+    """Say whether the current generation is no further than the position. One that cannot be read is not."""
+    try:
+        return current.snapshot().position <= position
+    except IndexUnavailable:
+        return False
 
 
 def _check(tenure: Tenure) -> None:

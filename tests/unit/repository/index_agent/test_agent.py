@@ -1,12 +1,14 @@
 """The index agent: batches, poison, several repositories, rebuilding, checking."""
 
 import json
+import operator
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -304,6 +306,54 @@ def test_no_search_fails_or_misses_while_the_index_is_rebuilt(shelf: Shelf, tmp_
             done.set()
         assert min(one.result() for one in searching) > 1
     assert generations.current(folder / str(shelf.repository.id)) == folder / str(shelf.repository.id) / "6"
+
+
+@pytest.mark.slow
+def test_searches_answer_right_while_writers_write_and_the_index_is_rebuilt_and_switched(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    """Each search finds exactly what was there before it, whichever generation answers; former ones are swept away."""
+    folder, done = tmp_path / "indexes", threading.Event()
+    index, own = reader(folder, shelf), folder / str(shelf.repository.id)
+    kept = [shelf.add("pump", "the main valve") for _ in range(30)]
+    vars(shelf)["index"] = index
+    used, answered = set[Path | None](), [0, 0]
+
+    def search(number: int) -> None:
+        while not done.is_set():
+            before = generations.current(own)
+            assert shelf.found(MARTA, "valve") == kept
+            assert shelf.found(BORIS, "valve") == []
+            if before == generations.current(own):
+                used.add(before)
+            answered[number] += 1
+
+    def passed(goal: list[int]) -> bool:
+        return all(map(operator.ge, answered, goal))
+
+    def write() -> None:
+        while not done.is_set():
+            shelf.change(kept[0], {"title": "new"})
+            shelf.delete(shelf.add("a short one", "gasket"))
+
+    with running(shelf.database, folder):
+        until(lambda: reached(index, shelf))
+        old = index.snapshot()
+        with ThreadPoolExecutor(3) as pool:
+            work = [pool.submit(search, 0), pool.submit(search, 1), pool.submit(write)]
+            try:
+                for _ in range(4):
+                    agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock())
+                    generations.sweep(own, time.time() + 3600)
+                    goal = [count + 1 for count in answered]
+                    until(partial(passed, goal))
+            finally:
+                done.set()
+            for each in work:
+                each.result()
+    assert {path.name for path in used if path} >= {"5"}
+    assert [each.name for each in own.iterdir() if each.name.isdecimal()] == ["5"]
+    assert {each.key for each in old.documents()} >= set(kept), "whoever reads a former generation reads on"
 
 
 def test_an_index_ahead_of_its_database_is_made_again(shelf: Shelf, tmp_path: Path) -> None:
