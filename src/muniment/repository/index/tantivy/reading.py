@@ -117,11 +117,8 @@ def digest(document: Document) -> DocumentDigest:
 
 
 def _hash(source: bytes, text: str, number: int, modified: int) -> bytes:
-    hashed = hashlib.blake2b(_NUMBERS.pack(number, modified), digest_size=16)
-    hashed.update(_NUMBERS.pack(len(source), 0))
-    hashed.update(source)
-    hashed.update(text.encode())
-    return hashed.digest()
+    parts = (_NUMBERS.pack(number, modified), _NUMBERS.pack(len(source), 0), source, text.encode())
+    return hashlib.blake2b(b"".join(parts), digest_size=16).digest()
 
 
 def _document(stored: tantivy.Document) -> Document:
