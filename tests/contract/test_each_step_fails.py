@@ -341,9 +341,7 @@ def end_packs(house: House) -> None:
 @pytest.mark.only("sqlite", "The engine's steps are the same over either database.")
 def test_the_index_comes_to_hold_what_is_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent, "_AFTER_AN_ERROR_SECONDS", 0.0)
-    assert house.world._writer is not None
-    house.world._writer.close()
-    house.world._writer = None
+    house.world._writers.pop(house.repository.id).close()
     engine = app.engine(house.world.installation)
     feeder = agent._Feeder(house.repository, engine)
 

@@ -241,6 +241,7 @@ USES: dict[tuple[str, str], tuple[Used, ...]] = {
         Used("wait", "found", QUERY, _XML, "?items-per-page=1000"),
     ),
     ("POST", f"{BELOW}/index-report"): (Used("queue", "", by_acl=False),),
+    ("POST", "/search"): (Used("last byte", "found", QUERY, _XML, "?limit=1"),),
     ("POST", f"{BELOW}/acls"): (Used("last byte", "", ACL, by_acl=False),),
     ("POST", f"{BELOW}/acls/{{acl}}"): (Used("last byte", "acl", ENTRIES, own=True, by_acl=False),),
     ("DELETE", f"{BELOW}/acls/{{acl}}"): (Used("queue", "acl", own=True, by_acl=False),),
@@ -288,6 +289,7 @@ OPEN = {"/services", "/product-info", "/repositories"}
 
 AT_ONCE = {
     *OPEN,
+    "/search",
     "/repositories/{repository}",
     f"{BELOW}/types",
     f"{BELOW}/supported-facets",

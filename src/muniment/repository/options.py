@@ -206,6 +206,15 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             le=10**9,
         ),
     ] = 1_000_000
+    max_searched_repositories: Annotated[
+        int,
+        Doc(
+            description="Most repositories that one search of several covers, and most resources that it asks whether "
+            "they admit its caller.",
+            ge=1,
+            le=100,
+        ),
+    ] = 20
     kept_queries: Annotated[
         int,
         Doc(

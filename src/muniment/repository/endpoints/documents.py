@@ -244,9 +244,10 @@ class SearchTemplateDocument(msgspec.Struct, rename="kebab"):
 
 
 class Author(msgspec.Struct):
-    """Who made a feed or an entry."""
+    """Who made a feed or an entry. An object's owner has an address."""
 
     name: str
+    uri: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class EntryContent(msgspec.Struct, rename="kebab"):
@@ -275,7 +276,7 @@ class EntryDocument(msgspec.Struct):
 
 
 class FeedDocument(msgspec.Struct, rename="kebab"):
-    """One page of a list or a search."""
+    """One page of a list or a search. ``partial``: a repository that was searched did not answer."""
 
     id: str
     title: str
@@ -286,6 +287,7 @@ class FeedDocument(msgspec.Struct, rename="kebab"):
     links: list[LinkDocument]
     entries: list[EntryDocument]
     total: int | msgspec.UnsetType = msgspec.UNSET
+    partial: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class ErrorDocument(msgspec.Struct):

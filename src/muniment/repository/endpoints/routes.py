@@ -10,6 +10,7 @@ from muniment.repository.endpoints import (
     contents,
     discovery,
     facets,
+    federated_search,
     folder_links,
     index_report,
     new_objects,
@@ -178,12 +179,33 @@ def _beginning(wire: Documents, below: Addresses) -> Addresses:
     )
     targets = _link_targets(below, BELOW)
     repositories = _list(wire, discovery.listing_of(targets), "List the repositories.")
+    searching = Address(
+        "/search",
+        {
+            "GET": Operation(
+                federated_search.by_keywords,
+                "Search several repositories by keywords, or turn a page of a posted search.",
+                parameters=parameters.KEYWORD_SEARCH_OF_SEVERAL,
+                refused=parameters.SEARCH_OF_SEVERAL_REFUSED,
+                answers=(_hits_of_several(wire),),
+            ),
+            "POST": Operation(
+                federated_search.by_document,
+                "Search several repositories by a query document.",
+                parameters=parameters.SEARCH_OF_SEVERAL,
+                refused=parameters.DOCUMENT_SEARCH_OF_SEVERAL_REFUSED,
+                body=wire.query,
+                answers=(_hits_of_several(wire),),
+            ),
+        },
+        SEARCH,
+    )
     opened = (
         Address("/product-info", {"GET": info}, ENTERING, credentials=CredentialKind.NONE),
         Address("/repositories", {"GET": repositories}, discovery.LISTING, credentials=CredentialKind.NONE),
     )
     home = _show(
-        discovery.home(_link_targets(opened, "")),
+        discovery.home(_link_targets((*opened, searching), "")),
         "Show where a client begins.",
         _found("The home document.", wire.home(HomeDocument)),
     )
@@ -197,6 +219,7 @@ def _beginning(wire: Documents, below: Addresses) -> Addresses:
     return (
         Address("/services", {"GET": home}, ENTERING, credentials=CredentialKind.NONE),
         *opened,
+        searching,
         Address(BELOW, {"GET": single}, ENTERING),
     )
 
@@ -462,6 +485,10 @@ def _create(wire: Documents, root: str, what: str, *, filed: bool) -> Operation[
 
 def _hits(wire: Documents) -> AnswerDescription:
     return AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION,))
+
+
+def _hits_of_several(wire: Documents) -> AnswerDescription:
+    return AnswerDescription(200, "Hits of each repository, in one order.", wire.feed, (parameters.PARTIAL,))
 
 
 def _found(meaning: str, content: Content) -> AnswerDescription:

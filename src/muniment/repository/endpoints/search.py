@@ -5,7 +5,7 @@ Source: given 2.8-2.10, 4.6; docs/interface.md, ours 6.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlencode
 
 import msgspec
@@ -33,7 +33,7 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery, IndexBehind
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, paging, results, walks
-from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.repository.search.results import Hit, HitPage, SearchQuestion
 from muniment.repository.search.walks import Binding, Walk
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
@@ -76,6 +76,14 @@ class _Asked(msgspec.Struct, frozen=True):
     kept: "QuerySource | None" = None
 
 
+class EntryForm(msgspec.Struct, frozen=True):
+    """How the objects of hits are written into their entries."""
+
+    media_type: str
+    view: View
+    links: bool
+
+
 class NamedQuery(msgspec.Struct, frozen=True):
     """A query that callers keep, found: its title, and when it was changed."""
 
@@ -112,8 +120,7 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
     asked = _asked(request, context.options, own)
     if "link" not in asked.repeated:
-        text = asked.repeated.get("q", "")
-        query = await _read(context, len(text), lambda: _by_words(context.options, text, asked.repeated))
+        query = await query_of_words(context, asked.repeated)
         return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query))
     return await _answer(request, context, caller, asked)
 
@@ -123,12 +130,23 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     """POST: a query document in XML (given 2.8) or JSON."""
     caller = await enter(request, context)
     asked = _asked(request, context.options, ())
+    query = await query_of_body(request, context)
+    return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query, posted=True))
+
+
+async def query_of_words(context: RepositoryContext, values: Mapping[str, str]) -> Query:
+    """Read the query of a GET from its parameters. Raises BadQuery, BadSort, UnknownType, Malformed."""
+    text = values.get("q", "")
+    return await _read(context, len(text), lambda: _by_words(context.options, text, values))
+
+
+async def query_of_body(request: Request, context: RepositoryContext) -> Query:
+    """Read the query document that is the body of a POST. Raises BadQuery, and as ``bodies.raw``."""
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
     names, limits = context.options.names, _limits(context.options)
-    query = await _read(context, len(document), lambda: context.memory.read(read, document, names, limits))
-    return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query, posted=True))
+    return await _read(context, len(document), lambda: context.memory.read(read, document, names, limits))
 
 
 async def _read(context: RepositoryContext, length: int, reading: Callable[[], Query]) -> Query:
@@ -256,7 +274,8 @@ def _page(
         )
         turned = paging.begin(cx, page, following, now, options)
     page, others = turned.page, _has_others(turned.page) or (kept is None and asked.page > 1)
-    inlined = _inlined(cx, context, repository, principals, asked, page, here) if asked.inline else {}
+    form = EntryForm(asked.media_type, asked.view, asked.links)
+    inlined = inlined_hits(cx, context, repository, principals, page.hits, here, form) if asked.inline else {}
     service = f"{here}/{(asked.kept and asked.kept.path) or 'search'}"
     cursors = asked.cursor, turned.following
     written = _feed(page, repeated, service, cursors, here, context, inlined, others=others, entry_links=asked.links)
@@ -300,29 +319,45 @@ def _etag(feed: atom.Feed, media_type: str) -> str:
     return f'W/"{hashlib.sha256(told).hexdigest()[:32]}"'
 
 
-def _inlined(
+def inlined_hits(
     cx: Connection,
     context: RepositoryContext,
     repository: Repository,
     principals: Principals,
-    asked: _Asked,
-    page: HitPage,
+    hits: Sequence[Hit],
     here: str,
+    form: EntryForm,
 ) -> dict[str, object]:
     """Spell the object of each hit, as the read of the database that vouched for the hits has it."""
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
-    for name in asked.view.properties or ():
+    for name in form.view.properties or ():
         view.catalogue.property(name)
-    stored = objects.rows(cx, repository.id, [hit.object_id for hit in page.hits])
-    bodies_of_hits = collections.object_bodies(cx, view, [stored[hit.object_id] for hit in page.hits])
+    stored = objects.rows(cx, repository.id, [hit.object_id for hit in hits])
+    bodies_of_hits = collections.object_bodies(cx, view, [stored[hit.object_id] for hit in hits])
     things = [
-        representations.object_thing(here, body, names, asked.media_type, kind_of(body.stored.id), asked.view)
+        representations.object_thing(here, body, names, form.media_type, kind_of(body.stored.id), form.view)
         for body in bodies_of_hits
     ]
     return {
-        hit.object_id: collections.inlined(thing, asked.media_type, names, links=asked.links)
-        for hit, thing in zip(page.hits, things, strict=True)
+        hit.object_id: collections.inlined(thing, form.media_type, names, links=form.links)
+        for hit, thing in zip(hits, things, strict=True)
     }
+
+
+def entry(found: Hit, here: str, inlined: object) -> atom.FeedEntry:
+    """Make the entry of a hit in the repository whose address is ``here`` (given 2.9)."""
+    return atom.FeedEntry(
+        id=found.object_id,
+        title=found.title,
+        author=found.owner,
+        summary=found.summary,
+        updated=found.updated,
+        address=f"{here}/objects/{found.object_id}",
+        score=found.score,
+        terms=found.terms,
+        inlined=inlined,
+        author_address=representations.user_address(here, found.owner),
+    )
 
 
 def _limits(options: RepositoryOptions) -> QueryLimits:
@@ -391,21 +426,9 @@ def _feed(
         items_per_page=page.items_per_page,
         links=tuple(shown),
         total=page.total,
-        entries=tuple(
-            atom.FeedEntry(
-                id=found.object_id,
-                title=found.title,
-                author=found.owner,
-                summary=found.summary,
-                updated=found.updated,
-                address=f"{here}/objects/{found.object_id}",
-                score=found.score,
-                terms=found.terms,
-                inlined=inlined.get(found.object_id),
-            )
-            for found in page.hits
-        ),
+        entries=tuple(entry(found, here, inlined.get(found.object_id)) for found in page.hits),
         entry_links=entry_links,
+        facets=(),
     )
 
 
@@ -421,7 +444,7 @@ def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -
         items_per_page=collections.read_size(query, options),
         include_total=parameters.truth(query, "include-total", default=False),
         wait_for=query.get("wait-for"),
-        media_type=_feed_type(request, options),
+        media_type=feed_type(request, options),
         inline=parameters.truth(query, "inline", default=False),
         links=parameters.truth(query, "links", default=True),
         view=representations.read_view(query, options.names),
@@ -431,7 +454,8 @@ def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -
     )
 
 
-def _feed_type(request: Request, options: RepositoryOptions) -> str:
+def feed_type(request: Request, options: RepositoryOptions) -> str:
+    """Choose the media type of a search's feed: Atom where the caller likes others no better. Raises NotAcceptable."""
     json, xml, *others = spelling.both(options.names)
     return spelling.negotiate(request, (spelling.ATOM, "application/xml", xml, json, *others))
 

@@ -20,9 +20,9 @@ from muniment.db import PreparedStatement, repository_tables
 from muniment.repository.aql.tree import Query
 from muniment.repository.refusals import UnknownLink
 from muniment.repository.search import walks
-from muniment.repository.search.walks import Held, Walk
+from muniment.repository.search.walks import QuotaShare, Walk
 
-FORMAT = 2
+FORMAT = 3
 """The format of the queries that this release writes and reads. Raise it with every change of ``aql.tree``."""
 
 links = sa.Table(
@@ -158,7 +158,7 @@ def _wait_for_others(cx: Connection, caller: str) -> None:
 
 def _drop_oldest(cx: Connection, caller: str, newest: bytes, quota: SearchQuota) -> None:
     searches = cx.execute(sa.select(links.c.kept, links.c.size, links.c.digest).where(links.c.caller == caller))
-    held = [Held(*row) for row in searches]
+    held = [QuotaShare(*row) for row in searches]
     held += walks.held(cx, caller)
     # The newest comes first, even if the clock was set back.
     held.sort(key=lambda each: (each.name == newest, each.kept, each.name), reverse=True)

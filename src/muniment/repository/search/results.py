@@ -43,7 +43,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     """A caller's question: a query as they wrote it, and the page of hits that they want.
 
     ``narrowings`` are the values of the query's facets that hits must have. ``bare``: the hits need neither excerpts
-    nor terms.
+    nor terms. The first page begins behind the first ``start`` hits.
     """
 
     query: Query
@@ -53,6 +53,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     narrowings: tuple[Narrowing, ...] = ()
     facet_limits: FacetLimits = FacetLimits()
     bare: bool = False
+    start: int = 0
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -106,7 +107,7 @@ def search(
     search again. ``max_sorted`` and ``type_prefix`` are those of ``sorting.counters``.
     Raises BadQuery, BadSort, UnknownType, UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
     """
-    offset = (question.page - 1) * question.items_per_page
+    offset = question.start + (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
     memory = memory or SearchMemory()

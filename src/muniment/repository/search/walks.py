@@ -85,7 +85,7 @@ class Slice(NamedTuple):
     cut: bool
 
 
-class Held(NamedTuple):
+class QuotaShare(NamedTuple):
     """A row that counts against its caller's quota."""
 
     kept: Instant
@@ -210,10 +210,10 @@ def fetch(
     return Slice(_unpack(bytes(packed), int(width)), bytes(edition), int(hits), bool(cut))
 
 
-def held(cx: Connection, caller: str) -> list[Held]:
+def held(cx: Connection, caller: str) -> list[QuotaShare]:
     """List the walks that are kept for a caller, over all repositories."""
     rows = cx.execute(sa.select(_walks.c.kept, _walks.c.size, _walks.c.name).where(_walks.c.caller == caller))
-    return [Held(row[0], row[1], bytes(row[2])) for row in rows]
+    return [QuotaShare(row[0], row[1], bytes(row[2])) for row in rows]
 
 
 def drop(cx: Connection, names: Collection[bytes]) -> None:

@@ -32,7 +32,7 @@ from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.aql.tree import Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import Statistics, Visible
-from muniment.repository.index.tantivy import fields
+from muniment.repository.index.tantivy import fields, regexes
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.refusals import BadQuery
 
@@ -43,8 +43,6 @@ MATCHES = 24
 """The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LAST_CHARACTER = 0x10FFFF
-_LONGEST_EXPRESSION = 1000
 
 Leaf: TypeAlias = Term | Wild | Phrase
 """A word or phrase of the keywords, which is looked up in the index."""
@@ -245,7 +243,9 @@ class Compiler:
             return Query.empty_query()
         if len(words) > 1:
             first_place = words[0][0]
-            phrase: list[str | tuple[int, str]] = [(place - first_place, _expression(each)) for place, each in words]
+            phrase: list[str | tuple[int, str]] = [
+                (place - first_place, regexes.of_pattern(each)) for place, each in words
+            ]
             parts.append((Occur.Must, _silent(Query.regex_phrase_query(self._schema, field, phrase))))
         return Query.boolean_query(parts)
 
@@ -256,7 +256,7 @@ class Compiler:
             case (str(beginning), Gap.RUN):
                 return Query.fuzzy_term_query(self._schema, field, beginning, 0, True, True)
             case _:
-                return Query.regex_query(self._schema, field, _expression(pattern))
+                return Query.regex_query(self._schema, field, regexes.of_pattern(pattern))
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
         """Make the query for words that differ in one letter from a single word."""
@@ -294,12 +294,12 @@ class Compiler:
                 path = _path("s", name)
                 return Query.fuzzy_term_query(self._schema, path, fields.MARKER + beginning, 0, True, True)
             case _:
-                return self._strings(name, list(map(_expression, alternatives)))
+                return self._strings(name, list(map(regexes.of_pattern, alternatives)))
 
     def _strings(self, name: str, expressions: Sequence[str]) -> Query:
         """Make the query for the strings of a property that match one of these regular expressions."""
         path = f"s\x01{name}\x00s{fields.MARKER}"
-        together = _few_expressions(expressions)
+        together = regexes.joined(expressions)
         return _any_of([Query.regex_query(self._schema, fields.PROPERTIES, f"{path}(?:{each})") for each in together])
 
     def _equal(self, name: str, kind: str, values: Sequence[str | int]) -> Query:
@@ -312,7 +312,7 @@ class Compiler:
         low, high = range_.low, range_.high
         if isinstance(low, str) or isinstance(high, str):
             first, last = (None if bound is None else fold(str(bound)) for bound in (low, high))
-            return self._strings(range_.name, string_range(first, last, range_.low_open, range_.high_open))
+            return self._strings(range_.name, regexes.of_range(first, last, range_.low_open, range_.high_open))
         kind = "f" if isinstance(low, float) or isinstance(high, float) else "i"
         least = fields.LEAST if low is None else max(_as_integer(low) + range_.low_open, fields.LEAST)
         most = fields.MOST if high is None else min(_as_integer(high) - range_.high_open, fields.MOST)
@@ -384,90 +384,6 @@ def _has_keywords(condition: Condition) -> bool:
             return False
         case _:
             assert_never(condition)
-
-
-def string_range(low: str | None, high: str | None, low_open: bool = False, high_open: bool = False) -> list[str]:
-    """Write regular expressions that match exactly the strings between two bounds; None: there is no bound.
-
-    A bound counts unless it is open. Strings are ordered by their code points.
-    """
-    if low is None and high is None:
-        return [".*"]
-    if high is None:
-        assert low is not None  # noqa: S101 - one of them is a bound
-        return _from(low, low_open, 0)
-    if low is None:
-        return _up_to(high, high_open, 0)
-    common = next((at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
-    if common == len(high):
-        return [_exactly(high)] if low == high and not (low_open or high_open) else []
-    if common < len(low) and low[common] > high[common]:
-        return []
-    expressions = _up_to(high, high_open, common + 1)
-    if common == len(low):
-        expressions += [] if low_open else [_exactly(low)]
-        expressions += _beyond(low, 0x20, ord(high[common]) - 1)
-    else:
-        expressions += _beyond(low[:common], ord(low[common]) + 1, ord(high[common]) - 1)
-        expressions += _from(low, low_open, common + 1)
-    return expressions
-
-
-def _from(low: str, is_open: bool, begin: int) -> list[str]:
-    """Write expressions for the strings from ``low`` on that share its first ``begin`` characters."""
-    above = [each for at in range(begin, len(low)) for each in _beyond(low[:at], ord(low[at]) + 1, _LAST_CHARACTER)]
-    return [_exactly(low) + (".+" if is_open else ".*"), *above]
-
-
-def _up_to(high: str, is_open: bool, begin: int) -> list[str]:
-    """Write expressions for the strings up to ``high`` that share its first ``begin`` characters."""
-    beginnings = [_exactly(high[:at]) for at in range(begin, len(high))]
-    below = [each for at in range(begin, len(high)) for each in _beyond(high[:at], 0x20, ord(high[at]) - 1)]
-    return [*([] if is_open else [_exactly(high)]), *beginnings, *below]
-
-
-def _few_expressions(expressions: Sequence[str]) -> list[str]:
-    """Join alternatives into few expressions: the engine refuses one of more than a thousand states."""
-    together = [""]
-    for part in expressions:
-        if together[-1] and len(together[-1]) + len(part) > _LONGEST_EXPRESSION:
-            together.append("")
-        together[-1] += f"|{part}" if together[-1] else part
-    return together if expressions else []
-
-
-def _expression(pattern: Pattern) -> str:
-    return "".join(map(_piece, pattern.pieces))
-
-
-def _piece(piece: str | Gap) -> str:
-    match piece:
-        case Gap.RUN:
-            return ".*"
-        case Gap.ONE_OR_NONE:
-            return ".?"
-        case _:
-            return _exactly(piece)
-
-
-def _exactly(text: str) -> str:
-    if not text:
-        return "()"
-    return "".join(_character(ord(character)) for character in text)
-
-
-def _beyond(beginning: str, low: int, high: int) -> list[str]:
-    """Write an expression for texts that go on after ``beginning`` with a character of this range.
-
-    There is none if the range is empty without its surrogates.
-    """
-    low = 0xE000 if 0xD800 <= low <= 0xDFFF else low
-    high = 0xD7FF if 0xD800 <= high <= 0xDFFF else high
-    return [f"{_exactly(beginning)}[{_character(low)}-{_character(high)}].*"] if low <= high else []
-
-
-def _character(code: int) -> str:
-    return f"\\x{{{code:X}}}"
 
 
 def _by_kind(values: Sequence[Value], *, written: bool) -> list[tuple[str, list[str | int]]]:

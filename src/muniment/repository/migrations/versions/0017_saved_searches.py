@@ -8,13 +8,15 @@ down_revision = "0016"
 branch_labels = None
 depends_on = None
 
+_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
 
 def upgrade() -> None:
     """Make the tables."""
     op.create_table(
         "saved_searches",
         sa.Column("id", sa.String(16), primary_key=True),
-        sa.Column("repository_id", sa.Integer, sa.ForeignKey("repositories.id"), nullable=False),
+        sa.Column("repository_id", _ID, sa.ForeignKey("repositories.id"), nullable=False),
         sa.Column("is_template", sa.Boolean, nullable=False),
         sa.Column("name", sa.String(255), nullable=False),
         sa.Column("description", sa.String(1000), nullable=False),

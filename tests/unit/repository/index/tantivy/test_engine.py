@@ -17,9 +17,9 @@ from muniment.repository.folding import fold
 from muniment.repository.index.contract import Answer, FacetCounts, Search, Statistics, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import failures, fields
-from muniment.repository.index.tantivy.compile import string_range
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.order import REACH
+from muniment.repository.index.tantivy.regexes import of_range
 from muniment.repository.refusals import BadQuery, IndexUnavailable
 from tests import passes
 
@@ -457,9 +457,9 @@ def test_a_property_that_nobody_has_yet_finds_nothing(world: World) -> None:
 
 
 def test_a_range_of_strings_that_is_upside_down_is_empty() -> None:
-    assert string_range("b", "a") == []
-    assert string_range("ab", "a") == []
-    assert string_range("a", "a") != []
+    assert of_range("b", "a") == []
+    assert of_range("ab", "a") == []
+    assert of_range("a", "a") != []
 
 
 def test_keywords_of_only_punctuation_are_met_by_nothing(world: World) -> None:

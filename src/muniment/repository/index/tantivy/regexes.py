@@ -1,0 +1,97 @@
+"""How are a pattern and a range of texts written as regular expressions of the built-in engine?
+
+The engine reads them over its dictionary of terms. It has no classes of characters and no anchors: an expression
+matches a whole term. Every character is written by its code, so none has a meaning of its own.
+"""
+
+from collections.abc import Sequence
+
+from muniment.repository.aql.patterns import Gap, Pattern
+
+_LAST_CHARACTER = 0x10FFFF
+_LONGEST_EXPRESSION = 1000
+
+
+def of_range(low: str | None, high: str | None, low_open: bool = False, high_open: bool = False) -> list[str]:
+    """Write regular expressions that match exactly the strings between two bounds; None: there is no bound.
+
+    A bound counts unless it is open. Strings are ordered by their code points.
+    """
+    if low is None and high is None:
+        return [".*"]
+    if high is None:
+        assert low is not None  # noqa: S101 - one of them is a bound
+        return _from(low, low_open, 0)
+    if low is None:
+        return _up_to(high, high_open, 0)
+    common = next((at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
+    if common == len(high):
+        return [_exactly(high)] if low == high and not (low_open or high_open) else []
+    if common < len(low) and low[common] > high[common]:
+        return []
+    expressions = _up_to(high, high_open, common + 1)
+    if common == len(low):
+        expressions += [] if low_open else [_exactly(low)]
+        expressions += _beyond(low, 0x20, ord(high[common]) - 1)
+    else:
+        expressions += _beyond(low[:common], ord(low[common]) + 1, ord(high[common]) - 1)
+        expressions += _from(low, low_open, common + 1)
+    return expressions
+
+
+def _from(low: str, is_open: bool, begin: int) -> list[str]:
+    """Write expressions for the strings from ``low`` on that share its first ``begin`` characters."""
+    above = [each for at in range(begin, len(low)) for each in _beyond(low[:at], ord(low[at]) + 1, _LAST_CHARACTER)]
+    return [_exactly(low) + (".+" if is_open else ".*"), *above]
+
+
+def _up_to(high: str, is_open: bool, begin: int) -> list[str]:
+    """Write expressions for the strings up to ``high`` that share its first ``begin`` characters."""
+    beginnings = [_exactly(high[:at]) for at in range(begin, len(high))]
+    below = [each for at in range(begin, len(high)) for each in _beyond(high[:at], 0x20, ord(high[at]) - 1)]
+    return [*([] if is_open else [_exactly(high)]), *beginnings, *below]
+
+
+def joined(expressions: Sequence[str]) -> list[str]:
+    """Join alternatives into few expressions: the engine refuses one of more than a thousand states."""
+    together = [""]
+    for part in expressions:
+        if together[-1] and len(together[-1]) + len(part) > _LONGEST_EXPRESSION:
+            together.append("")
+        together[-1] += f"|{part}" if together[-1] else part
+    return together if expressions else []
+
+
+def of_pattern(pattern: Pattern) -> str:
+    """Write the regular expression that matches the texts that a pattern matches."""
+    return "".join(map(_piece, pattern.pieces))
+
+
+def _piece(piece: str | Gap) -> str:
+    match piece:
+        case Gap.RUN:
+            return ".*"
+        case Gap.ONE_OR_NONE:
+            return ".?"
+        case _:
+            return _exactly(piece)
+
+
+def _exactly(text: str) -> str:
+    if not text:
+        return "()"
+    return "".join(_character(ord(character)) for character in text)
+
+
+def _beyond(beginning: str, low: int, high: int) -> list[str]:
+    """Write an expression for texts that go on after ``beginning`` with a character of this range.
+
+    There is none if the range is empty without its surrogates.
+    """
+    low = 0xE000 if 0xD800 <= low <= 0xDFFF else low
+    high = 0xD7FF if 0xD800 <= high <= 0xDFFF else high
+    return [f"{_exactly(beginning)}[{_character(low)}-{_character(high)}].*"] if low <= high else []
+
+
+def _character(code: int) -> str:
+    return f"\\x{{{code:X}}}"
