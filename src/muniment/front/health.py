@@ -59,7 +59,7 @@ async def _fault_of(transactions: Transactions) -> str:
 def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, dict[str, object]]:
     """Return for each repository by how many seconds its index is behind, if that is late, and its fault if any.
 
-    ``differences`` is how many objects the last checks left wrong in it; absent where there was none.
+    ``differences`` is how many objects the last checks left wrong in it, if any.
     """
     return {
         repository.name: _index_state(cx, halves, repository, at) | _differences(cx, repository)
@@ -68,8 +68,9 @@ def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, dict[str, 
 
 
 def _differences(cx: Connection, repository: repositories.Repository) -> dict[str, int]:
-    checked = [each.report for each in reports.of_repository(cx, repository.id).values() if each.report is not None]
-    return {"differences": sum(report.remaining for report in checked)} if checked else {}
+    kept = reports.of_repository(cx, repository.id).values()
+    count = sum(each.report.remaining for each in kept if each.report is not None)
+    return {"differences": count} if count else {}
 
 
 def _index_state(cx: Connection, halves: Halves, repository: repositories.Repository, at: Instant) -> dict[str, object]:

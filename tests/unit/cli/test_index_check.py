@@ -14,7 +14,7 @@ from muniment import app, clock
 from muniment.data_folder import DataFolder
 from muniment.repository import repositories
 from muniment.repository.index_agent import agent, reports
-from muniment.repository.index_agent.checking import Difference, Report, Walk
+from muniment.repository.index_agent.checking import Course, Difference, Report
 from muniment.repository.index_agent.reports import KeptReport
 from tests.unit.cli.test_commands import Muniment
 
@@ -99,7 +99,7 @@ def test_the_report_of_the_agent_is_shown(papers: Papers) -> None:
     assert papers.json("index", "report") == []
     found = Report(1, 2, objects=3, missing=1, differences=(Difference("0" * 16, "missing"),))
     with papers.data.database("repository") as database, database.begin() as cx:
-        reports.keep(cx, papers.repository.id, "a", KeptReport(found, Walk(Report(3))))
+        reports.keep(cx, papers.repository.id, "a", KeptReport(found, Course(Report(3))))
     printed = papers.muniment("index", "report", "-r", "main", code=1)
     assert "NOT SOUND" in printed
     assert "  missing: 0000000000000000" in printed

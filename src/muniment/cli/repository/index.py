@@ -109,7 +109,7 @@ def index_report(context: typer.Context, repository_name: RepositoryOption = "",
                 kept = reports.of_repository(cx, repository.id)
             for follower, last in kept.items():
                 sound = sound and (last.report is None or last.report.sound)
-                under_way = None if last.walk is None else _as_values(last.walk.report)
+                under_way = None if last.course is None else _as_values(last.course.report)
                 whole = None if last.report is None else _as_values(last.report)
                 listed.append(
                     {"repository": repository.name, "agent": follower, "report": whole, "under_way": under_way}
@@ -195,8 +195,8 @@ def _print_kept(repository: Repository, kept: KeptReport) -> None:
         ended = kept.report.ended or kept.report.began
         terminal.line(f"{repository.name}: checked from {timestamp(kept.report.began)} to {timestamp(ended)}")
         _print_report(repository, kept.report)
-    if kept.walk is not None:
-        report = kept.walk.report
+    if kept.course is not None:
+        report = kept.course.report
         terminal.line(
             f"{repository.name}: under way since {timestamp(report.began)}: {report.objects} objects in "
             f"{report.ranges} ranges, {report.remaining} differ"

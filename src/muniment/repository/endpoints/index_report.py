@@ -63,7 +63,7 @@ def _document(cx: Connection, repository_id: int) -> dict[str, Written]:
             {
                 "agent": follower,
                 "report": None if last.report is None else _report(last.report),
-                "under-way": None if last.walk is None else _report(last.walk.report),
+                "under-way": None if last.course is None else _report(last.course.report),
             }
             for follower, last in kept.items()
         ],

@@ -11,7 +11,7 @@ from muniment.db import Database
 from muniment.repository import repositories
 from muniment.repository.index.contract import Engine
 from muniment.repository.index_agent import checking, reports
-from muniment.repository.index_agent.checking import Checker, Report, Walk
+from muniment.repository.index_agent.checking import Checker, Course, Report
 from muniment.repository.index_agent.reports import KeptReport
 from muniment.repository.repositories import Repository
 from muniment.web.refusals import Refusal
@@ -60,7 +60,7 @@ class BackgroundChecks:
             log.exception("the check of an index failed", repository=current.name)
             self._fail(current)
         else:
-            if current.checker.walk.over:
+            if current.checker.course.over:
                 self.close()
             return moved and current.is_wanted
         return False
@@ -97,20 +97,22 @@ class BackgroundChecks:
         }
         if asked:
             repository_id = min(asked, key=lambda each: asked[each].wanted)
-            self._begin(known[repository_id], kept, Walk(Report(now), asked[repository_id].repairs), is_wanted=True)
+            self._begin(known[repository_id], kept, Course(Report(now), asked[repository_id].repairs), is_wanted=True)
         elif self._current is None and self._seconds and known:
             repository_id = min(known, key=lambda each: reports.began(kept.get(each, KeptReport())))
             of_repository = kept.get(repository_id, KeptReport())
-            walk = of_repository.walk
-            if walk is None and (of_repository.report is None or now - of_repository.report.began > _REST):
-                walk = Walk(Report(now), repairs=True)
-            if walk is not None:
-                self._begin(known[repository_id], kept, walk, is_wanted=False)
+            course = of_repository.course
+            if course is None and (of_repository.report is None or now - of_repository.report.began > _REST):
+                course = Course(Report(now), repairs=True)
+            if course is not None:
+                self._begin(known[repository_id], kept, course, is_wanted=False)
 
-    def _begin(self, repository: Repository, kept: Mapping[int, KeptReport], walk: Walk, *, is_wanted: bool) -> None:
+    def _begin(
+        self, repository: Repository, kept: Mapping[int, KeptReport], course: Course, *, is_wanted: bool
+    ) -> None:
         self.close()
         last = kept.get(repository.id, KeptReport()).report
-        self._current = _Current(self._database, self._engine, repository, walk, last, is_wanted=is_wanted)
+        self._current = _Current(self._database, self._engine, repository, course, last, is_wanted=is_wanted)
 
 
 class _Current:
@@ -121,7 +123,7 @@ class _Current:
         database: Database,
         engine: Engine,
         repository: Repository,
-        walk: Walk,
+        course: Course,
         last: Report | None,
         *,
         is_wanted: bool,
@@ -130,7 +132,7 @@ class _Current:
         self._database, self.repository_id = database, repository.id
         self._follower, self._last = engine.follower(), last
         self._index = engine.index(repository.id).reader()
-        self.checker = Checker(database, repository, self._index, walk)
+        self.checker = Checker(database, repository, self._index, course)
         self._moved_at = time.monotonic()
         self._keep_at = 0.0
 
@@ -141,13 +143,13 @@ class _Current:
             self._moved_at = time.monotonic()
         elif time.monotonic() - self._moved_at > _PATIENCE_SECONDS:
             self.checker.give_up()
-        if self.checker.walk.over:
+        if self.checker.course.over:
             report = self.checker.finish(now)
             tell = log.info if report.sound else log.error
             tell("index checked", repository=self.name, **{name: getattr(report, name) for name in checking.COUNTS})
             self._keep(KeptReport(report))
         elif time.monotonic() >= self._keep_at:
-            self._keep(KeptReport(self._last, self.checker.walk))
+            self._keep(KeptReport(self._last, self.checker.course))
             self._keep_at = time.monotonic() + (_KEEP_SECONDS_IF_WANTED if self.is_wanted else _KEEP_SECONDS)
         return moved
 

@@ -102,7 +102,7 @@ class Report(msgspec.Struct, frozen=True):
         return self.remaining == 0
 
 
-class Walk(msgspec.Struct):
+class Course(msgspec.Struct):
     """How far a check has come: what a process must know to go on with it.
 
     ``after`` is the counter up to which objects were compared, None after the last range. ``suspects`` are still to be
@@ -128,8 +128,8 @@ class Checker:
     Each step opens the database for reading once or twice, and for no longer than it reads so much.
     """
 
-    def __init__(self, database: Database, repository: Repository, index: Index, walk: Walk) -> None:
-        self.walk = walk
+    def __init__(self, database: Database, repository: Repository, index: Index, course: Course) -> None:
+        self.course = course
         self._database, self._repository, self._index = database, repository, index
         self._asked_at: Position | None = None
 
@@ -138,31 +138,31 @@ class Checker:
 
         Raises IndexBehind if lines of the log are gone that the index has not seen, IndexUnavailable.
         """
-        walk = self.walk
-        if walk.suspects:
-            portion, walk.suspects = walk.suspects[:_AT_A_TIME], walk.suspects[_AT_A_TIME:]
+        course = self.course
+        if course.suspects:
+            portion, course.suspects = course.suspects[:_AT_A_TIME], course.suspects[_AT_A_TIME:]
             self._judge(portion, now)
             return True
-        if walk.after is None or len(walk.changed) + len(walk.noted) >= _MOST_OPEN:
+        if course.after is None or len(course.changed) + len(course.noted) >= _MOST_OPEN:
             return self._ask_again(now)
-        self._compare_range(walk.after)
+        self._compare_range(course.after)
         return True
 
     def give_up(self) -> None:
         """Wait no longer for the index: report what is open as it is."""
-        walk = self.walk
-        self._count(waiting=len(walk.changed))
-        for difference in walk.noted.values():
+        course = self.course
+        self._count(waiting=len(course.changed))
+        for difference in course.noted.values():
             self._name(difference)
-        walk.changed, walk.noted = [], {}
+        course.changed, course.noted = [], {}
 
     def finish(self, now: Instant) -> Report:
         """Return the report of a check that is over."""
-        self.walk.report = msgspec.structs.replace(self.walk.report, ended=now)
-        return self.walk.report
+        self.course.report = msgspec.structs.replace(self.course.report, ended=now)
+        return self.course.report
 
     def _compare_range(self, after: int) -> None:
-        walk, snapshot = self.walk, self._index.snapshot()
+        course, snapshot = self.course, self._index.snapshot()
         with self._database.read() as cx:
             changes.pending(cx, self._repository.id, snapshot.position, ())
             batch, to = indexing.page(cx, self._repository, after)
@@ -173,41 +173,41 @@ class Checker:
             to = held[-1].counter
             wanted = wanted[: bisect_left(wanted, to + 1, key=_counter)]
             count, unindexed = len(wanted), 0
-        walk.suspects += sorted(differing(wanted, held))
-        walk.after = to
-        walk.report = msgspec.structs.replace(walk.report, position=snapshot.position)
+        course.suspects += sorted(differing(wanted, held))
+        course.after = to
+        course.report = msgspec.structs.replace(course.report, position=snapshot.position)
         self._count(ranges=1, objects=count, documents=len(held), unindexed=unindexed)
 
     def _ask_again(self, now: Instant) -> bool:
         """Ask about the open objects, if the index has moved; say whether fewer of them are open now."""
-        walk = self.walk
+        course = self.course
         position = self._index.snapshot().position
         if position == self._asked_at:
             return False
         self._asked_at = position
-        walk.report = msgspec.structs.replace(walk.report, position=position)
-        before = len(walk.changed) + len(walk.noted)
-        asked, walk.changed = walk.changed, []
+        course.report = msgspec.structs.replace(course.report, position=position)
+        before = len(course.changed) + len(course.noted)
+        asked, course.changed = course.changed, []
         self._judge(asked, now)
-        for object_id, found in self._verdicts(list(walk.noted)):
+        for object_id, found in self._verdicts(list(course.noted)):
             if found == "changed":
                 continue
-            difference = walk.noted.pop(object_id)
+            difference = course.noted.pop(object_id)
             self._name(msgspec.structs.replace(difference, repaired=found is None))
             self._count(repaired=found is None)
-        return len(walk.changed) + len(walk.noted) < before
+        return len(course.changed) + len(course.noted) < before
 
     def _judge(self, object_ids: Sequence[str], now: Instant) -> None:
         """Compare these objects one by one, and note those that are wrong to be indexed again, if that is wanted."""
-        walk = self.walk
-        known = {*walk.noted, *(difference.object_id for difference in walk.report.differences)}
+        course = self.course
+        known = {*course.noted, *(difference.object_id for difference in course.report.differences)}
         again: list[Difference] = []
         for object_id, found in self._verdicts([each for each in object_ids if each not in known]):
             if found == "changed":
-                walk.changed.append(object_id)
+                course.changed.append(object_id)
             elif found is not None:
                 self._count(**{found.fault: 1})
-                if walk.repairs and _INDEXABLE.fullmatch(object_id):
+                if course.repairs and _INDEXABLE.fullmatch(object_id):
                     again.append(found)
                 else:
                     self._name(found)
@@ -215,7 +215,7 @@ class Checker:
             with self._database.begin() as cx:
                 ids = [difference.object_id for difference in again]
                 changes.note_all(cx, self._repository.id, ids, "again", now)
-            walk.noted |= {difference.object_id: difference for difference in again}
+            course.noted |= {difference.object_id: difference for difference in again}
             self._count(noted=len(again))
             self._asked_at = None
 
@@ -245,14 +245,14 @@ class Checker:
             remaining = [object_id for object_id in remaining if object_id not in batch.done]
 
     def _count(self, **more: int) -> None:
-        report = self.walk.report
+        report = self.course.report
         counts = {name: getattr(report, name) + number for name, number in more.items()}
-        self.walk.report = msgspec.structs.replace(report, **counts)
+        self.course.report = msgspec.structs.replace(report, **counts)
 
     def _name(self, difference: Difference) -> None:
-        report = self.walk.report
+        report = self.course.report
         if len(report.differences) < MOST_NAMED:
-            self.walk.report = msgspec.structs.replace(report, differences=(*report.differences, difference))
+            self.course.report = msgspec.structs.replace(report, differences=(*report.differences, difference))
 
 
 def check(
@@ -270,12 +270,12 @@ def check(
     With ``repairs``, what differs is noted to be indexed again. Objects that wait for the agent are asked about again
     until none of them has become right for ``patience`` seconds. Raises IndexBehind, IndexUnavailable.
     """
-    checker = Checker(database, repository, index, Walk(Report(clock()), repairs))
+    checker = Checker(database, repository, index, Course(Report(clock()), repairs))
     moved_at = time.monotonic()
-    while not checker.walk.over:
+    while not checker.course.over:
         if checker.step(clock()):
             moved_at = time.monotonic()
-            progress(checker.walk.report)
+            progress(checker.course.report)
         elif time.monotonic() - moved_at >= patience:
             checker.give_up()
         else:

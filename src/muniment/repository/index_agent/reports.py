@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.db import repository_tables
-from muniment.repository.index_agent.checking import Report, Walk
+from muniment.repository.index_agent.checking import Course, Report
 
 FORMAT = 1
 """The number of the form of kept reports. Rows of another form are not read: the next check replaces them."""
@@ -31,7 +31,7 @@ index_reports = sa.Table(
     sa.Column("follower", sa.String(32), primary_key=True),
     sa.Column("format", sa.Integer, nullable=False),
     sa.Column("report", sa.Text, nullable=True),
-    sa.Column("walk", sa.Text, nullable=True),
+    sa.Column("course", sa.Text, nullable=True),
 )
 
 
@@ -46,13 +46,13 @@ class KeptReport(msgspec.Struct, frozen=True):
     """What one agent keeps: the report of its last check, and the check that is under way. None where there is none."""
 
     report: Report | None = None
-    walk: Walk | None = None
+    course: Course | None = None
 
 
 def began(kept: KeptReport) -> Instant:
     """Return when the check began that is under way, or else the last one; 0 if there was none."""
-    if kept.walk is not None:
-        return kept.walk.report.began
+    if kept.course is not None:
+        return kept.course.report.began
     return 0 if kept.report is None else kept.report.began
 
 
@@ -70,7 +70,7 @@ def keep(cx: Connection, repository_id: int, follower: str, kept: KeptReport) ->
     """Keep what an agent has to say; it takes the place of what that agent said before."""
     texts = {
         "report": None if kept.report is None else msgspec.json.encode(kept.report).decode(),
-        "walk": None if kept.walk is None else msgspec.json.encode(kept.walk).decode(),
+        "course": None if kept.course is None else msgspec.json.encode(kept.course).decode(),
     }
     cx.execute(
         _KEEP[cx.dialect.name], {"repository_id": repository_id, "follower": follower, "format": FORMAT, **texts}
@@ -98,10 +98,10 @@ def forget(cx: Connection) -> None:
 def _read(row: sa.RowMapping) -> KeptReport:
     if row["format"] != FORMAT:
         return KeptReport()
-    report, walk = row["report"], row["walk"]
+    report, course = row["report"], row["course"]
     return KeptReport(
         None if report is None else msgspec.json.decode(str(report), type=Report),
-        None if walk is None else msgspec.json.decode(str(walk), type=Walk),
+        None if course is None else msgspec.json.decode(str(course), type=Course),
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from muniment.clock import SECOND, timestamp
 from muniment.repository.index_agent import reports
-from muniment.repository.index_agent.checking import Difference, Report, Walk
+from muniment.repository.index_agent.checking import Course, Difference, Report
 from muniment.repository.index_agent.reports import KeptReport
 from tests.clock import NOON
 from tests.shelf import Shelf
@@ -50,7 +50,7 @@ def test_a_check_is_asked_for_and_its_report_read(site: Site) -> None:
     with site.shelf.database.read() as cx:
         (wanted,) = reports.wanted(cx).values()
     assert (wanted.wanted, wanted.repairs) == (site.half.clock(), True)
-    keep(site, KeptReport(None, Walk(FOUND)))
+    keep(site, KeptReport(None, Course(FOUND)))
     begun = site("GET", "/index-report", who="root").json()
     assert begun["wanted"] is None
     assert begun["agents"][0]["under-way"]["objects"] == 9

@@ -13,7 +13,7 @@ from muniment.db import Database
 from muniment.repository.index.tantivy.generations import FolderEngine
 from muniment.repository.index_agent import agent, background, indexing, reports
 from muniment.repository.index_agent.background import BackgroundChecks
-from muniment.repository.index_agent.checking import Difference, Report, Walk
+from muniment.repository.index_agent.checking import Course, Difference, Report
 from muniment.repository.index_agent.reports import KeptReport
 from tests.clock import NOON, Clock
 from tests.shelf import MARTA, Shelf
@@ -110,7 +110,7 @@ def test_a_slow_check_goes_on_in_the_next_process_and_then_rests(shelf: Shelf, t
     damaged(shelf, engine)
     first = BackgroundChecks(shelf.database, engine, 1e-9)
     first.advance(clock())
-    under_way = kept(shelf, engine).walk
+    under_way = kept(shelf, engine).course
     assert under_way is not None
     assert (under_way.report.ranges, under_way.report.objects, under_way.repairs) == (1, 4, True)
     first.close()
@@ -129,7 +129,7 @@ def test_a_slow_check_goes_on_in_the_next_process_and_then_rests(shelf: Shelf, t
         second.advance(clock())
     assert kept(shelf, engine) == KeptReport(report), "it rests"
     second.advance(clock.advance(3600))
-    assert kept(shelf, engine).walk is not None
+    assert kept(shelf, engine).course is not None
 
 
 def test_an_index_that_cannot_be_read_keeps_the_others_from_nothing(shelf: Shelf, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_failure_ends_a_check_and_not_the_agent(
 
 
 def test_a_report_of_another_form_is_not_read(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = KeptReport(Report(NOON, differences=(Difference("0" * 16, "stale", ("acl",)),)), Walk(Report(NOON + 1)))
+    whole = KeptReport(Report(NOON, differences=(Difference("0" * 16, "stale", ("acl",)),)), Course(Report(NOON + 1)))
     with shelf.database.begin() as cx:
         reports.keep(cx, shelf.repository.id, "agent", whole)
         assert reports.of_repository(cx, shelf.repository.id) == {"agent": whole}

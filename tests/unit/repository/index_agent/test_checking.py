@@ -19,7 +19,7 @@ from muniment.repository.index.document import Document, document
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.generations import FolderEngine
 from muniment.repository.index_agent import agent, checking, indexing
-from muniment.repository.index_agent.checking import SEARCH_FIELDS, Checker, Difference, Report, Walk
+from muniment.repository.index_agent.checking import SEARCH_FIELDS, Checker, Course, Difference, Report
 from muniment.repository.permissions.principals import Permission
 from tests.clock import Clock
 from tests.shelf import ADMIN, BORIS, MARTA, Shelf
@@ -191,13 +191,13 @@ def test_what_the_index_has_not_seen_is_no_difference_and_is_asked_again(shelf: 
     made.append(shelf.add("pump 7"))
     report = shelf.report()
     assert (report.sound, report.waiting, report.differences) == (True, 3, ())
-    checker = Checker(shelf.database, shelf.repository, shelf.index, Walk(Report(shelf.now)))
+    checker = Checker(shelf.database, shelf.repository, shelf.index, Course(Report(shelf.now)))
     while checker.step(shelf.now):
         pass
-    assert set(checker.walk.changed) == {made[1], made[2], made[6]}
+    assert set(checker.course.changed) == {made[1], made[2], made[6]}
     shelf.catch_up()
     assert checker.step(shelf.now)
-    assert checker.walk.over
+    assert checker.course.over
     report = checker.finish(shelf.now)
     assert (report.sound, report.waiting, report.objects, report.documents) == (True, 0, 6, 6)
 
@@ -206,10 +206,10 @@ def test_what_changed_and_is_wrong_still_when_the_index_has_followed_is_a_differ
     made = shelf.add("pump", "valve")
     shelf.catch_up()
     shelf.change(made, {"title": "new"})
-    checker = Checker(shelf.database, shelf.repository, shelf.index, Walk(Report(shelf.now)))
+    checker = Checker(shelf.database, shelf.repository, shelf.index, Course(Report(shelf.now)))
     while checker.step(shelf.now):
         pass
-    assert checker.walk.changed == [made]
+    assert checker.course.changed == [made]
     shelf.catch_up()
     damage(shelf, msgspec.structs.replace(held(shelf, made), text="other"))
     while checker.step(shelf.now):
@@ -235,10 +235,10 @@ def test_a_repair_that_does_not_help_is_reported(shelf: Shelf) -> None:
     made = shelf.add("pump", "valve")
     shelf.catch_up()
     damage(shelf, gone=(made,))
-    checker = Checker(shelf.database, shelf.repository, shelf.index, Walk(Report(shelf.now), repairs=True))
+    checker = Checker(shelf.database, shelf.repository, shelf.index, Course(Report(shelf.now), repairs=True))
     while checker.step(shelf.now):
         pass
-    assert list(checker.walk.noted) == [made]
+    assert list(checker.course.noted) == [made]
     shelf.catch_up()
     damage(shelf, gone=(made,))
     while checker.step(shelf.now):
@@ -283,14 +283,14 @@ def test_a_check_goes_on_where_another_process_left_it(shelf: Shelf) -> None:
     made = [shelf.add(f"pump {number}", "valve") for number in range(12)]
     shelf.catch_up()
     damage(shelf, gone=(made[0], made[11]))
-    walk = Walk(Report(shelf.now))
-    while not walk.over:
-        walk = msgspec.json.decode(msgspec.json.encode(walk), type=Walk)
-        checker = Checker(shelf.database, shelf.repository, shelf.index, walk)
+    course = Course(Report(shelf.now))
+    while not course.over:
+        course = msgspec.json.decode(msgspec.json.encode(course), type=Course)
+        checker = Checker(shelf.database, shelf.repository, shelf.index, course)
         assert checker.step(shelf.now)
-        walk = checker.walk
-    assert {each.object_id for each in walk.report.differences} == {made[0], made[11]}
-    assert (walk.report.objects, walk.report.missing) == (12, 2)
+        course = checker.course
+    assert {each.object_id for each in course.report.differences} == {made[0], made[11]}
+    assert (course.report.objects, course.report.missing) == (12, 2)
 
 
 def test_many_documents_in_one_range_are_read_some_at_a_time(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,12 +312,12 @@ def test_the_open_objects_are_bounded(shelf: Shelf, monkeypatch: pytest.MonkeyPa
     made = [shelf.add(f"pump {number}", "valve") for number in range(20)]
     shelf.catch_up()
     damage(shelf, gone=tuple(made))
-    checker = Checker(shelf.database, shelf.repository, shelf.index, Walk(Report(shelf.now), repairs=True))
-    while not checker.walk.over:
-        assert len(checker.walk.noted) < 5 + 4
+    checker = Checker(shelf.database, shelf.repository, shelf.index, Course(Report(shelf.now), repairs=True))
+    while not checker.course.over:
+        assert len(checker.course.noted) < 5 + 4
         if not checker.step(shelf.now):
             agent.catch_up(shelf.database, shelf.repository, shelf.writer, shelf.now)
-    assert (checker.walk.report.missing, checker.walk.report.repaired) == (20, 20)
+    assert (checker.course.report.missing, checker.course.report.repaired) == (20, 20)
 
 
 def test_a_check_opens_no_long_transaction(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:

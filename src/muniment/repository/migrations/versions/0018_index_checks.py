@@ -26,7 +26,7 @@ def upgrade() -> None:
         sa.Column("follower", sa.String(32), nullable=False),
         sa.Column("format", sa.Integer(), nullable=False),
         sa.Column("report", sa.Text(), nullable=True),
-        sa.Column("walk", sa.Text(), nullable=True),
+        sa.Column("course", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(
             ["repository_id"], ["repositories.id"], name="fk_index_reports_repository_id_repositories"
         ),
