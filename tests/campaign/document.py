@@ -54,6 +54,7 @@ _QUERY: Mapping[str, Json] = {
     "del-non-empty": _text("true", "false"),
     "object": {"enum": [Prop.DOCUMENT, Prop.FOLDER, "0900000100ffffff", "%00"]},
     "for": {"enum": [Prop.USER, "nobody@nowhere", "x"]},
+    "repair": _text("true", "false"),
     "wait-for": {"enum": ["", "0.0", Prop.POSITION, "x"]},
     "object-name": _text("raw.txt", "raw.pdf"),
     "format": _text("text/plain", "pdf"),

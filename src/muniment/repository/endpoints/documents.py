@@ -107,6 +107,51 @@ class IndexStatusDocument(msgspec.Struct):
     links: list[LinkDocument]
 
 
+class IndexDifferenceDocument(msgspec.Struct):
+    """An object whose document in the index differs, how, and in which parts."""
+
+    id: str
+    fault: str
+    parts: list[str]
+    repaired: bool
+
+
+class IndexCheckDocument(msgspec.Struct):
+    """The findings of one check of an index; ``ended`` is null while it is under way."""
+
+    sound: bool
+    began: str
+    ended: str | None
+    ranges: int
+    objects: int
+    documents: int
+    missing: int
+    extra: int
+    stale: int
+    doubled: int
+    waiting: int
+    unindexed: int
+    noted: int
+    repaired: int
+    differences: list[IndexDifferenceDocument]
+
+
+class AgentReportDocument(msgspec.Struct, rename="kebab"):
+    """What one index agent reports: its last check, and the check that is under way."""
+
+    agent: str
+    report: IndexCheckDocument | None
+    under_way: IndexCheckDocument | None
+
+
+class IndexReportDocument(msgspec.Struct):
+    """What the index agents report. ``wanted`` says since when a check is wanted that no agent has begun."""
+
+    wanted: str | None
+    agents: list[AgentReportDocument]
+    links: list[LinkDocument]
+
+
 class AclEntryDocument(msgspec.Struct, rename="kebab"):
     """One entry of an ACL: who may do what at most."""
 

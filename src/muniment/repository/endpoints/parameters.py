@@ -177,6 +177,7 @@ _NO_EFFECT: Mapping[str, str] = {
 }
 """The value of a parameter that asks for what is done without it; so does a value without characters."""
 
+REPAIR = Parameter("repair", "`true`: what differs is indexed again.", _TRUTH)
 FORCE = Parameter("force", "Accepted, and has no effect.")
 
 IF_MATCH = Parameter("If-Match", "The `ETag` that the object must still have.", place="header")

@@ -13,6 +13,7 @@ from muniment.repository.endpoints import (
     facets,
     federated_search,
     folder_links,
+    index_report,
     new_objects,
     objects,
     parameters,
@@ -31,6 +32,7 @@ from muniment.repository.endpoints.documents import (
     Documents,
     FolderLinkDocument,
     HomeDocument,
+    IndexReportDocument,
     IndexStatusDocument,
     ObjectDocument,
     PermissionSetDocument,
@@ -127,6 +129,7 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
         *_acls(wire),
         *_people(wire),
         *saved_routes.addresses(wire, BELOW),
+        _index_report(wire),
         Address(
             f"{BELOW}/supported-facets",
             {"GET": _list(wire, facets.list_all, "List the properties by whose values hits can be counted.")},
@@ -376,6 +379,20 @@ def _contents(wire: Documents) -> Addresses:
         Address(f"{BELOW}/objects/{{id}}/content-media", media, contents.TABLE),
         Address(f"{BELOW}/objects/{{id}}/index-status", read, contents.TABLE),
     )
+
+
+def _index_report(wire: Documents) -> Address[RepositoryContext]:
+    report = wire.thing(IndexReportDocument, "index-report")
+    operations: Operations = {
+        "GET": _show(index_report.read, "Show what the checks of the index found.", _found("What they found.", report)),
+        "POST": Operation(
+            index_report.want,
+            "Start a check of the index.",
+            parameters=(parameters.REPAIR,),
+            answers=(AnswerDescription(202, "The index agents will check it.", report),),
+        ),
+    }
+    return Address(f"{BELOW}/index-report", operations, ENTERING)
 
 
 def _acls(wire: Documents) -> Addresses:

@@ -169,6 +169,18 @@ class Examination(msgspec.Struct, frozen=True):
     leaves: tuple[LeafWeight, ...]
 
 
+class DocumentDigest(msgspec.Struct, frozen=True, order=True):
+    """What the index holds of one object, in 16 bytes: its counter, its key, and the digest of the whole document.
+
+    ``consistent``: the type, the ACL and the owner by which searches find the document are those that it states.
+    """
+
+    counter: int
+    key: str
+    digest: bytes
+    consistent: bool = True
+
+
 class Snapshot(Protocol):
     """The index as of one commit."""
 
@@ -195,8 +207,23 @@ class Snapshot(Protocol):
         Weights have the statistics of scores: those by which an object is found add up to its score.
         """
 
-    def documents(self) -> Iterator[Document]:
-        """Read every document of the index, for the checker; documents with the same key are all returned."""
+    def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
+        """Read the documents with these keys, or every document. Documents with the same key are all returned."""
+
+    def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
+        """Read the digests of the first ``limit`` documents whose counters lie after one and up to another (None: all).
+
+        They are in order. Raises IndexUnavailable, also if the index does not know the counters.
+        """
+
+    def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
+        """Read the digests of the documents with these keys, in order, as ``digests`` does."""
+
+    def digest(self, document: Document) -> DocumentDigest:
+        """Make the digest that ``digests`` gives of this document, if the index holds it as it is written now.
+
+        An index that an earlier release has filled may give another digest of an equal document.
+        """
 
 
 class Index(Protocol):

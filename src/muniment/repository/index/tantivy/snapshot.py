@@ -11,9 +11,18 @@ from tantivy import DocAddress, Query
 from muniment.memories import Memory
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import Position
-from muniment.repository.index.contract import Answer, Examination, FacetCounts, IndexHit, Order, Search, Visible
+from muniment.repository.index.contract import (
+    Answer,
+    DocumentDigest,
+    Examination,
+    FacetCounts,
+    IndexHit,
+    Order,
+    Search,
+    Visible,
+)
 from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy import examining, excerpts, failures, fields
+from muniment.repository.index.tantivy import examining, excerpts, failures, fields, reading
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.compile import (
     MATCHES,
@@ -29,8 +38,6 @@ from muniment.repository.refusals import IndexUnavailable
 
 MOST_FED = 10_000
 """A search for fewer hits to feed the facets than this is obeyed; more hits are counted as fast as all of them."""
-
-_EVERY_BATCH = 500
 
 _PLAN_BYTES, _PERMITTED_ACLS = 8_000_000, 200_000
 _SIZES = 10
@@ -77,6 +84,7 @@ class TantivySnapshot:
         self._analyser = analyser
         self._memory = memory
         self._ranking = Ranking(searcher, schema)
+        self._reading = reading.Reading(searcher, schema)
         self._dated = dated
         self._position = fields.read_position(searcher, schema)
 
@@ -110,8 +118,7 @@ class TantivySnapshot:
 
         Raises as ``search``, and IndexUnavailable if the index does not know them.
         """
-        if not self.numbered:
-            raise IndexUnavailable("The index is being made anew for this release: try again in a while.")
+        self._check_numbered()
         with failures.refused("a search failed"):
             _, plan, query = self._compiled(search)
             if order == "relevance" and not plan.compiled.leaves:
@@ -124,26 +131,29 @@ class TantivySnapshot:
             compiler, _, query = self._compiled(search)
             return examining.examine(self._searcher, compiler, self._analyser, search, query, key)
 
-    def documents(self) -> Iterator[Document]:
-        """Read every document of the index, for the checker; documents with the same key are all returned."""
-        all_documents, offset = Query.all_query(), 0
-        while True:
-            with failures.refused("a search failed"):
-                hits = self._searcher.search(
-                    all_documents,
-                    _EVERY_BATCH,
-                    count=False,
-                    order_by_field=fields.NUMBER,
-                    offset=offset,
-                    order=tantivy.Order.Asc,
-                ).hits
-                stored_documents = [self._searcher.doc(address) for _, address in hits]
-            for document in stored_documents:
-                if document.get_first(fields.KEY) != fields.POSITION:
-                    yield fields.read_document(document)
-            if len(hits) < _EVERY_BATCH:
-                return
-            offset += len(hits)
+    def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
+        """Read the documents with these keys, or every document. Documents with the same key are all returned."""
+        return self._reading.documents(keys)
+
+    def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
+        """Read the digests of the first ``limit`` documents whose counters lie after one and up to another."""
+        self._check_numbered()
+        with failures.refused("the index could not be read"):
+            return self._reading.digests(after, to, limit)
+
+    def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
+        """Read the digests of the documents with these keys, in order."""
+        self._check_numbered()
+        with failures.refused("the index could not be read"):
+            return self._reading.digests_of(keys)
+
+    def digest(self, document: Document) -> DocumentDigest:
+        """Make the digest that ``digests`` gives of this document, if the index holds it as it is written now."""
+        return reading.digest(document)
+
+    def _check_numbered(self) -> None:
+        if not self.numbered:
+            raise IndexUnavailable("The index is being made anew for this release: try again in a while.")
 
     def _compiled(self, search: Search) -> tuple[Compiler, _Plan, Query]:
         compiler = Compiler(
