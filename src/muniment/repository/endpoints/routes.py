@@ -9,9 +9,7 @@ from muniment.repository.endpoints import (
     acls,
     contents,
     discovery,
-    explanations,
     facets,
-    federated_search,
     folder_links,
     index_report,
     new_objects,
@@ -19,7 +17,7 @@ from muniment.repository.endpoints import (
     parameters,
     people,
     saved_routes,
-    search,
+    search_routes,
     spelling,
     types,
 )
@@ -44,30 +42,7 @@ from muniment.repository.endpoints.documents import (
 from muniment.repository.endpoints.object_body import JsonMetadata, JsonReference
 from muniment.repository.options import RepositoryNames
 from muniment.repository.people import Kind
-from muniment.repository.refusals import (
-    BadQuery,
-    BadSort,
-    IndexBehind,
-    IndexUnavailable,
-    UnknownLink,
-    UnknownProperty,
-    UnknownType,
-    WrongValue,
-)
 from muniment.web.addresses import BINARY, Address, AddressTable, AnswerDescription, Content, CredentialKind, Operation
-from muniment.web.responses import ErrorCode, Table
-
-SEARCH: Table = {
-    **ENTERING,
-    BadQuery: ErrorCode(400, "E_BAD_QUERY"),
-    UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
-    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
-    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
-    BadSort: ErrorCode(400, "E_BAD_SORT"),
-    UnknownLink: ErrorCode(404, "E_UNKNOWN_SEARCH"),
-    IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
-    IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
-}
 
 BELOW = "/repositories/{repository}"
 """What the path of every address below a repository begins with, after the prefix."""
@@ -102,27 +77,7 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
     """List every address below the repository's prefix."""
     wire = Documents(names)
     below = (
-        Address(
-            f"{BELOW}/search",
-            {
-                "GET": Operation(
-                    search.by_keywords,
-                    "Search by keywords, or turn a page of a posted search.",
-                    parameters=(*parameters.KEYWORD_SEARCH, parameters.PLAIN_POSITION),
-                    answers=(_hits(wire),),
-                ),
-                "POST": Operation(
-                    search.by_document,
-                    "Search by a query document.",
-                    parameters=(*parameters.SEARCH, parameters.PLAIN_POSITION),
-                    refused=parameters.DOCUMENT_SEARCH_REFUSED,
-                    body=wire.query,
-                    answers=(_hits(wire),),
-                ),
-            },
-            SEARCH,
-        ),
-        explanations.address_below(wire, BELOW, SEARCH),
+        *search_routes.of_one(wire, BELOW),
         *_objects(wire),
         *_folder_links(wire),
         *_contents(wire),
@@ -181,27 +136,7 @@ def _beginning(wire: Documents, below: Addresses) -> Addresses:
     )
     targets = _link_targets(below, BELOW)
     repositories = _list(wire, discovery.listing_of(targets), "List the repositories.")
-    searching = Address(
-        "/search",
-        {
-            "GET": Operation(
-                federated_search.by_keywords,
-                "Search several repositories by keywords, or turn a page of a posted search.",
-                parameters=parameters.KEYWORD_SEARCH_OF_SEVERAL,
-                refused=parameters.SEARCH_OF_SEVERAL_REFUSED,
-                answers=(_hits_of_several(wire),),
-            ),
-            "POST": Operation(
-                federated_search.by_document,
-                "Search several repositories by a query document.",
-                parameters=parameters.SEARCH_OF_SEVERAL,
-                refused=parameters.DOCUMENT_SEARCH_OF_SEVERAL_REFUSED,
-                body=wire.query,
-                answers=(_hits_of_several(wire),),
-            ),
-        },
-        SEARCH,
-    )
+    searching = search_routes.of_several(wire)
     opened = (
         Address("/product-info", {"GET": info}, ENTERING, credentials=CredentialKind.NONE),
         Address("/repositories", {"GET": repositories}, discovery.LISTING, credentials=CredentialKind.NONE),
@@ -483,14 +418,6 @@ def _create(wire: Documents, root: str, what: str, *, filed: bool) -> Operation[
         body=wire.creation(JsonMetadata),
         answers=(AnswerDescription(201, "The new object.", wire.thing(ObjectDocument, "an object's kind"), _MADE),),
     )
-
-
-def _hits(wire: Documents) -> AnswerDescription:
-    return AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION,))
-
-
-def _hits_of_several(wire: Documents) -> AnswerDescription:
-    return AnswerDescription(200, "Hits of each repository, in one order.", wire.feed, (parameters.PARTIAL,))
 
 
 def _found(meaning: str, content: Content) -> AnswerDescription:
