@@ -7,6 +7,7 @@ import httpx
 import lxml.etree
 import pytest
 
+from muniment.repository.index.tantivy import examining
 from muniment.repository.permissions.principals import Permission
 from muniment.repository.search import condition_parts
 from tests.shelf import Shelf
@@ -218,6 +219,17 @@ def test_bad_questions_are_refused(site: Site) -> None:
     ):
         answer = site.client.get(WHY, params=asked)
         assert (answer.status_code, answer.json()["code"]) == (400, code), answer.text
+
+
+def test_properties_are_not_named_where_there_is_too_much_to_look_through(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = site.shelf.add("pump", "pump", "public")
+    site.shelf.catch_up()
+    monkeypatch.setattr(examining, "MOST_COMPARED", 3)
+    in_metadata = next(match for match in why(site, made, "pump")["matches"] if match["field"] == "metadata")
+    assert "properties" not in in_metadata
+    assert float(in_metadata["weight"]) > 0
 
 
 def test_more_comparisons_than_are_done_are_unknown_and_the_hit_stays_one(
