@@ -303,13 +303,6 @@ def test_a_bad_parameter_of_a_search_is_400_and_named(site: Site, query: str) ->
         assert name in sentence.lower() or "UTF-8" in sentence
 
 
-@pytest.mark.parametrize("parameter", ["collections", "locations", "sort"])
-def test_a_parameter_of_the_template_that_is_not_offered_yet_says_so(site: Site, parameter: str) -> None:
-    answer = site.http.get(f"{site.search_address}?q=x&{parameter}=r_object_type", headers=site.bearer())
-    assert answer.status_code == 400
-    assert "not offered yet" in is_repository(answer, site)
-
-
 def test_an_unknown_object_type_is_named(site: Site) -> None:
     answer = site.http.get(f"{site.search_address}?q=x&object-type=spaceship", headers=site.bearer())
     assert answer.status_code == 400
@@ -355,7 +348,6 @@ DOCUMENTS: dict[str, Callable[[Site], str | bytes]] = {
     "an unknown property": lambda site: site.aql(begins("no_such_property", "x")),
     "an unknown type": lambda site: site.aql(fulltext("x"), types=("spaceship",)),
     "an empty type": lambda site: site.aql(fulltext("x")).replace(site.type("document"), ""),
-    "no type": lambda site: site.aql(fulltext("x"), types=()),
     "a word for a number": lambda site: site.aql(between("r_full_content_size", "small", "big")),
     "a number too large": lambda site: site.aql(between("r_full_content_size", "0", "9" * 400)),
     "not a date": lambda site: site.aql(between("r_creation_date", "yesterday", "tomorrow")),
