@@ -325,6 +325,26 @@ def test_a_filtered_and_sorted_list_fetches_no_more(large: Large, template: str)
     assert len(seen) > SIZE
 
 
+@pytest.mark.parametrize(
+    "asked", [{"sort": "title desc,object_name"}, {"facet": "object_name"}, {"locations": "/a tree"}]
+)
+def test_a_search_fetches_no_more_rows_for_its_order_its_facets_or_its_locations(
+    large: Large, asked: dict[str, str]
+) -> None:
+    address = large.address("/rest/repositories/{repository}/search")
+    asked = {**asked, "q": "same OR folder", "items-per-page": str(SIZE), "include-total": "true"}
+    large.ask(address, **asked)  # what a process reads once
+    page = large.ask(address, **asked)
+    assert page.document["status"] == 200, page.document
+    assert page.document["total"] >= CHILDREN // SEEN
+    # A location names its folders by their ids, and the caller's 120 folders below it are read for that.
+    folders = 2 + CHILDREN // SEEN if "locations" in asked else 0
+    assert page.rows["objects"] <= SIZE + 1 + 2 + folders, page.rows
+    following = next(link["href"] for link in page.document["links"] if link["rel"] == "next")
+    # A walk asks where its hits lie, and the total where they lie now.
+    assert large.ask(following).rows["objects"] <= SIZE + 1 + 2 + 2 * folders
+
+
 def test_inlined_things_take_as_many_statements_however_many_they_are(large: Large) -> None:
     listed = ("folders/{id}/documents", "acls", "saved-searches", "search-templates", "saved-searches/{search}/results")
     for template in (f"/rest/repositories/{{repository}}/{path}" for path in listed):

@@ -94,11 +94,11 @@ def facets(*definitions: dict[str, Any], **parts: object) -> Request:
     return posted({"facet-definitions": list(definitions), **parts})
 
 
-def facets_in_each_other(depth: int, **more: object) -> dict[str, Any]:
+def facets_in_each_other(depth: int, most: int = 10) -> dict[str, Any]:
     """Write facets, each within the values of another."""
-    definition = facet(id="f", **more)
+    definition = facet(id="f") | {"max-values": most}
     for number in range(depth):
-        definition = facet(id=str(number), **more) | {"facet-definition": definition}
+        definition = facet(id=str(number)) | {"max-values": most, "facet-definition": definition}
     return definition
 
 
@@ -156,8 +156,8 @@ TOO_MUCH: dict[str, Request] = {
     "facets in each other without end": facets(facets_in_each_other(100)),
     "facets in each other as deep as a document holds": facets(facets_in_each_other(900)),
     "facets of very many values": facets(facet() | {"max-values": 999_999_999}),
-    "facets that multiply": facets(facets_in_each_other(3, **{"max-values": 1_000})),
-    "all values within all values": facets(facets_in_each_other(1, **{"max-values": -1})),
+    "facets that multiply": facets(facets_in_each_other(3, 1_000)),
+    "all values within all values": facets(facets_in_each_other(1, -1)),
     "ranges by the thousand": facets(
         facet("{r}full_content_size", properties={"range": ",".join(f"{n}:{n + 1}" for n in range(5_000))})
         | {"group-by": "range"}

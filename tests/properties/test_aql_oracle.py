@@ -129,7 +129,7 @@ def test_what_is_asked_in_either_spelling_is_what_the_oracle_finds(
                 assert _without_places(other) == _without_places(query)
             expected = _found(world, things, caller, query, world.written(document), now)
             for in_xml in (False, True):
-                answer = world.ask(caller, document, in_xml=in_xml, **{"include-total": "true"})
+                answer = world.ask(caller, document, {"include-total": "true"}, in_xml=in_xml)
                 if expected is None:
                     assert answer.status_code == 400, (caller, document)
                     continue

@@ -92,9 +92,7 @@ def _told(answer: Answer) -> dict[str, tuple[str, tuple[str, ...]]]:
     st.lists(worlds.documents(), min_size=6, max_size=6),
     st.integers(1, 3),
 )
-@settings(
-    deadline=None, suppress_health_check=list(HealthCheck), max_examples=examples(8, 150), phases=(Phase.generate,)
-)
+@settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=examples(3, 150))
 def test_whole_answers_are_those_of_the_twin(
     repository_db: Database, now: Instant, things: list[Thing], caller: str, documents: list[dict[str, Any]], size: int
 ) -> None:
@@ -114,11 +112,11 @@ def test_whole_answers_are_those_of_the_twin(
 
 
 def _posted(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:
-    return world.told(world.ask(caller, document, **{"include-total": "true"}), in_order=in_order)
+    return world.told(world.ask(caller, document, {"include-total": "true"}), in_order=in_order)
 
 
 def _by_walking(world: World, caller: str, document: dict[str, Any], size: int, *, in_order: bool) -> object:
-    first = world.ask(caller, document, in_xml=True, **{"items-per-page": str(size)})
+    first = world.ask(caller, document, {"items-per-page": str(size)}, in_xml=True)
     hits = [number for page in world.walk(caller, first) for number in world.numbers(page)]
     return hits if in_order else sorted(hits)
 

@@ -183,13 +183,20 @@ class World:
         address = address if address.startswith("http") else self.here + address
         return self.http.request(method, address, headers=headers, **more)
 
-    def ask(self, caller: str, document: dict[str, Any], *, in_xml: bool = False, **parameters: str) -> httpx.Response:
+    def ask(
+        self,
+        caller: str,
+        document: dict[str, Any],
+        parameters: dict[str, str] | None = None,
+        *,
+        in_xml: bool = False,
+    ) -> httpx.Response:
         """Search by a document, in JSON or in XML."""
         body = json.dumps(self.written(document))
         if in_xml:
             body = to_xml(body)
         headers = XML if in_xml else JSON
-        return self.send(caller, "POST", "/search", content=body.encode(), headers=headers, params=parameters or None)
+        return self.send(caller, "POST", "/search", content=body.encode(), headers=headers, params=parameters)
 
     def told(self, answer: httpx.Response, *, in_order: bool = True) -> object:
         """Tell all that an answer says but scores, times and addresses, with numbers in the place of ids."""
