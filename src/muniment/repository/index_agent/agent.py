@@ -377,7 +377,7 @@ def _follow_log(
 ) -> Position:
     """Bring a new generation to the end of the log, or, while others write all the time, as far as the current one.
 
-    So searches never lose what they have found already, and writers never keep a rebuild from its end.
+    So writers never keep a rebuild from its end. The agent goes on from there.
     """
     with closing(index.reader()) as current:
         commits = 0

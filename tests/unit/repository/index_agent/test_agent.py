@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from muniment.clock import SECOND
+from muniment.clock import SECOND, Instant
 from muniment.db import Database
 from muniment.repository import leases, repositories
 from muniment.repository.aql.conditions import BoundQuery, Like
@@ -24,7 +24,7 @@ from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import START, Position
 from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.extraction import queue
-from muniment.repository.index.contract import Search, Visible
+from muniment.repository.index.contract import IndexWriter, Search, Visible
 from muniment.repository.index.document import Document, document
 from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
@@ -35,6 +35,7 @@ from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.refusals import IndexUnavailable, InUse
+from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches
 from tests.clock import Clock
 from tests.shelf import BORIS, MARTA, Shelf
@@ -353,6 +354,39 @@ def test_searches_answer_right_while_writers_write_and_the_index_is_rebuilt_and_
     assert {path.name for path in used if path} >= {"5"}
     assert generations.sweep(own, time.time() + 3600) == 4
     assert {each.key for each in old.documents()} >= set(kept), "whoever reads a former generation reads on"
+
+
+def test_writers_never_keep_a_rebuild_from_its_end_and_it_is_as_far_as_the_former_index(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines are written before each of its commits, so it never reaches the end of the log."""
+    monkeypatch.setattr(agent, "_COMMITS_TO_THE_END", 2)
+    engine, made = FolderEngine(tmp_path / "indexes"), shelf.add("pump")
+    catch_up, written = agent.catch_up, list[Position]()
+    agent.rebuild(shelf.database, shelf.repository, engine, Clock())
+    former = engine.index(shelf.repository.id).writer("1")
+
+    def write(lines: int) -> Position:
+        with shelf.database.begin() as cx:
+            return changes.note_all(cx, shelf.repository.id, [made] * lines, "properties", shelf.now)[-1]
+
+    def meanwhile(_indexed: int) -> None:
+        if not written:
+            written.append(write(4 * agent.BATCH_CHANGES - 100))
+            while former.position != written[0]:
+                catch_up(shelf.database, shelf.repository, former, shelf.now)
+
+    def after_others(database: Database, repository: Repository, writer: IndexWriter, now: Instant) -> Position:
+        write(50)
+        return catch_up(database, repository, writer, now)
+
+    monkeypatch.setattr(agent, "catch_up", after_others)
+    position = agent.rebuild(shelf.database, shelf.repository, engine, Clock(), meanwhile)
+    former.close()
+    index = engine.index(shelf.repository.id)
+    assert index.current() == "2"
+    assert index.reader().snapshot().position == position >= written[0]
+    assert len(written) == 1
 
 
 def test_an_index_ahead_of_its_database_is_made_again(shelf: Shelf, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muniment.repository.change_log import changes
-from muniment.repository.index.contract import DocumentDigest
+from muniment.repository.index.contract import DocumentDigest, Snapshot
 from muniment.repository.index.document import Document, document
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.generations import FolderEngine
@@ -354,6 +354,38 @@ def test_splitting_names_the_counters_that_differ_and_no_others(
     }
     expected = {each.key for each in (*wanted, *kept) if each.counter in differ}
     assert checking.differing(wanted, kept) == expected
+
+
+class Overtaken:
+    """An index that moves before each snapshot, and whose database moves after it: the worst that writers can do."""
+
+    def __init__(self, shelf: Shelf, object_ids: list[str]) -> None:
+        self._shelf, self._object_ids, self._changes = shelf, object_ids, 0
+
+    def snapshot(self) -> Snapshot:
+        """Take a snapshot in between."""
+        self._change()
+        self._shelf.catch_up()
+        taken = self._shelf.index.snapshot()
+        self._change()
+        return taken
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _change(self) -> None:
+        for object_id in self._object_ids:
+            self._changes += 1
+            self._shelf.change(object_id, {"title": str(self._changes)})
+
+
+def test_changes_around_each_snapshot_raise_no_false_alarm(shelf: Shelf) -> None:
+    made = [shelf.add(f"pump {number}", "valve") for number in range(6)]
+    shelf.catch_up()
+    damage(shelf, gone=(made[5],))
+    index = Overtaken(shelf, made[1:4])
+    report = checking.check(shelf.database, shelf.repository, index, Clock())
+    assert (report.differences, report.waiting) == ((Difference(made[5], "missing"),), 3)
 
 
 def test_writers_beside_the_check_raise_no_false_alarm(shelf: Shelf, tmp_path: Path) -> None:
