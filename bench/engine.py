@@ -1,6 +1,6 @@
 """The engine alone, in a process of its own: it keeps the texts and answers the same questions, and does nothing else.
 
-python -m bench.engine build TEXTS FOLDER
+python -m bench.engine build TEXTS FOLDER PROPERTIES
 python -m bench.engine search FOLDER KIND QUERIES THREADS SECONDS EXCERPTS
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import tantivy
 
-from bench.ours import ACLS, READABLE, SIZES
+from bench.ours import ACLS, READABLE, SIZES, SUBJECTS
 from bench.page import ROOT
 from bench.search_kinds import KINDS
 
@@ -34,10 +34,13 @@ class Searched:
     totals: list[int]
 
 
-def build(texts: Path, folder: Path) -> tuple[float, float]:
-    """Build an index of the texts (a JSON list) in a process of its own; say its seconds and its CPU seconds."""
+def build(texts: Path, folder: Path, *, properties: bool = False) -> tuple[float, float]:
+    """Build an index of the texts (a JSON list) in a process of its own; say its seconds and its CPU seconds.
+
+    With ``properties`` it also keeps the properties by which searches are counted and ordered, and unstemmed words.
+    """
     folder.mkdir(parents=True)
-    took, used = _said("build", texts, folder)
+    took, used = _said("build", texts, folder, int(properties))
     return float(took), float(used)
 
 
@@ -52,8 +55,12 @@ def _said(*arguments: object) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip().split("\t")
 
 
-def _schema() -> tantivy.Schema:
+def _schema(*, properties: bool) -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
+    if properties:
+        builder.add_text_field("plain", tokenizer_name="default")
+        for name in ("subject", "title", "r_object_type"):
+            builder.add_text_field(name, tokenizer_name="raw", index_option="basic", fast=True)
     builder.add_text_field("body", stored=True, tokenizer_name="en_stem")
     for name in ("acl", "type"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
@@ -61,14 +68,18 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-def _build(texts: Path, folder: Path) -> None:
+def _build(texts: Path, folder: Path, *, properties: bool) -> None:
     every = json.loads(texts.read_text())
     began = time.perf_counter()
     used = time.process_time()
-    schema = _schema()
+    schema = _schema(properties=properties)
     writer = tantivy.Index(schema, str(folder)).writer(_HEAP, 1)
     for number, text in enumerate(every):
-        values = {"body": text, "acl": f"acl-{number % ACLS}", "type": "document", "size": len(text.encode())}
+        acl = number % ACLS
+        values = {"body": text, "acl": f"acl-{acl}", "type": "document", "size": len(text.encode())}
+        if properties:
+            values |= {"plain": text, "subject": f"subject-{acl % SUBJECTS}", "title": f"volume-{acl:02d}"}
+            values["r_object_type"] = "document"
         writer.add_document(tantivy.Document.from_dict(values, schema))
     writer.commit()
     writer.wait_merging_threads()
@@ -89,7 +100,12 @@ def _search(folder: Path, row: str, queries: Path, threads: int, seconds: float,
         acl = tantivy.Query.term_set_query(schema, "acl", READABLE)
         size = tantivy.Query.range_query(schema, "size", tantivy.FieldType.Unsigned, *SIZES)
         query = tantivy.Query.boolean_query([(must, body), (must, document), (must, acl), (must, size)])
-        found = searcher.search(query, 20, count=True)
+        if kind.sorts:
+            found = searcher.search(query, 20, count=True, order_by_field=kind.sorts[0])
+        else:
+            found = searcher.search(query, 20, count=True)
+        if kind.facets:
+            searcher.aggregate(query, {name: {"terms": {"field": name, "size": 10}} for name in kind.facets})
         if excerpts:
             snippets = tantivy.SnippetGenerator.create(searcher, body, schema, "body")
             for _, place in found.hits:
@@ -120,6 +136,6 @@ def _search(folder: Path, row: str, queries: Path, threads: int, seconds: float,
 if __name__ == "__main__":
     task, *given = sys.argv[1:]
     if task == "build":
-        _build(Path(given[0]), Path(given[1]))
+        _build(Path(given[0]), Path(given[1]), properties=bool(int(given[2])))
     else:
         _search(Path(given[0]), given[1], Path(given[2]), int(given[3]), float(given[4]), excerpts=bool(int(given[5])))

@@ -19,7 +19,7 @@ from bench.processes import Program, free_port, started
 from muniment import app, clock, initialise
 from muniment.data_folder import DataFolder
 from muniment.directory import memberships, resources
-from muniment.directory.entries import editing
+from muniment.directory.entries import editing, entries
 from muniment.directory.sign_in.passwords import hash_new
 from muniment.repository import repositories
 from muniment.repository.content.files import FileStore
@@ -30,12 +30,15 @@ from muniment.repository.objects.view import RepositoryView
 from muniment.repository.permissions import acls
 from muniment.repository.permissions.principals import Permission, Principals
 
-PARTITION, CLIENT, PERSON = "people", "bench-client", "ana"
+PARTITION, CLIENT, PERSON, MEMBER = "people", "bench-client", "ana", "ben"
 GROUPS, SEEN, ACLS = 8, 6, 40
 """Groups there are, groups ana is in, and ACLs, each readable by one group: she may read three documents of four."""
 
 READABLE = [f"acl-{number}" for number in range(ACLS) if number % GROUPS < SEEN]
 """The ACLs that the caller of every search may read by."""
+
+SUBJECTS = 10
+"""The subjects there are; the document of ACL n is about subject n mod 10, in the volume n."""
 
 SIZES = (200, 100_000)
 """The sizes in bytes between which every search asks its documents to be."""
@@ -89,6 +92,20 @@ def prepare(folder: Path, *overrides: str) -> Data:
     return Data(folder, secret, begun.resource_id, overrides)
 
 
+def join_many(data: Data, groups: int) -> None:
+    """Add ben, who is in so many groups; by those of ana he may read what she may read."""
+    data_folder = data.opened()
+    names, now = data_folder.settings.directory.names, data_folder.now
+    hashed = hash_new(data.secret, data_folder.settings.directory)
+    with data_folder.database("directory") as database, database.begin() as cx:
+        people = entries.find_partition(cx, names, PARTITION)
+        person = editing.add_user(cx, people, MEMBER, now, password_hash=hashed, description="Is in every club.")
+        for number in range(SEEN):
+            memberships.add_member(cx, entries.find_group(cx, names, f"group-{number}@{PARTITION}"), person)
+        for number in range(groups - SEEN):
+            memberships.add_member(cx, editing.add_group(cx, people, f"club-{number}", now), person)
+
+
 def fill(data: Data, texts: Iterable[str]) -> None:
     """Keep the texts as documents whose files have been read, and make the index of them.
 
@@ -131,6 +148,7 @@ def _pattern(
     """Make a document under an ACL, and give its row and that of its text."""
     content = FileStore(data_folder.installation.content).put([b"Some words."])
     given = {"object_name": f"pattern-{number}.txt", "a_content_type": "text/plain", "acl_name": f"acl-{number}"}
+    given |= {"subject": f"subject-{number % SUBJECTS}", "title": f"volume-{number:02d}"}
     made = creation.create(cx, view, "document", given, cabinet, content, data_folder.now)
     row = cx.execute(sa.select(table.objects).where(table.objects.c.id == made.id)).mappings().one()
     about = cx.execute(sa.select(queue.texts).where(queue.texts.c.object_id == made.id)).mappings().one()
@@ -156,23 +174,23 @@ class Site:
         """What every address of the repository begins with."""
         return f"{self.base}/rest/repositories/{initialise.REPOSITORY}"
 
-    def sign_in_form(self) -> str:
+    def sign_in_form(self, person: str = PERSON) -> str:
         """Write the password grant's body."""
         return str(
             httpx.QueryParams(
                 {
                     "grant_type": "password",
                     "client_id": CLIENT,
-                    "username": f"{PERSON}@{PARTITION}",
+                    "username": f"{person}@{PARTITION}",
                     "password": self.data.secret,
                     "scope": "resource:" + initialise.resource_name(initialise.REPOSITORY),
                 }
             )
         )
 
-    def signed_in(self) -> dict[str, str]:
-        """Sign ana in: her tokens."""
-        answer = httpx.post(self.login, content=self.sign_in_form(), headers=dict([FORM]), verify=self.ca_file)
+    def signed_in(self, person: str = PERSON) -> dict[str, str]:
+        """Sign ana or ben in: the tokens."""
+        answer = httpx.post(self.login, content=self.sign_in_form(person), headers=dict([FORM]), verify=self.ca_file)
         found: dict[str, str] = answer.raise_for_status().json()
         return found
 
@@ -190,13 +208,16 @@ class Site:
         """Prepare an AQL search for keywords."""
         return self.aql(token, f"<fulltext>{' '.join(words)}</fulltext>")
 
-    def aql(self, token: str, expression: str) -> Request:
-        """Prepare an AQL search: a type, the expression, a range of sizes; the total and 20 entries with excerpts."""
+    def aql(self, token: str, expression: str, more: str = "") -> Request:
+        """Prepare an AQL search: a type, the expression, a range of sizes; the total and 20 entries with excerpts.
+
+        ``more`` are further elements of the document.
+        """
         document = (
             '<search xmlns="urn:muniment:vocab"><types><type>document</type></types>'
             f'<expression-set operator="AND"><expressions>{expression}'
             f'<property-range name="r_full_content_size" operator="BETWEEN"><from>{SIZES[0]}</from><to>{SIZES[1]}</to>'
-            "</property-range></expressions></expression-set></search>"
+            f"</property-range></expressions></expression-set>{more}</search>"
         )
         headers = (("Content-Type", "application/xml"), ("Accept", "application/xml"), bearer(token))
         return Request("POST", f"{self.repository}/search?include-total=true&items-per-page=20", document, headers)

@@ -18,7 +18,7 @@ from bench.passages import passages
 from bench.peers import Missing, opensearch, opensearch_index
 from bench.peers.opensearch import OpenSearch
 from bench.run import Run
-from bench.search_kinds import CLIENTS, KINDS, Kind
+from bench.search_kinds import CLIENTS, KINDS, WORDS, Kind
 
 ROWS = tuple(kind.row for kind in KINDS)
 
@@ -49,7 +49,8 @@ def search(run: Run) -> Iterator[Line]:
     (folder / "texts.json").write_text(json.dumps(texts))
     data = ours.prepare(folder / "data")
     ours.fill(data, texts)
-    engine.build(folder / "texts.json", folder / "engine")
+    ours.join_many(data, 1_000)
+    engine.build(folder / "texts.json", folder / "engine", properties=True)
     print(f"    {len(texts):,} documents are filled in", flush=True)
     every = []
     for kind in KINDS:
@@ -61,11 +62,12 @@ def search(run: Run) -> Iterator[Line]:
         site = stack.enter_context(ours.serving(data, "web.workers=2"))
         try:
             peer = stack.enter_context(opensearch.serving(run.folder("opensearch")))
-            opensearch_index.bulk(peer, "bench", texts)
+            opensearch_index.bulk(peer, "bench", texts, properties=True)
             about = peer.about
         except (Missing, RuntimeError) as why:
             peer, missing = None, str(why)
         for seen in every:
+            print(f"    {seen.kind.row}", flush=True)
             _measure(run, folder / "engine", site, peer, seen)
             yield from _lines(seen, f"{len(texts):,} real documents", about, missing)
 
@@ -82,8 +84,8 @@ def checked(site: Site, request: Request) -> int:
 
 def _measure(run: Run, index: Path, site: Site, peer: OpenSearch | None, seen: _Seen) -> None:
     kind, asked = seen.kind, seen.asked
-    token = site.signed_in()["access_token"]
-    searches = [site.aql(token, kind.ours(words)) for words in asked]
+    token = site.signed_in(kind.person)["access_token"]
+    searches = [site.aql(token, kind.ours(words), kind.more) for words in asked]
     seen.our_totals = [checked(site, one) for one in searches]
     load.run(searches, [_EXCERPT], [site.program], seconds=2, connections=8)
 
@@ -100,12 +102,13 @@ def _measure(run: Run, index: Path, site: Site, peer: OpenSearch | None, seen: _
         side
         for clients in CLIENTS
         for side in (partial(ourselves, clients), partial(alone, clients, True), partial(alone, clients, False))
+        if kind is WORDS or side.args != (clients, False)
     ]
     if peer is not None:
-        asks = [opensearch_index.search(peer, kind.theirs(words)) for words in asked]
+        asks = [opensearch_index.search(peer, kind.theirs(words), kind.facets, kind.sorts) for words in asked]
         seen.their_totals = [opensearch_index.total(one) for one in asks]
         theirs = [peer.program]
-        load.run(asks, ['"highlight"'], theirs, seconds=run.size(30, 2), connections=8)
+        load.run(asks, ['"highlight"'], theirs, seconds=run.size(30 if kind is WORDS else 10, 2), connections=8)
 
         def other(clients: int) -> None:
             seen.peer[clients].append(load.run(asks, ['"highlight"'], theirs, seconds=run.seconds, connections=clients))
@@ -128,6 +131,8 @@ def _lines(seen: _Seen, documents: str, about: str, missing: str) -> list[Line]:
             (bare, seen.engine[clients], kind.p50.get(clients)),
             (f"{bare}, no excerpts", seen.unexcerpted[clients], None),
         ):
+            if not found:
+                continue
             lines.append(
                 page.compared(
                     kind.row,

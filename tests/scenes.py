@@ -160,7 +160,7 @@ class World:
         self.directory_db = db.Database(self.installation.database_url("directory"))
         self.repository_db = db.Database(self.installation.database_url("repository"))
         self.confidential_secret, self._password = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
-        self._writer: IndexWriter | None = None
+        self._writers: dict[int, IndexWriter] = {}
         self.numbers = itertools.count(1)
         self._make()
 
@@ -224,21 +224,24 @@ class World:
         """Make up a word that no document holds yet."""
         return "qu" + "".join(secrets.choice("bcdfgklmnprtvz") for _ in range(10))
 
-    def catch_up(self) -> None:
-        """Do what extractor and agent have to do, until the index is at the end of the change log."""
+    def catch_up(self, name: str = "") -> None:
+        """Do what extractor and agent have to do, until the index of a repository is at the end of the change log.
+
+        Without a name, it is that of the world's own repository.
+        """
         while self._read_a_text():
             pass
         with self.repository_db.read() as cx:
-            repository = repositories.find(cx, self.repository)
-        index = app.engine(self.installation).index(repository.id)
-        if self._writer is None:
+            repository = repositories.find(cx, name or self.repository)
+        if repository.id not in self._writers:
+            index = app.engine(self.installation).index(repository.id)
             generation = index.begin()
-            self._writer = index.writer(generation)
+            self._writers[repository.id] = index.writer(generation)
             index.switch(generation)
-        before = None
-        while before != self._writer.position:
-            before = self._writer.position
-            agent.catch_up(self.repository_db, repository, self._writer, self.clock())
+        writer, before = self._writers[repository.id], None
+        while before != writer.position:
+            before = writer.position
+            agent.catch_up(self.repository_db, repository, writer, self.clock())
 
     def _read_a_text(self) -> bool:
         with self.repository_db.begin() as cx:
@@ -295,8 +298,8 @@ class World:
 
     def close(self) -> None:
         """Give everything back."""
-        if self._writer is not None:
-            self._writer.close()
+        for writer in self._writers.values():
+            writer.close()
         self.directory_db.close()
         self.repository_db.close()
 

@@ -19,7 +19,7 @@ from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.extraction import queue
 from muniment.repository.index.contract import Index
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
-from muniment.repository.index_agent import agent
+from muniment.repository.index_agent import agent, checking
 from muniment.repository.objects import creation, object_types, objects
 from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.objects.properties import Given
@@ -182,9 +182,9 @@ class Shelf:
         self.writer.close()
         del self.writer
 
-    def report(self) -> agent.Report:
+    def report(self) -> checking.Report:
         """Check the index against the database."""
-        return agent.check(self.database, self.repository, self.index.snapshot())
+        return checking.check(self.database, self.repository, self.index, Clock())
 
     def page(self, caller: Principals, asked: str | Expression, items: int = 100, number: int = 1) -> HitPage:
         """Search as a caller, by keywords or by an expression."""

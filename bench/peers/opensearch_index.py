@@ -14,9 +14,17 @@ _JSON = ("Content-Type", "application/json")
 _AT_A_TIME = 1000
 
 
-def make(peer: OpenSearch, index: str) -> None:
-    """Make an index: one shard, no replica, a translog that is synced before an answer."""
+PROPERTIES = ("subject", "title", "r_object_type")
+"""The properties by which searches are counted and ordered."""
+
+
+def make(peer: OpenSearch, index: str, *, properties: bool = False) -> None:
+    """Make an index: one shard, no replica, a translog that is synced before an answer.
+
+    With ``properties`` it also keeps ``PROPERTIES``, and unstemmed words.
+    """
     keyword = {"type": "keyword"}
+    more = {"fields": {"plain": {"type": "text", "analyzer": "standard"}}} if properties else {}
     mapping = {
         "settings": {
             "number_of_shards": 1,
@@ -26,25 +34,26 @@ def make(peer: OpenSearch, index: str) -> None:
         "mappings": {
             "dynamic": "strict",
             "properties": {
-                "body": {"type": "text", "analyzer": "english", "index_options": "offsets"},
+                "body": {"type": "text", "analyzer": "english", "index_options": "offsets", **more},
                 "acl": keyword,
                 "type": keyword,
                 "name": keyword,
                 "size": {"type": "long"},
+                **dict.fromkeys(PROPERTIES if properties else (), keyword),
             },
         },
     }
     httpx.put(f"{peer.base}/{index}", json=mapping, timeout=120).raise_for_status()
 
 
-def bulk(peer: OpenSearch, index: str, texts: Sequence[str]) -> None:
+def bulk(peer: OpenSearch, index: str, texts: Sequence[str], *, properties: bool = False) -> None:
     """Make an index, index the texts by ``_bulk``, and wait until all of them are found."""
-    make(peer, index)
+    make(peer, index, properties=properties)
     with httpx.Client(base_url=peer.base, timeout=120) as http:
         for start in range(0, len(texts), _AT_A_TIME):
             lines = []
             for number, text in enumerate(texts[start : start + _AT_A_TIME], start):
-                lines += ['{"index":{}}', json.dumps(_document(number, text))]
+                lines += ['{"index":{}}', json.dumps(_document(number, text, properties=properties))]
             headers = {"Content-Type": "application/x-ndjson"}
             answer = http.post(f"/{index}/_bulk", content="\n".join(lines) + "\n", headers=headers)
             if answer.raise_for_status().json()["errors"]:
@@ -60,8 +69,8 @@ def post(peer: OpenSearch, index: str, number: int, text: str) -> Request:
     return Request("POST", f"{peer.base}/{index}/_doc", json.dumps(_document(number, text)), (_JSON,))
 
 
-def search(peer: OpenSearch, clause: dict[str, Any]) -> Request:
-    """Prepare a search by the clause, with the filters, the total and the excerpts of ours."""
+def search(peer: OpenSearch, clause: dict[str, Any], facets: Sequence[str] = (), sorts: Sequence[str] = ()) -> Request:
+    """Prepare a search by the clause, with the filters, the total and the excerpts of ours, facets and order too."""
     document = {
         "size": 20,
         "track_total_hits": True,
@@ -76,7 +85,12 @@ def search(peer: OpenSearch, clause: dict[str, Any]) -> Request:
                 ],
             }
         },
-        "highlight": {"fields": {"body": {"number_of_fragments": 1, "fragment_size": 200}}},
+        "highlight": {
+            "require_field_match": False,
+            "fields": {"body": {"number_of_fragments": 1, "fragment_size": 200, "no_match_size": 200}},
+        },
+        "aggs": {name: {"terms": {"field": name, "size": 10}} for name in facets},
+        **({"sort": [{name: "desc"} for name in sorts]} if sorts else {}),
     }
     return Request("POST", f"{peer.base}/bench/_search", json.dumps(document), (_JSON,))
 
@@ -91,10 +105,13 @@ def total(request: Request) -> int:
     return found
 
 
-def _document(number: int, text: str) -> dict[str, object]:
+def _document(number: int, text: str, *, properties: bool = False) -> dict[str, object]:
+    acl = number % ours.ACLS
+    values = (f"subject-{acl % ours.SUBJECTS}", f"volume-{acl:02d}", "document")
     return {
+        **(dict(zip(PROPERTIES, values, strict=True)) if properties else {}),
         "body": text,
-        "acl": f"acl-{number % ours.ACLS}",
+        "acl": f"acl-{acl}",
         "type": "document",
         "name": f"passage-{number}.txt",
         "size": len(text.encode()),

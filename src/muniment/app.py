@@ -195,17 +195,22 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
 def _callers(halves: Halves) -> Callers:
     settings = halves.installation.settings
     names, options = settings.directory.names, settings.repository
-    attributes = Attributes(*(names.attributes.get(name, name) for name in ATTRIBUTES))
     if halves.directory is None or options.tokeninfo_url:
         return Callers.over_http(
             options.tokeninfo_url,
             options.tokeninfo_ca_file,
             options.administrators,
             names.dn_suffix,
-            attributes,
+            attributes(settings),
             options,
         )
-    return directory_callers.callers(halves.directory, options, attributes)
+    return directory_callers.callers(halves.directory, options, attributes(settings))
+
+
+def attributes(settings: Settings) -> Attributes:
+    """Name the attributes of a caller that a repository reads, as the directory spells them."""
+    names = settings.directory.names
+    return Attributes(*(names.attributes.get(name, name) for name in ATTRIBUTES))
 
 
 def _shape(settings: Settings) -> Callable[[Request, ErrorCode, str], Response]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import msgspec
 from sqlalchemy.engine import Connection
 
 from muniment.directory import people
@@ -10,6 +11,8 @@ from muniment.directory.context import Directory
 from muniment.directory.entries import entries
 from muniment.directory.entries.entries import ChosenEntries
 from muniment.directory.entries.table import Entry, to_entry
+from muniment.directory.oauth import access
+from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import UnknownEntry
 from muniment.naming import fold_name
 from muniment.repository.cursors import Stretch
@@ -19,6 +22,12 @@ from muniment.repository.filters.pages import Order, OrderKey
 from muniment.repository.filters.tree import Selection
 from muniment.repository.people import Kind, ListedPerson, People, Person
 from muniment.repository.refusals import UnknownPerson, UnknownProperty
+
+
+def described(cx: Connection, names: DirectoryNames, resource_id: str, user_id: str) -> bytes:
+    """Return what a repository learns of a user whom its guard lets in, as tokeninfo says it. Raises UnknownEntry."""
+    user = people.find(cx, names, resource_id, "user", user_id)
+    return msgspec.json.encode({"user": access.describe(cx, names, user)})
 
 
 class DirectoryPeople(People):
@@ -52,6 +61,11 @@ class DirectoryPeople(People):
         """Find one of them by id. Raises UnknownPerson, Busy."""
         with self._read() as cx:
             return self._person(kind, people.find(cx, self._names, resource_id, kind, person_id))
+
+    def described(self, resource_id: str, user_id: str) -> bytes:
+        """Return the tokeninfo document of a user, as if they called now. Raises UnknownPerson, Busy."""
+        with self._read() as cx:
+            return described(cx, self._names, resource_id, user_id)
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:

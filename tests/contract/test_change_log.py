@@ -94,7 +94,7 @@ def test_what_a_search_must_not_overlook_is_pending_before_the_agent_may_read_it
     assert second.committed.wait(10)
     with repository_db.read() as cx:
         assert changes.after(cx, repository.id, START, 10) == []
-        assert changes.pending(cx, repository.id, START) == {B}
+        assert changes.pending(cx, repository.id, START, [A, B]) == {B}
     first.may_commit.set()
     assert first.committed.wait(10)
 

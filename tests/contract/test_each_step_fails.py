@@ -22,7 +22,7 @@ from muniment.repository.content.contract import StoredContent
 from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.importing.mirror import Import
 from muniment.repository.importing.report import ImportReport
-from muniment.repository.index_agent import agent
+from muniment.repository.index_agent import agent, checking
 from muniment.repository.objects import compaction, objects
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.permissions import acls
@@ -341,9 +341,7 @@ def end_packs(house: House) -> None:
 @pytest.mark.only("sqlite", "The engine's steps are the same over either database.")
 def test_the_index_comes_to_hold_what_is_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent, "_AFTER_AN_ERROR_SECONDS", 0.0)
-    assert house.world._writer is not None
-    house.world._writer.close()
-    house.world._writer = None
+    house.world._writers.pop(house.repository.id).close()
     engine = app.engine(house.world.installation)
     feeder = agent._Feeder(house.repository, engine)
 
@@ -357,9 +355,9 @@ def test_the_index_comes_to_hold_what_is_kept(house: House, monkeypatch: pytest.
             latest = changes.latest(cx, house.repository.id)
         for _ in range(10):
             feeder.advance(house.world.repository_db, house.world.clock)
-        snapshot = engine.index(house.repository.id).reader().snapshot()
-        assert snapshot.position == latest
-        assert agent.check(house.world.repository_db, house.repository, snapshot).sound
+        index = engine.index(house.repository.id).reader()
+        assert index.snapshot().position == latest
+        assert checking.check(house.world.repository_db, house.repository, index, house.world.clock).sound
         assert house.create(SMALL % next(house.numbers)).status_code == 201
 
     assert house.create(b"first").status_code == 201

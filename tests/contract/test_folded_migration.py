@@ -1,10 +1,12 @@
 """Objects of a release without folded forms get them, as this release writes them."""
 
+import importlib
 from typing import Any
 
 import sqlalchemy as sa
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
 
-from muniment import schema
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import repositories
@@ -33,18 +35,7 @@ def test_objects_of_a_former_release_get_their_folded_forms(repository_db: Datab
     assert all(row.folded for row in written[1:])
     with repository_db.begin() as cx:
         cx.execute(sa.text("ALTER TABLE objects DROP COLUMN folded"))
-        _drop_marks(cx)
-        cx.execute(sa.text("UPDATE repository_schema SET version_num = '0013'"))
-    schema.migrate(repository_db, "repository")
+        with Operations.context(MigrationContext.configure(cx)):
+            importlib.import_module("muniment.repository.migrations.versions.0014_folded_texts").upgrade()
     with repository_db.read() as cx:
         assert cx.execute(FORMS).all() == written
-
-
-def _drop_marks(cx: sa.Connection) -> None:
-    """Remove what a later migration makes."""
-    cx.execute(sa.text("DROP TABLE marks"))
-    if cx.dialect.name == "postgresql":
-        cx.execute(sa.text("DROP FUNCTION renew_mark CASCADE"))
-        return
-    for (name,) in cx.execute(sa.text("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'mark_%'")):
-        cx.execute(sa.text(f"DROP TRIGGER {name}"))

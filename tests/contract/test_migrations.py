@@ -157,8 +157,8 @@ def test_the_names_in_a_released_database_wait_to_be_bound(fresh: Fresh, now: In
         settled = bearers.settle(cx, lambda names: {one: there[one] for one in names if one in there}, now)
         assert settled == (2, 1), "eve is gone"
         bob = Principals("bob@staff", frozenset({"team@staff"}), identities=there)
-        caller = bob.with_keys(bearers.keys(cx, bob.names()))
+        caller = bob.with_keys(bearers.keys(cx, bob.names))
         assert caller.key == "bob@staff"
-        assert "team@staff" in caller.accessors()
+        assert "team@staff" in caller.accessors
         assert bearers.keys(cx, {"eve@staff": "another eve"})["eve@staff"] != "eve@staff"
     database.close()

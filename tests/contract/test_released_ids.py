@@ -26,7 +26,7 @@ from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
-from muniment.repository.index_agent import agent
+from muniment.repository.index_agent import agent, checking
 from muniment.repository.objects import creation, object_ids, objects
 from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.objects.view import RepositoryView
@@ -229,7 +229,7 @@ def test_an_index_of_the_format_before_is_searched_until_it_has_been_made_again(
     assert searched[:2] == [True, True], "searches went on"
     assert paged(folder, index) == [added, *reversed(folder.made)]
     assert sorted(paged(folder, index, PUMP)) == sorted([*folder.made, added])
-    report = agent.check(folder.database, folder.repository, index.snapshot())
+    report = checking.check(folder.database, folder.repository, index, Clock())
     assert report.sound, report
     assert (report.objects, report.documents) == (13, 13)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
 from muniment.db import Database
@@ -159,9 +160,11 @@ def test_too_many_hits_to_sort_are_refused_but_not_by_modification(walkers: Walk
 
 def test_a_sort_looks_objects_up_by_their_counters(walkers: Walkers) -> None:
     """One statement orders all hits, and no index of all objects is read for it."""
-
     view = walkers.shelf.view(MARTA)
-    sort_keys = [SortKey("title", False, True, "")]
-    ((_, steps),) = plans.steps(walkers.shelf.database, lambda cx: lists.sort(cx, view, [1, 2, 3], sort_keys, 0, 10))
+
+    def sort(cx: Connection) -> None:
+        lists.sort(cx, view, [1, 2, 3], lists.order_of(cx, view, [SortKey("title", False, True, "")]), 0, 10)
+
+    ((_, steps),) = plans.steps(walkers.shelf.database, sort)
     if walkers.shelf.database.dialect == "sqlite":
         assert any("SEARCH objects USING INTEGER PRIMARY KEY" in step for step in steps), steps

@@ -303,6 +303,25 @@ def test_a_bad_parameter_of_a_search_is_400_and_named(site: Site, query: str) ->
         assert name in sentence.lower() or "UTF-8" in sentence
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "locations=/no-such-folder",
+        "sort=no_such_property",
+        "sort=title,title",
+        "facet=no_such_property",
+        "facet=r_creation_date&timezone=Nowhere/City",
+        "cursor=not-a-cursor",
+    ],
+)
+def test_a_bad_value_of_a_parameter_of_the_template_is_refused_by_name(site: Site, query: str) -> None:
+    answer = site.http.get(f"{site.search_address}?q=x&{query}", headers=site.bearer())
+    assert answer.status_code == (404 if "cursor" in query else 400)
+    name, _, value = query.split("&")[-1].partition("=")
+    sentence = is_repository(answer, site)
+    assert name.rstrip("s") in sentence or value.partition(",")[0].strip("/") in sentence
+
+
 def test_an_unknown_object_type_is_named(site: Site) -> None:
     answer = site.http.get(f"{site.search_address}?q=x&object-type=spaceship", headers=site.bearer())
     assert answer.status_code == 400

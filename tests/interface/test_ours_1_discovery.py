@@ -61,6 +61,9 @@ def test_ours_1_the_home_document_lists_what_there_is_with_its_hints(site: Site,
     answer = read(site, services(site), media_type)
     assert answer.headers["content-type"] == "application/home+json"
     home = answer.json()["resources"]
+    searching = home.pop(f"{site.names.linkrel_base}/search")
+    assert searching["href"] == f"{site.base}/{site.names.prefix}/search"
+    assert searching["hints"]["allow"] == ["GET", "POST"]
     assert home.keys() == {f"{site.names.linkrel_base}/repositories", "about"}
     for resource in home.values():
         assert resource["hints"]["allow"] == ["GET"]

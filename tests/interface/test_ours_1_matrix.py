@@ -44,7 +44,8 @@ ERRORS |= {"application/home+xml": "application/xml", "application/home+json": "
 """As what a refusal goes out to a caller who likes this best."""
 
 LISTS = {"repositories", "cabinets", "folders", "documents", "objects", "contents", "parent-links", "child-links"}
-LISTS |= {"acls", "types", "users", "groups"}
+LISTS |= {"acls", "types", "users", "groups", "saved-searches", "search-templates", "supported-facets", "results"}
+SEARCHES = {"search", "execution"}
 OPEN = {"/services", "/product-info", "/repositories"}
 """What is shown to everybody, whatever they show."""
 
@@ -77,14 +78,16 @@ def expected(method: str, path: str, accept: str | None, suffix: str, credential
     if is_bytes:
         return Cell(200, "text/plain")
     offered: Collection[str] = THINGS
-    if method == "GET" and end in LISTS:
+    if end in LISTS and (method == "GET" or end == "results"):
         offered = FEEDS
-    elif end in {"search", "services"}:
-        offered = HITS if end == "search" else HOME
+    elif end in SEARCHES:
+        offered = HITS
+    elif end == "services":
+        offered = HOME
     chosen = best(offered, accept, suffix)
     if chosen is None:
         return Cell(406, ERRORS[known or THINGS[0]])
-    if method == "GET":
+    if method == "GET" or end == "results":
         return Cell(200, chosen)
     return Cell(201, chosen) if end == "contents" else Cell(400, ERRORS[known or THINGS[0]])
 
@@ -148,7 +151,7 @@ class Matrix:
         """Fill in the open parts of a path; what is to be deleted is not there."""
         if method != "DELETE":
             return self.things.url(path)
-        nothing = dict.fromkeys(("id", "other", "acl"), "0900000000000000")
+        nothing = dict.fromkeys(("id", "other", "acl", "search", "template"), "0900000000000000")
         return f"/{self.site.names.prefix}" + path.format(repository=self.site.world.repository, **nothing)
 
 

@@ -46,6 +46,10 @@ class Things:
         )
         assert kept.status_code == 201, kept.text
         self._ids = {"cabinets": cabinet, "folders": folder, "documents": document, "objects": document}
+        self._search = self._saved("saved-searches", "query-document")
+        self._template = self._saved("search-templates", "query-document-template")
+        stored = site.http.put(f"{site.repository}/saved-searches/{self._search}/results", headers=site.bearer())
+        assert stored.status_code == 200, stored.text
 
     def _made(self, path: str, name: str) -> str:
         made = self.site.http.post(
@@ -54,6 +58,17 @@ class Things:
         assert made.status_code == 201, made.text
         object_id: str = made.json()["properties"]["r_object_id"]
         return object_id
+
+    def _saved(self, path: str, document: str) -> str:
+        fulltext = {"expression-type": "fulltext", "value": "words", "template": True}
+        made = self.site.http.post(
+            f"{self.site.repository}/{path}",
+            json={"properties": {"object_name": "words"}, document: {"expression-set": {"expressions": [fulltext]}}},
+            headers=self.site.bearer(),
+        )
+        assert made.status_code == 201, made.text
+        made_id: str = made.json()["properties"]["r_object_id"]
+        return made_id
 
     def address(self, path: str) -> Address[RepositoryContext]:
         """Find an address of the site's own table."""
@@ -64,6 +79,7 @@ class Things:
         kind = path.removeprefix(routes.BELOW).split("/")[1] if "{id}" in path else ""
         parts = {"repository": self.site.world.repository, "id": self._ids.get(kind, ""), "acl": "public"}
         parts["person"] = self.site.world.writer.id if kind == "" and "/users/" in path else "everyone@demo"
+        parts |= {"search": self._search, "template": self._template}
         parts["other"] = self._ids["folders" if kind == "objects" else "objects"]
         return f"/{self.site.names.prefix}" + path.format(**parts, name=self.site.type("document"))
 
@@ -105,7 +121,8 @@ def test_ours_1_without_accept_json_is_answered_and_a_search_answers_atom(
     request = site.http.build_request("GET", things.url(path), headers=site.bearer())
     del request.headers["Accept"]
     answer = site.http.send(request)
-    expected = {"/search": spelling.ATOM, "/services": "application/home+json", "/content-media": "text/plain"}
+    searches = {"/search": spelling.ATOM, "/execution": spelling.ATOM}
+    expected = {**searches, "/services": "application/home+json", "/content-media": "text/plain"}
     last = f"/{path.rpartition('/')[2]}"
     assert answer.headers["content-type"] == expected.get(last, f"{site.names.media_type}+json")
 
@@ -254,4 +271,4 @@ def test_ours_1_options_of_an_address_that_nothing_answers_is_404(site: Site) ->
 def test_every_open_part_at_the_end_of_a_path_is_an_id_or_has_a_finder() -> None:
     """A type's name holds no dot, and an id is hexadecimal; whatever else ends a path may be called ``x.json``."""
     ends = {path.rpartition("{")[2].removesuffix("}") for path in SUFFIXED if path.endswith("}")}
-    assert ends - NEUTRAL.finders.keys() == {"id", "name", "other"}
+    assert ends - NEUTRAL.finders.keys() == {"id", "name", "other", "search", "template"}

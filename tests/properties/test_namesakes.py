@@ -82,7 +82,7 @@ class House:
     def proven(self, cx: Connection, name: str) -> Principals:
         """Let them make a request."""
         caller = self.caller(name)
-        return caller.with_keys(bearers.bind(cx, caller.names(), self.now))
+        return caller.with_keys(bearers.bind(cx, caller.names, self.now))
 
     def remove(self, cx: Connection, name: str) -> None:
         """Remove them as the command does: their name is bound first."""
@@ -98,7 +98,7 @@ class House:
         """Whether they may see it, read without a binding."""
         with self.database.read() as cx:
             caller = self.caller(name)
-            known = caller.with_keys(bearers.keys(cx, caller.names()))
+            known = caller.with_keys(bearers.keys(cx, caller.names))
             try:
                 objects.read(cx, self.repository, document, known)
             except UnknownObject:

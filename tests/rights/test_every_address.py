@@ -240,6 +240,13 @@ USES: dict[tuple[str, str], tuple[Used, ...]] = {
         Used("last byte", "found", QUERY, _XML, "?items-per-page=1"),
         Used("wait", "found", QUERY, _XML, "?items-per-page=1000"),
     ),
+    ("GET", f"{BELOW}/search/explanation"): (Used("wait", "document", query="?q=document&object={id}"),),
+    ("POST", f"{BELOW}/search/explanation"): (
+        Used("last byte", "document", QUERY, _XML, "?object={id}"),
+        Used("wait", "document", QUERY, _XML, "?object={id}"),
+    ),
+    ("POST", f"{BELOW}/index-report"): (Used("queue", "", by_acl=False),),
+    ("POST", "/search"): (Used("last byte", "found", QUERY, _XML, "?limit=1"),),
     ("POST", f"{BELOW}/acls"): (Used("last byte", "", ACL, by_acl=False),),
     ("POST", f"{BELOW}/acls/{{acl}}"): (Used("last byte", "acl", ENTRIES, own=True, by_acl=False),),
     ("DELETE", f"{BELOW}/acls/{{acl}}"): (Used("queue", "acl", own=True, by_acl=False),),
@@ -287,9 +294,11 @@ OPEN = {"/services", "/product-info", "/repositories"}
 
 AT_ONCE = {
     *OPEN,
+    "/search",
     "/repositories/{repository}",
     f"{BELOW}/types",
     f"{BELOW}/supported-facets",
+    f"{BELOW}/index-report",
     f"{BELOW}/types/{{name}}",
     f"{BELOW}/acls",
     f"{BELOW}/acls/{{acl}}",
@@ -531,12 +540,12 @@ def attacked(
     if kind == "acl":
         thing = f"own-{next(numbers)}"
         stage.post("/acls", {"name": thing, "permitted": [{"accessor": "world", "basic-permission": "Browse"}]}, token)
-    elif kind == "found" and use.moment == "wait":
+    elif kind not in {"", "found", "saved"} and not thing:
+        thing = stage.shared(use.of)
+    if use.moment == "wait" and kind in {"found", "document"}:
         stage.world.catch_up()  # nothing else is to be noted when the wait ends
         position = stage.post("/objects", {"properties": {"object_name": "awaited"}}, token).headers
         query += f"&wait-for={position['Muniment-Position']}"
-    elif kind not in {"", "found", "saved"} and not thing:
-        thing = stage.shared(use.of)
     other, body = referenced(stage, path, use.body, thing)
     address = (
         path.replace("{id}", thing)
@@ -556,7 +565,7 @@ def attacked(
         if use.moment == "wait":
             stage.world.catch_up()
 
-    sent = Sent(method, f"/{stage.site.names.prefix}{address}{query}", headers, body)
+    sent = Sent(method, f"/{stage.site.names.prefix}{address}{query.replace('{id}', thing)}", headers, body)
     if use.moment == "queue":
         with others_write(stage, end) as happen:
             outcome = play(stage.application, stage.loop, sent, "queue", happen)

@@ -26,7 +26,7 @@ from muniment.installation import UNFINISHED_RESTORE, Installation
 from muniment.repository import leases, repositories
 from muniment.repository.change_log import changes, followers
 from muniment.repository.content.files import FileStore
-from muniment.repository.index_agent import agent
+from muniment.repository.index_agent import agent, reports
 
 _PERMITTED_NAMES = ("serve.lock", "events.log", SETTINGS)
 """What the names of files may begin with that the target of a restore holds already."""
@@ -134,6 +134,7 @@ def finish(
                 changes.settle(cx)
                 followers.forget(cx)
                 leases.forget(cx)
+                reports.forget(cx)
             damaged = _contents(backup, installation, databases["repository"], progress)
             _indexes(installation, databases["repository"], clock, progress)
     making.bring_to_disk(installation.data)

@@ -15,12 +15,13 @@ from muniment.exit_codes import Exit, as_failure
 READING = frozenset(
     {
         "acl list", "agent", "client list", "client sessions", "completion", "content check", "demo", "group list",
-        "group members", "index check", "index status", "object get", "object list", "object show", "partition list",
-        "repository list", "repository usage", "resource list", "resource members", "search", "serve", "settings",
-        "system list", "type list", "unit content", "unit list", "user list", "user sessions", "user show", "walk",
+        "group members", "index check", "index report", "index status", "object get", "object list", "object show",
+        "partition list", "repository list", "repository usage", "resource list", "resource members", "search",
+        "serve", "settings", "system list", "type list", "unit content", "unit list", "user list", "user sessions",
+        "user show", "walk",
     }
 )  # fmt: skip
-"""The commands that change nothing themselves: they leave no event. Every other command leaves one."""
+"""The commands that change nothing themselves, or only an index: they leave no event. Every other one leaves one."""
 
 _OMISSIONS = {"value", "values", "description", "properties", "from_stdin", "random"}
 """Parameters that no event repeats: their values are free text, or they tell nothing about the change."""

@@ -11,6 +11,7 @@ from muniment.db import Busy
 from muniment.front.halves import Halves
 from muniment.repository import repositories
 from muniment.repository.change_log import changes
+from muniment.repository.index_agent import reports
 from muniment.repository.refusals import IndexUnavailable
 from muniment.web.responses import json_response
 from muniment.web.transactions import Transactions
@@ -56,8 +57,20 @@ async def _fault_of(transactions: Transactions) -> str:
 
 
 def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, dict[str, object]]:
-    """Return for each repository by how many seconds its index is behind, if that is late, and its fault if any."""
-    return {repository.name: _index_state(cx, halves, repository, at) for repository in repositories.every(cx)}
+    """Return for each repository by how many seconds its index is behind, if that is late, and its fault if any.
+
+    ``differences`` is how many objects the last checks left wrong in it, if any.
+    """
+    return {
+        repository.name: _index_state(cx, halves, repository, at) | _differences(cx, repository)
+        for repository in repositories.every(cx)
+    }
+
+
+def _differences(cx: Connection, repository: repositories.Repository) -> dict[str, int]:
+    kept = reports.of_repository(cx, repository.id).values()
+    count = sum(each.report.remaining for each in kept if each.report is not None)
+    return {"differences": count} if count else {}
 
 
 def _index_state(cx: Connection, halves: Halves, repository: repositories.Repository, at: Instant) -> dict[str, object]:

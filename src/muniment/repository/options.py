@@ -180,6 +180,15 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             le=1_000_000,
         ),
     ] = 2000
+    index_check_seconds: Annotated[
+        float,
+        Doc(
+            description="How often the index agent compares the next range of objects, at most 1000, with an index, in "
+            "seconds. What differs is indexed again. 0: only when somebody asks for a check.",
+            ge=0,
+            le=86_400,
+        ),
+    ] = 10.0
     change_log_seconds: Annotated[
         int,
         Doc(
@@ -197,6 +206,15 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             le=10**9,
         ),
     ] = 1_000_000
+    max_searched_repositories: Annotated[
+        int,
+        Doc(
+            description="Most repositories that one search of several covers, and most resources that it asks whether "
+            "they admit its caller.",
+            ge=1,
+            le=100,
+        ),
+    ] = 20
     kept_queries: Annotated[
         int,
         Doc(

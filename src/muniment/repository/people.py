@@ -49,3 +49,6 @@ class People(Protocol):
 
     def find(self, resource_id: str, kind: Kind, person_id: str) -> Person:
         """Find one of them by id. Raises UnknownPerson."""
+
+    def described(self, resource_id: str, user_id: str) -> bytes:
+        """Return the tokeninfo document of a user, as if they called now. Raises UnknownPerson."""

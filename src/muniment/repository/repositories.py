@@ -1,5 +1,6 @@
 """Which repositories does this installation have? A resource of a directory guards each of them."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import msgspec
@@ -59,13 +60,38 @@ def find(cx: Connection, name: str) -> Repository:
     """Find a repository by its name. Raises UnknownRepository."""
     row = cx.execute(_NAMED, {"name": name}).first()
     if row is None:
-        raise UnknownRepository(f"There is no repository {name[:100]!r}.")
+        raise unknown(name)
     return Repository(*row)
+
+
+def unknown(name: str) -> UnknownRepository:
+    """Make the refusal for a repository that does not exist, or that is to look so."""
+    return UnknownRepository(f"There is no repository {name[:100]!r}.")
 
 
 def every(cx: Connection) -> list[Repository]:
     """List the repositories by name."""
     return [Repository(*row) for row in cx.execute(sa.select(repositories).order_by(repositories.c.name))]
+
+
+def named(cx: Connection, names: Collection[str]) -> list[Repository]:
+    """List those of these repositories that exist, by name."""
+    wanted = sa.select(repositories).where(repositories.c.name.in_(names)).order_by(repositories.c.name)
+    return [Repository(*row) for row in cx.execute(wanted)]
+
+
+def first_of_each_guard(cx: Connection, limit: int) -> list[Repository]:
+    """List the first repository, by name, of each resource that guards any; at most ``limit`` of them, by name."""
+    first = sa.select(sa.func.min(repositories.c.name)).where(repositories.c.resource_id != "")
+    firsts = first.group_by(repositories.c.resource_id)
+    chosen = sa.select(repositories).where(repositories.c.name.in_(firsts)).order_by(repositories.c.name).limit(limit)
+    return [Repository(*row) for row in cx.execute(chosen)]
+
+
+def guarded_by_any(cx: Connection, resource_ids: Collection[str], limit: int) -> list[Repository]:
+    """List the repositories that these resources guard, by name, at most ``limit`` of them."""
+    guarded = sa.select(repositories).where(repositories.c.resource_id.in_(resource_ids))
+    return [Repository(*row) for row in cx.execute(guarded.order_by(repositories.c.name).limit(limit))]
 
 
 class ListedRepository(NamedTuple):

@@ -92,6 +92,7 @@ def agent_work(installation: Installation) -> Callable[[threading.Event, Callabl
                 clock.now,
                 app.content(installation),
                 retention,
+                options.index_check_seconds,
             )
         finally:
             database.close()

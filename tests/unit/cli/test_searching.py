@@ -96,6 +96,50 @@ def test_a_search_document_and_an_empty_text_are_questions_too(
     assert "repository.max_metadata_bytes" in muniment.err
 
 
+@pytest.mark.slow
+def test_an_explanation_is_a_tree_and_its_exit_code_says_whether_the_object_is_a_hit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    (papers / "first.txt").write_text("pump station")
+    muniment = Muniment(tmp_path / "data", capsys)
+    muniment("init")
+    muniment("import", str(papers), "--no-wait")
+    muniment("partition", "add", "staff")
+    muniment("user", "add", "jon@staff", "--random")
+    data_folder = DataFolder(muniment.data, None, [])
+    with data_folder.database("repository") as database:
+        with database.read() as cx:
+            repository = repositories.find(cx, "main")
+        agent.rebuild(database, repository, app.engine(data_folder.installation), clock.now)
+    found = json.loads(muniment("search", "first", "--json"))["hits"][0]
+
+    printed = muniment("search", "first OR nothing", "--explain", found["id"])
+    assert printed.startswith(f"first.txt ({found['id']}) is a hit, score {found['score']:.4f}, for admin@")
+    assert "'first' in the metadata (object_name)\n" in printed
+    assert "\n  any OR: met\n    word 'first': met in the metadata\n    word 'nothing': not met\n" in printed
+    document = tmp_path / "query.xml"
+    document.write_text(
+        '<search xmlns="urn:muniment:vocab"><expression-set><expressions><fulltext>first</fulltext>'
+        '<property name="title" operator="EQUAL">x</property></expressions></expression-set></search>'
+    )
+    printed = muniment("search", "--aql", str(document), "--explain", found["id"], code=1)
+    assert "is no hit for admin@" in printed
+    assert "  The property of 'title' with EQUAL is not met. (line 1, column 91)\n" in printed
+    told = json.loads(muniment("search", "nothing", "--explain", found["id"], "--json", code=1))
+    assert (told["hit"], told["reasons"][0]["part"]) == (False, "condition")
+
+    muniment("search", "first", "--explain", found["id"], "--for", "jon@staff", code=3)
+    assert "jon@staff" in muniment.err
+    muniment("resource", "add-member", "Documents of main", "jon@staff")
+    printed = muniment("search", "first", "--explain", found["id"], "--for", "jon@staff", code=1)
+    assert "  The user may not browse the object: its ACL gives them None.\n" in printed
+    muniment("search", "first", "--explain", "0900000100ffffff", code=3)
+    for usage in (["--for", "jon@staff"], ["--explain", found["id"], "--user", "jon@staff"]):
+        muniment("search", "first", *usage, code=2)
+
+
 def test_the_running_server_is_found_by_its_lock(tmp_path: Path) -> None:
     data_folder = DataFolder(tmp_path, None, ["web.port=1"])
     assert data_folder.server_address == "https://127.0.0.1:1"

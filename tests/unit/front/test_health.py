@@ -7,6 +7,9 @@ import pytest
 import sqlalchemy as sa
 
 from muniment.repository import repositories
+from muniment.repository.index_agent import reports
+from muniment.repository.index_agent.checking import Report
+from muniment.repository.index_agent.reports import KeptReport
 from tests.scenes import Site, World
 
 NO_INDEX = "The repository has no index yet: the index agent has not been started."
@@ -45,3 +48,16 @@ def test_a_server_none_of_whose_indexes_can_be_read_is_not_ready(
         assert answer.status_code == 503
         assert answer.json()["status"] == "not ready"
         assert answer.headers["retry-after"] == "1"
+
+
+def test_what_a_check_left_wrong_in_an_index_is_counted(site: Site, world: World) -> None:
+    world.catch_up()
+    with world.repository_db.begin() as cx:
+        one = repositories.find(cx, world.repository)
+        reports.keep(cx, one.id, "a", KeptReport(Report(1, 2, missing=3, stale=1, repaired=2)))
+        reports.keep(cx, one.id, "b", KeptReport(Report(1, 2)))
+    try:
+        assert site.http.get("/health/ready").json()["indexes"][world.repository]["differences"] == 2
+    finally:
+        with world.repository_db.begin() as cx:
+            reports.forget(cx)

@@ -1,13 +1,18 @@
 """Commands about the index of a repository, and about the bytes of its documents."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from typing import Annotated
 
+import msgspec
 import typer
 
 from muniment import app, clock, initialise
 from muniment.cli import terminal
 from muniment.cli.repository.repositories import RepositoryOption
-from muniment.cli.terminal import AsJson, WithHeader
+from muniment.cli.terminal import AsJson, Counting, WithHeader
+from muniment.clock import timestamp
 from muniment.data_folder import DataFolder
 from muniment.db import Database
 from muniment.exit_codes import Exit
@@ -15,10 +20,13 @@ from muniment.repository import repositories
 from muniment.repository.change_log import changes
 from muniment.repository.content.contract import ContentStore, StoredContent
 from muniment.repository.extraction import queue
-from muniment.repository.index_agent import agent
+from muniment.repository.index_agent import agent, checking, reports
+from muniment.repository.index_agent.checking import Report
+from muniment.repository.index_agent.reports import KeptReport
 from muniment.repository.objects import objects
 from muniment.repository.objects.table import StoredObject
 from muniment.repository.refusals import IndexUnavailable
+from muniment.repository.repositories import Repository
 
 index = typer.Typer(no_args_is_help=True, help="The index of a repository.")
 content = typer.Typer(no_args_is_help=True, help="The bytes of documents.")
@@ -51,31 +59,67 @@ def index_status(context: typer.Context, as_json: AsJson = False, header: WithHe
 
 
 @index.command("check")
-def index_check(context: typer.Context, repository_name: RepositoryOption = "") -> int:
-    """Compare the index with the repository, object by object; exit code 1 when they differ."""
+def index_check(
+    context: typer.Context,
+    repository_name: RepositoryOption = "",
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Have the index agent index again what differs, and look whether it did.")
+    ] = False,
+    wait: Annotated[
+        float,
+        typer.Option(help="How many seconds to wait for an index that stands still, until what it lacks is reported."),
+    ] = 5.0,
+    as_json: AsJson = False,
+) -> int:
+    """Compare the index with the repository, range by range; exit code 1 when they differ."""
     data: DataFolder = context.obj
-    sound = True
+    found = list[tuple[Repository, Report]]()
     with data.database("repository") as database:
-        with database.read() as cx:
-            selection = [repositories.find(cx, repository_name)] if repository_name else repositories.every(cx)
-        for repository in selection:
-            reader = app.reader(data.installation, repository)
-            try:
-                report = agent.check(database, repository, reader.snapshot())
-            finally:
-                reader.close()
-            sound = sound and report.sound
-            verdict = "sound" if report.sound else "NOT SOUND"
-            terminal.line(
-                f"{repository.name}: {verdict} at position {report.position}: {report.objects} objects, "
-                f"{report.documents} documents, {report.missing} missing, {report.extra} extra, {report.stale} stale, "
-                f"{report.doubled} doubled, {report.waiting} waiting, {report.unindexed} not indexable"
-            )
-            for fault, ids in report.samples.items():
-                if ids:
-                    terminal.line(f"  {fault}: {' '.join(ids)}")
-            if not report.sound:
-                terminal.line(f"  Mend it with: muniment --data {data.path} index rebuild -r {repository.name}")
+        for repository in _selected(database, repository_name):
+            with closing(app.reader(data.installation, repository)) as reader:
+                reader.snapshot()  # raises if there is none, before anything is shown
+                with terminal.counting(f"Checking {repository.name}", None) as bar:
+                    report = checking.check(
+                        database,
+                        repository,
+                        reader,
+                        clock.now,
+                        repairs=repair,
+                        patience=wait,
+                        progress=partial(_show, bar),
+                    )
+            found.append((repository, report))
+            if not as_json:
+                _print_report(repository, report)
+                if not report.sound:
+                    terminal.line(f"  {_advice(data, repository, report)}")
+    if as_json:
+        terminal.print_json([{"repository": repository.name, **_as_values(report)} for repository, report in found])
+    return Exit.OK if all(report.sound for _, report in found) else Exit.FAILED
+
+
+@index.command("report")
+def index_report(context: typer.Context, repository_name: RepositoryOption = "", as_json: AsJson = False) -> int:
+    """Show the report of the last check that each index agent made by itself; exit code 1 when a report has faults."""
+    data: DataFolder = context.obj
+    listed, sound = list[dict[str, object]](), True
+    with data.database("repository") as database:
+        for repository in _selected(database, repository_name):
+            with database.read() as cx:
+                kept = reports.of_repository(cx, repository.id)
+            for follower, last in kept.items():
+                sound = sound and (last.report is None or last.report.sound)
+                under_way = None if last.course is None else _as_values(last.course.report)
+                whole = None if last.report is None else _as_values(last.report)
+                listed.append(
+                    {"repository": repository.name, "agent": follower, "report": whole, "under_way": under_way}
+                )
+                if not as_json:
+                    _print_kept(repository, last)
+            if not kept and not as_json:
+                terminal.line(f"{repository.name}: no index agent has checked the index yet")
+    if as_json:
+        terminal.print_json(listed)
     return Exit.OK if sound else Exit.FAILED
 
 
@@ -103,9 +147,7 @@ def content_check(context: typer.Context, repository_name: RepositoryOption = ""
     data: DataFolder = context.obj
     store, sound = app.content(data.installation), True
     with data.database("repository") as database:
-        with database.read() as cx:
-            selection = [repositories.find(cx, repository_name)] if repository_name else repositories.every(cx)
-        for repository in selection:
+        for repository in _selected(database, repository_name):
             whole_count, damaged = 0, list[str]()
             with terminal.counting(f"Reading {repository.name}", None) as progress:
                 for object_id, good in _verify_all(database, store, repository.id):
@@ -120,6 +162,66 @@ def content_check(context: typer.Context, repository_name: RepositoryOption = ""
             for object_id in damaged:
                 terminal.line(f"  {object_id}: replace its content, or bring its file (not a pack) back from a backup")
     return Exit.OK if sound else Exit.FAILED
+
+
+def _selected(database: Database, repository_name: str) -> list[Repository]:
+    with database.read() as cx:
+        return [repositories.find(cx, repository_name)] if repository_name else repositories.every(cx)
+
+
+def _show(bar: Counting, report: Report) -> None:
+    bar.reach(report.objects)
+
+
+def _print_report(repository: Repository, report: Report) -> None:
+    verdict = "sound" if report.sound else "NOT SOUND"
+    mended = f", {report.noted} noted to be indexed again, {report.repaired} repaired" if report.noted else ""
+    terminal.line(
+        f"{repository.name}: {verdict} at position {report.position}: {report.objects} objects, "
+        f"{report.documents} documents, {report.missing} missing, {report.extra} extra, {report.stale} stale, "
+        f"{report.doubled} doubled, {report.waiting} waiting, {report.unindexed} not indexable{mended}"
+    )
+    for difference in report.differences:
+        parts = f" ({', '.join(map(terminal.harmless, difference.parts))})" if difference.parts else ""
+        after = ", repaired" if difference.repaired else ""
+        terminal.line(f"  {difference.fault}: {terminal.harmless(difference.object_id)}{parts}{after}")
+    unnamed = report.remaining + report.repaired - len(report.differences)
+    if unnamed > 0:
+        terminal.line(f"  and {unnamed} more")
+
+
+def _print_kept(repository: Repository, kept: KeptReport) -> None:
+    if kept.report is not None:
+        ended = kept.report.ended or kept.report.began
+        terminal.line(f"{repository.name}: checked from {timestamp(kept.report.began)} to {timestamp(ended)}")
+        _print_report(repository, kept.report)
+    if kept.course is not None:
+        report = kept.course.report
+        terminal.line(
+            f"{repository.name}: under way since {timestamp(report.began)}: {report.objects} objects in "
+            f"{report.ranges} ranges, {report.remaining} differ"
+        )
+
+
+def _advice(data: DataFolder, repository: Repository, report: Report) -> str:
+    command = f"muniment --data {data.path} index"
+    if not report.noted:
+        return f"Mend it with: {command} check --repair -r {repository.name}"
+    if report.repaired < report.noted:
+        return f"The index agent has not indexed all of them again: is it running? Then: {command} check"
+    return f"Mend the rest with: {command} rebuild -r {repository.name}"
+
+
+def _as_values(report: Report) -> dict[str, object]:
+    """Return a report as values of JSON."""
+    return {
+        "sound": report.sound,
+        "began": timestamp(report.began),
+        "ended": None if report.ended is None else timestamp(report.ended),
+        "position": str(report.position),
+        **{name: getattr(report, name) for name in checking.COUNTS},
+        "differences": [msgspec.to_builtins(difference) for difference in report.differences],
+    }
 
 
 def _verify_all(database: Database, store: ContentStore, repository_id: int) -> Iterator[tuple[str, bool]]:

@@ -15,6 +15,7 @@ import typer
 
 from muniment import app, clock, initialise
 from muniment.cli import terminal
+from muniment.cli.repository import explaining
 from muniment.clock import SECOND, Instant
 from muniment.data_folder import DataFolder
 from muniment.directory import names, resources
@@ -71,9 +72,15 @@ def search_command(
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="CA certificates of the server; otherwise the data folder's."),
     ] = None,
+    explained: Annotated[
+        str, typer.Option("--explain", metavar="OBJECT", help="Say why this object is a hit, or why it is none.")
+    ] = "",
+    for_user: Annotated[
+        str, typer.Option("--for", metavar="NAME@PARTITION", help="With --explain: a search with this user's rights.")
+    ] = "",
     as_json: terminal.AsJson = False,
 ) -> int:
-    """Search and print the hits.
+    """Search and print the hits, or explain what one object is to the search; exit code 1 if it is no hit.
 
     A user's password is asked for, or read from MUNIMENT_PASSWORD; MUNIMENT_TOKEN may hold an access token instead.
     """
@@ -82,6 +89,12 @@ def search_command(
         raise Failure("Give keywords, '' for all that is visible, or a search document with --aql FILE.", Exit.USAGE)
     question = _Question(words or "", _document(data, aql) if aql else None, repository_name, limit)
     token = os.environ.get("MUNIMENT_TOKEN", "")
+    if for_user and not explained:
+        raise Failure("--for goes with --explain.", Exit.USAGE)
+    if explained:
+        if user:
+            raise Failure("An explanation is the administrator's: name the user with --for, not --user.", Exit.USAGE)
+        return explaining.explain(data, _query(data, question), repository_name, explained, for_user, as_json=as_json)
     if user or token:
         total, hits = _as_user(data, question, user, client, ca_file, token)
     else:

@@ -68,12 +68,13 @@ def decide(cx: Connection, memory: AccessMemory, names: DirectoryNames, question
         if client is None or not client.live:
             raise AccessEnded("The client of this token may not act any more.")
     user = resources.require_access(cx, question.user_id, resource.id)
-    answer = Access(_user(cx, names, user), user.has_password, resources.scope(names, resource))
+    answer = Access(describe(cx, names, user), user.has_password, resources.scope(names, resource))
     memory.keep(question, generation, answer, len(msgspec.json.encode(answer)))
     return answer
 
 
-def _user(cx: Connection, names: DirectoryNames, user: Entry) -> User:
+def describe(cx: Connection, names: DirectoryNames, user: Entry) -> User:
+    """Return what a resource learns of a user who may come to it."""
     location, user_id = entries.location(names, user), entries.shown_id(names, user)
     partition = entries.shown_partition(names, user)
     groups = memberships.groups_of(cx, user.id)

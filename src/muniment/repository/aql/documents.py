@@ -155,7 +155,8 @@ class _Reader:
         if not text:
             _bad(inner, f"The {element.name} names no folder")
         path, folder_id = ("", text.lower()) if inner.name == "id" else (text, "")
-        return Location(path, folder_id, is_marked(element, "descendent"), element.place)
+        repository = element.attributes.get("repository", "").strip()
+        return Location(path, folder_id, is_marked(element, "descendent"), element.place, repository)
 
     def _facets(self, element: Element | None) -> tuple[FacetDefinition, ...]:
         facets = tuple(self._facet(child, 1) for child in self._children(element, "facet-definition"))

@@ -1,4 +1,7 @@
-"""Does one object meet a query? This oracle answers slowly and simply; tests compare every index engine with it."""
+"""Does one object meet a query? This oracle answers slowly and simply; tests compare every index engine with it.
+
+What a condition says of properties alone, ``compares`` decides for explanations, too.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, assert_never
@@ -59,18 +62,17 @@ def evaluate(
     return _Object(acl, values, text if may_read else "", analyser, ids).meets(query.condition)
 
 
-class _Object:
-    """The parts of one object that a caller may see."""
+def compares(condition: Condition, acl: int, values: Mapping[str, Sequence[Value]]) -> bool:
+    """Say whether an object with this ACL and these values meets a condition without keywords."""
+    return _Properties(acl, values).meets(condition)
 
-    def __init__(
-        self, acl: int, values: Mapping[str, Sequence[Value]], text: str, analyser: Analyser, ids: Collection[str]
-    ) -> None:
+
+class _Properties:
+    """The ACL and the properties of one object. Without a text, no keywords match."""
+
+    def __init__(self, acl: int, values: Mapping[str, Sequence[Value]]) -> None:
         self._acl = acl
         self._values = values
-        self._analyser = analyser
-        metadata = [value for _, value in keyword_values(values, ids)]
-        self._exact = ([analyser.exact(value) for value in metadata], [analyser.exact(text)])
-        self._stemmed = ([analyser.stemmed(value) for value in metadata], [analyser.stemmed(text)])
 
     def meets(self, condition: Condition) -> bool:
         match condition:
@@ -82,7 +84,7 @@ class _Object:
             case Carries():
                 return self._acl in condition.acls
             case Fulltext():
-                return condition.keywords is not None and self._matches(condition.keywords)
+                return condition.keywords is not None and self.finds(condition.keywords)
             case HasValue() | Like() | Between() | OneOf():
                 return self._compares(condition)
             case _:
@@ -108,14 +110,31 @@ class _Object:
     def _folded_values(self, name: str) -> list[Value]:
         return list(map(_fold, self._values.get(name, ())))
 
-    def _matches(self, keywords: Keywords) -> bool:
+    def finds(self, _keywords: Keywords) -> bool:
+        """Say whether the object meets keywords."""
+        return False
+
+
+class _Object(_Properties):
+    """The parts of one object that a caller may see."""
+
+    def __init__(
+        self, acl: int, values: Mapping[str, Sequence[Value]], text: str, analyser: Analyser, ids: Collection[str]
+    ) -> None:
+        super().__init__(acl, values)
+        self._analyser = analyser
+        metadata = [value for _, value in keyword_values(values, ids)]
+        self._exact = ([analyser.exact(value) for value in metadata], [analyser.exact(text)])
+        self._stemmed = ([analyser.stemmed(value) for value in metadata], [analyser.stemmed(text)])
+
+    def finds(self, keywords: Keywords) -> bool:
         match keywords:
             case Both():
-                return all(map(self._matches, keywords.parts))
+                return all(map(self.finds, keywords.parts))
             case Either():
-                return any(map(self._matches, keywords.parts))
+                return any(map(self.finds, keywords.parts))
             case Without():
-                return not self._matches(keywords.part)
+                return not self.finds(keywords.part)
             case Phrase():
                 return _occur(_literal(self._analyser.exact(keywords.text)), self._exact)
             case Wild():

@@ -163,12 +163,16 @@ class SortCriterion(msgspec.Struct, frozen=True):
 
 
 class Location(msgspec.Struct, frozen=True):
-    """A folder in which hits lie, by its path or by its id; with ``descendants``, also in folders below it."""
+    """A folder in which hits lie, by its path or by its id; with ``descendants``, also in folders below it.
+
+    ``repository`` is where the folder is; it counts at the address of all repositories only, and empty means anywhere.
+    """
 
     path: str = ""
     folder_id: str = ""
     descendants: bool = False
     place: str = ""
+    repository: str = ""
 
 
 class FacetDefinition(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from muniment.naming import fold_name
 from muniment.repository.callers import credentials
-from muniment.repository.callers.credentials import RequestCredentials, TicketNames
+from muniment.repository.callers.credentials import Pair, RequestCredentials, TicketNames
 from muniment.repository.callers.over_http import DirectoryElsewhere
 from muniment.repository.callers.pairs import Pairs, PairSignIn
 from muniment.repository.callers.tokeninfo import ATTRIBUTES, Attributes, TokeninfoReader
@@ -154,6 +154,12 @@ class Callers:
                 refusals.append(refusal)
         raise refusals[0] if refusals else NotSignedIn(self._what_is_needed())
 
+    def remembers(self, request: RequestCredentials, repository: Repository) -> bool:
+        """Say whether the request shows a pair that has just opened the repository's guard: that costs no check."""
+        if self.pairs is None or request.pair is None:
+            return False
+        return self.pairs.knows(_pair_sign_in(request, request.pair, repository))
+
     async def close(self) -> None:
         """End the grants of remembered pairs as far as possible, and close the connections to the directory."""
         if self.pairs is not None:
@@ -169,7 +175,7 @@ class Callers:
         if self.tickets is not None and request.ticket:
             yield partial(self._ask, self.tickets.verifier, request.ticket, repository, _PRIVATE)
         if self.pairs is not None and request.pair is not None:
-            sign_in = PairSignIn(request.pair, repository.resource_id, repository.name, request.address, request.scope)
+            sign_in = _pair_sign_in(request, request.pair, repository)
             yield partial(self._by_pair, self.pairs, sign_in, repository)
         if self.tickets is not None and request.cookie_ticket:
             yield partial(self._by_cookie, self.tickets, request, repository)
@@ -280,6 +286,10 @@ class Bearer:
 
     def _end_step(self) -> None:
         self._step = None
+
+
+def _pair_sign_in(request: RequestCredentials, pair: Pair, repository: Repository) -> PairSignIn:
+    return PairSignIn(pair, repository.resource_id, repository.name, request.address, request.scope)
 
 
 def in_this_process(ask: Ask, off_loop: OffLoop | None) -> Verifier:

@@ -120,6 +120,11 @@ class Pairs:
         task.add_done_callback(lambda done: self._forget_task(digest, done))
         return (await asyncio.shield(task)).text, True
 
+    def knows(self, attempt: PairSignIn) -> bool:
+        """Say whether the pair is remembered: then ``token`` checks no password."""
+        known = self._known.get(self._digest_of(attempt))
+        return known is not None and self._clock() < min(known.forgotten, known.expires)
+
     def forget(self, attempt: PairSignIn, token: str) -> None:
         """Forget a pair whose token the directory refuses, and end its grant; another token may have come since."""
         digest = self._digest_of(attempt)

@@ -10,7 +10,7 @@ notices the cut, and never takes the remaining lines for all lines.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -22,7 +22,8 @@ from muniment.clock import Instant
 from muniment.db import BigId, PreparedStatement, repository_tables
 from muniment.repository.refusals import IndexBehind
 
-Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted"]
+Kind = Literal["created", "properties", "owner", "acl", "content", "text", "deleted", "again"]
+"""What has happened to an object. ``again``: nothing, but the index holds something else, and has to index it again."""
 
 _HIDING = "kind NOT IN ('created', 'text')"
 """The condition for kinds of change that a search must not overlook. A new object is not in the index yet, and the
@@ -169,11 +170,17 @@ def hiding(cx: Connection, repository_id: int, position: Position, limit: int) -
     return {object_id: frozenset(kinds) for object_id, kinds in kinds_by_object.items()}
 
 
-def pending(cx: Connection, repository_id: int, position: Position) -> frozenset[str]:
-    """Return the objects with any committed change after the position. Raises IndexBehind when lines are gone."""
+def pending(cx: Connection, repository_id: int, position: Position, object_ids: Collection[str]) -> frozenset[str]:
+    """Return those of the objects that have any committed change after the position.
+
+    Raises IndexBehind when lines are gone.
+    """
     if position < cut_to(cx, repository_id):
         raise IndexBehind("The index is so far behind that it must be made anew.")
+    if not object_ids:
+        return frozenset()
     query = _later(cx.dialect.name).with_only_columns(changes.c.object_id).distinct()
+    query = query.where(changes.c.object_id.in_(object_ids))
     return frozenset(cx.scalars(query, _after(repository_id, position)))
 
 

@@ -207,6 +207,15 @@ def read_number(values: Mapping[str, str]) -> int:
     return max(1, _number(values, "page", 1, 0))
 
 
+def read_stretch(values: Mapping[str, str], options: RepositoryOptions) -> tuple[int, int]:
+    """Read ``start`` and ``limit``: how many members are passed over, and how many follow. Raises Malformed."""
+    limit = min(_number(values, "limit", options.items_per_page, 1), options.max_items_per_page)
+    start = _number(values, "start", 0, 0)
+    if start + limit > options.max_page_offset:
+        raise Malformed(f"'start' and 'limit' lead past member {options.max_page_offset}, the deepest there is.")
+    return start, limit
+
+
 def page(
     cx: Connection,
     binding: CursorBinding,
@@ -240,7 +249,8 @@ def object_entry(here: str, stored: StoredObject, names: RepositoryNames) -> ato
     """Make an object's entry in a list."""
     own = f"{here}/{kind_of(stored.id)}s/{stored.id}"
     summary = f"{spelling.write_type(stored.type, names)} {stored.id}"
-    return atom.FeedEntry(own, stored.name, stored.owner, summary, stored.modified, own)
+    owner = representations.user_address(here, stored.owner)
+    return atom.FeedEntry(own, stored.name, stored.owner, summary, stored.modified, own, author_address=owner)
 
 
 def plain_entry(own: str, title: str, author: str, summary: str, updated: Instant) -> atom.FeedEntry:

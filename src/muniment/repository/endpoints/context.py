@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 
@@ -17,7 +18,7 @@ from muniment.db import Busy
 from muniment.events import Event
 from muniment.repository import keys, repositories
 from muniment.repository.callers.callers import Bearer, Callers, StaleAnswer
-from muniment.repository.callers.credentials import CSRF_PARAMETER
+from muniment.repository.callers.credentials import CSRF_PARAMETER, RequestCredentials
 from muniment.repository.change_log.changes import Position
 from muniment.repository.content.contract import ContentStore
 from muniment.repository.endpoints import positions
@@ -33,11 +34,12 @@ from muniment.repository.refusals import (
     NotOfferedYet,
     NotPermitted,
     NotSignedIn,
+    UnknownPerson,
     UnknownRepository,
 )
 from muniment.repository.repositories import Repository
 from muniment.repository.search.memory import SearchMemory
-from muniment.web.refusals import Overloaded
+from muniment.web.refusals import Malformed, Overloaded
 from muniment.web.responses import ErrorCode, Table, add_header
 from muniment.web.slots import Slots
 from muniment.web.streams import Stream
@@ -53,6 +55,9 @@ _LONG_DECISION = 0.05
 
 _TRIES = 3
 """How often a directory elsewhere is asked for one use of a right, where that use must wait too long for its turn."""
+
+_REFUSED_PAIRS = 3
+"""At how many resources a name and password are tried that none of them has accepted."""
 
 _UNANSWERED_SECONDS, _RETRY_SECONDS = 30.0, 0.5
 """How long a stream stands still while nobody can say whether its caller may have it, and how often that is asked."""
@@ -242,7 +247,7 @@ class Caller:
         The first time that this process meets the names, this takes a statement; the first time that any process does,
         a write. Raises as ``write``.
         """
-        lacking = self._context.bearers.lacks(self._bearer.principals().names())
+        lacking = self._context.bearers.lacks(self._bearer.principals().names)
         if not lacking:
             return
         known = await self._context.transactions.read(bearers.bound_keys, lacking.values())
@@ -254,7 +259,7 @@ class Caller:
     def _principals(self, cx: Connection) -> Principals:
         self._check_guard(cx)
         caller = self._bearer.principals()
-        names = caller.names()
+        names = caller.names
         keys = self._context.bearers.of(names)
         return caller.with_keys(bearers.keys(cx, names) if keys is None else keys)
 
@@ -266,7 +271,7 @@ class Caller:
             raise NotSignedIn("The token does not give access to this repository any more.")
 
     def _proven(self, cx: Connection, caller: Principals) -> Principals:
-        names = caller.names()
+        names = caller.names
         keys = self._context.bearers.of(names)
         return caller.with_keys(bearers.bind(cx, names, self._context.clock()) if keys is None else keys)
 
@@ -278,6 +283,118 @@ class Caller:
             except StaleAnswer:
                 continue
         raise Overloaded("Too much other work comes first.")
+
+
+class OpenRepositories:
+    """The repositories that the credentials of one request open, with what each of them knows of the caller."""
+
+    def __init__(self, context: RepositoryContext, seal: Seal, bearers_of_guards: Mapping[str, Bearer]) -> None:
+        self._context = context
+        self._seal = seal
+        self._bearers = bearers_of_guards
+
+    async def callers(self, names: Collection[str]) -> list[Caller]:
+        """Return who calls each of the named repositories, by name; without names, each that is open.
+
+        Raises UnknownRepository for one that is not open or does not exist, and Malformed for too many.
+        """
+        most = self._context.options.max_searched_repositories
+        check_number(names, most)
+        ask = repositories.named if names else partial(repositories.guarded_by_any, limit=most + 1)
+        found = await self._context.transactions.read(ask, names or self._bearers)
+        chosen = [repository for repository in found if repository.resource_id in self._bearers]
+        if unknown := sorted(set(names) - {repository.name for repository in chosen}):
+            raise repositories.unknown(unknown[0])
+        if len(chosen) > most:
+            raise Malformed(f"The credentials open more than {most} repositories: name those to search.")
+        every = [
+            Caller(self._context, one, self._seal, self._bearers[one.resource_id], plain_positions=False)
+            for one in chosen
+        ]
+        for caller in every:
+            await caller.prove()
+        return every
+
+
+async def enter_all(request: Request, context: RepositoryContext, names: Collection[str] = ()) -> OpenRepositories:
+    """Say which repositories the credentials of a request open: of the named ones, or without names, of all.
+
+    A token opens those of one resource (given 5.3). A name and password may open several: each resource that does not
+    remember them checks the password. A password that three resources have refused, and none accepted, is not tried
+    again. Raises NotSignedIn where nothing is open, UnknownRepository where that is so for those that are named alone,
+    DirectoryUnavailable, Overloaded, Malformed.
+    """
+    request.scope["muniment.basic"] = context.callers.pairs is not None
+    shown, most = context.callers.read(request, context.options), context.options.max_searched_repositories
+    check_number(names, most)
+    seal = await context.transactions.read(keys.seal)
+    found, refused = dict[str, Bearer](), dict[str, NotSignedIn]()
+    if names:
+        await _open(await context.transactions.read(repositories.named, names), context, shown, found, refused)
+    if not found:
+        firsts = await context.transactions.read(repositories.first_of_each_guard, most + 1)
+        if len(firsts) > most and not names:
+            raise Malformed(f"Here are more than {most} resources that guard repositories: name those to search.")
+        await _open(firsts[:most], context, shown, found, refused)
+        if found and names:
+            raise repositories.unknown(min(names))
+    if not found:
+        raise next(iter(refused.values()), NotSignedIn("There is no repository that credentials open."))
+    headers = dict[str, str]()
+    for bearer in found.values():
+        headers |= {**bearer.headers, **_csrf_headers(bearer.csrf, context.options)}
+    for header, value in headers.items():
+        add_header(request, header, value)
+    return OpenRepositories(context, seal, found)
+
+
+def check_number(names: Collection[str], most: int) -> None:
+    """Raise Malformed for more names of repositories than one search may cover."""
+    if len(names) > most:
+        raise Malformed(f"A search covers {most} repositories at most.")
+
+
+async def _open(
+    candidates: Iterable[Repository],
+    context: RepositoryContext,
+    shown: RequestCredentials,
+    found: dict[str, Bearer],
+    refused: dict[str, NotSignedIn],
+) -> None:
+    """Find out which of the resources that guard these repositories admit the caller, and which have ``refused``.
+
+    What needs no password check comes first. Raises DirectoryUnavailable where no other resource admits them.
+    """
+    trouble: DirectoryUnavailable | None = None
+    of_guards = {one.resource_id: one for one in candidates if one.resource_id and one.resource_id not in refused}
+    for guard, repository in sorted(of_guards.items(), key=lambda each: not context.callers.remembers(shown, each[1])):
+        if shown.pair is not None and (
+            (not found and len(refused) >= _REFUSED_PAIRS) or not await _may_be_admitted(context, found, guard)
+        ):
+            continue
+        try:
+            found[guard] = await context.callers.identify(shown, repository)
+        except NotSignedIn as refusal:
+            refused[guard] = refusal
+        except DirectoryUnavailable as failure:
+            trouble = failure
+        else:
+            if not shown.outlives_guards:
+                return
+    if trouble is not None and not found:
+        raise trouble
+
+
+async def _may_be_admitted(context: RepositoryContext, found: Mapping[str, Bearer], guard: str) -> bool:
+    """Say whether a caller whose password is right may be admitted: who is in no role is not worth a password check."""
+    bearer, people = next(iter(found.values()), None), context.people
+    if bearer is None or people is None:
+        return True
+    try:
+        await context.transactions.off_loop(people.find, guard, "user", bearer.turn)
+    except UnknownPerson:
+        return False
+    return True
 
 
 async def enter(request: Request, context: RepositoryContext) -> Caller:

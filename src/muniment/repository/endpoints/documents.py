@@ -107,6 +107,51 @@ class IndexStatusDocument(msgspec.Struct):
     links: list[LinkDocument]
 
 
+class IndexDifferenceDocument(msgspec.Struct):
+    """An object whose document in the index differs, how, and in which parts."""
+
+    id: str
+    fault: str
+    parts: list[str]
+    repaired: bool
+
+
+class IndexCheckDocument(msgspec.Struct):
+    """The findings of one check of an index; ``ended`` is null while it is under way."""
+
+    sound: bool
+    began: str
+    ended: str | None
+    ranges: int
+    objects: int
+    documents: int
+    missing: int
+    extra: int
+    stale: int
+    doubled: int
+    waiting: int
+    unindexed: int
+    noted: int
+    repaired: int
+    differences: list[IndexDifferenceDocument]
+
+
+class AgentReportDocument(msgspec.Struct, rename="kebab"):
+    """What one index agent reports: its last check, and the check that is under way."""
+
+    agent: str
+    report: IndexCheckDocument | None
+    under_way: IndexCheckDocument | None
+
+
+class IndexReportDocument(msgspec.Struct):
+    """What the index agents report. ``wanted`` says since when a check is wanted that no agent has begun."""
+
+    wanted: str | None
+    agents: list[AgentReportDocument]
+    links: list[LinkDocument]
+
+
 class AclEntryDocument(msgspec.Struct, rename="kebab"):
     """One entry of an ACL: who may do what at most."""
 
@@ -199,9 +244,10 @@ class SearchTemplateDocument(msgspec.Struct, rename="kebab"):
 
 
 class Author(msgspec.Struct):
-    """Who made a feed or an entry."""
+    """Who made a feed or an entry. An object's owner has an address."""
 
     name: str
+    uri: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class EntryContent(msgspec.Struct, rename="kebab"):
@@ -230,7 +276,7 @@ class EntryDocument(msgspec.Struct):
 
 
 class FeedDocument(msgspec.Struct, rename="kebab"):
-    """One page of a list or a search."""
+    """One page of a list or a search. ``partial``: a repository that was searched did not answer."""
 
     id: str
     title: str
@@ -241,6 +287,97 @@ class FeedDocument(msgspec.Struct, rename="kebab"):
     links: list[LinkDocument]
     entries: list[EntryDocument]
     total: int | msgspec.UnsetType = msgspec.UNSET
+    partial: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class TermMatchDocument(msgspec.Struct):
+    """A word or phrase that matches in the text or the metadata, and what it adds to the score."""
+
+    term: str
+    field: str
+    weight: str
+    properties: list[str] | msgspec.UnsetType = msgspec.UNSET
+
+
+class ReasonDocument(msgspec.Struct):
+    """Why an object is no hit: the part of the explanation, a sentence, and the place in the query document."""
+
+    part: str
+    message: str
+    place: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class ConditionPartDocument(msgspec.Struct, rename="kebab"):
+    """A part of the query's condition. ``outcome`` is `met`, `not-met` or `unknown`."""
+
+    kind: str
+    outcome: str
+    operator: str | msgspec.UnsetType = msgspec.UNSET
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    values: list[str] | msgspec.UnsetType = msgspec.UNSET
+    place: str | msgspec.UnsetType = msgspec.UNSET
+    looked_in: list[str] | msgspec.UnsetType = msgspec.UNSET
+    found_in: list[str] | msgspec.UnsetType = msgspec.UNSET
+    parts: list["ConditionPartDocument"] | msgspec.UnsetType = msgspec.UNSET
+
+
+class TypesOutcome(msgspec.Struct, rename="kebab"):
+    """Whether the object's type is among those of the query."""
+
+    outcome: str
+    object_type: str
+    types: list[str]
+
+
+class PlainOutcome(msgspec.Struct):
+    """Whether a part of the query is met."""
+
+    outcome: str
+
+
+class RightOutcome(msgspec.Struct, rename="kebab"):
+    """Whether the user may browse the object, and by which entries of its ACL."""
+
+    outcome: str
+    basic_permission: str
+    acl_name: str
+    owner: bool
+    administrator: bool
+    permitted: list[AclEntryDocument]
+
+
+class IndexOutcome(msgspec.Struct):
+    """Whether the index holds the object as it is now, and which kinds of change it has missed."""
+
+    outcome: str
+    missed: list[str]
+    reason: str
+
+
+class TextState(msgspec.Struct):
+    """The state of the object's text, and the reason if there is none."""
+
+    state: str
+    reason: str
+
+
+class ExplanationDocument(msgspec.Struct, rename="kebab"):
+    """Why an object is a hit of a search for a user, or why it is none."""
+
+    object_id: str
+    user: str
+    hit: bool
+    matches: list[TermMatchDocument]
+    reasons: list[ReasonDocument]
+    types: TypesOutcome
+    right: RightOutcome
+    index: IndexOutcome
+    links: list[LinkDocument]
+    score: str | msgspec.UnsetType = msgspec.UNSET
+    condition: ConditionPartDocument | msgspec.UnsetType = msgspec.UNSET
+    locations: PlainOutcome | msgspec.UnsetType = msgspec.UNSET
+    facets: PlainOutcome | msgspec.UnsetType = msgspec.UNSET
+    text: TextState | msgspec.UnsetType = msgspec.UNSET
 
 
 class ErrorDocument(msgspec.Struct):

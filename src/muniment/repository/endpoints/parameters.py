@@ -70,6 +70,30 @@ KEYWORD_SEARCH = (
     *(Q, OBJECT_TYPE, SORT, LINK, CURSOR, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
     *SEARCH,
 )
+EXPLAINED = Parameter("object", "Id of the object whose place in the search is explained.")
+FOR_USER = Parameter("for", "A user, `name@partition`, whose search an administrator has explained.")
+EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE)
+KEYWORD_EXPLANATION = (
+    *EXPLANATION,
+    *(Q, OBJECT_TYPE, SORT, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
+)
+START = Parameter(
+    "start",
+    "How many hits of each repository are passed over.",
+    {"type": "integer", "minimum": 0, "default": 0},
+)
+LIMIT = Parameter(
+    "limit",
+    "How many hits of each repository are shown at most; more than the server allows is as many as it allows.",
+    _NUMBER,
+)
+REPOSITORIES = Parameter(
+    "repositories",
+    "Names of repositories, with commas between (a comma within a name as `\\,`); without it, all that the credentials "
+    "open.",
+)
+SEARCH_OF_SEVERAL = (START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, QUERY_LOCALE)
+KEYWORD_SEARCH_OF_SEVERAL = (Q, OBJECT_TYPE, SORT, LINK, LOCATIONS, COLLECTIONS, *SEARCH_OF_SEVERAL)
 MAX_RESULTS = Parameter(
     "max-results-count",
     "How many results are stored at most; -1, or more than the server allows, is as many as it allows.",
@@ -126,6 +150,13 @@ DOCUMENT_SEARCH_REFUSED = dict.fromkeys(
     ),
     "belongs to a GET; a POST says it in the query document",
 )
+SEARCH_OF_SEVERAL_REFUSED = {
+    **dict.fromkeys(("facet", "timezone", "facet-value-constraints", "facet-id-constraints", "wait-for"), NOT_YET),
+    **dict.fromkeys(
+        ("page", "items-per-page", "cursor"), "belongs to a repository; this address has 'start' and 'limit'"
+    ),
+}
+DOCUMENT_SEARCH_OF_SEVERAL_REFUSED = {**SEARCH_OF_SEVERAL_REFUSED, **DOCUMENT_SEARCH_REFUSED}
 SAVING_REFUSED = {"inline": NOT_YET}
 STORED_REFUSED = dict.fromkeys(("filter", "sort", "facet-id-constraints"), NOT_YET)
 CREATE_REFUSED = dict.fromkeys(("modifier", "require-dc-write"), NOT_YET)
@@ -146,6 +177,7 @@ _NO_EFFECT: Mapping[str, str] = {
 }
 """The value of a parameter that asks for what is done without it; so does a value without characters."""
 
+REPAIR = Parameter("repair", "`true`: what differs is indexed again.", _TRUTH)
 FORCE = Parameter("force", "Accepted, and has no effect.")
 
 IF_MATCH = Parameter("If-Match", "The `ETag` that the object must still have.", place="header")
@@ -160,9 +192,12 @@ LOCATION = Parameter("Location", "Address of the new thing.", place="header")
 ETAG = Parameter("ETag", "Tag of this version, for `If-Match`.", TEXT, place="header")
 POSITION = Parameter(HEADER, "Position of the change, or the one that the page is true to.", place="header")
 
+PARTIAL = Parameter(
+    "Muniment-Partial", "The repositories that did not answer, percent-encoded, with commas between.", place="header"
+)
 IGNORED = Parameter("Muniment-Ignored", "The parameters of the query that the address does not know.", place="header")
 _EXPOSED = (
-    *(header.name for header in (LOCATION, ETAG, POSITION, IGNORED)),
+    *(header.name for header in (LOCATION, ETAG, POSITION, PARTIAL, IGNORED)),
     *("Accept-Ranges", "Allow", "Content-Disposition", "Content-Range", "Retry-After", "WWW-Authenticate"),
     "X-Request-Id",
 )

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.repository.cursors import CursorBinding
-from muniment.repository.endpoints import collections, spelling
+from muniment.repository.endpoints import collections, representations, spelling
 from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, Answering, Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.representations import Thing
@@ -155,4 +155,6 @@ def _thing(here: str, person: Person, names: RepositoryNames, media_type: str) -
 
 
 def _address(here: str, person: Person) -> str:
-    return f"{here}/{person.kind}s/{quote(person.id, safe='@')}"
+    if person.kind == "user":
+        return representations.user_address(here, person.id)
+    return f"{here}/groups/{quote(person.id, safe='@')}"

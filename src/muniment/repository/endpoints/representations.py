@@ -147,6 +147,11 @@ def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: 
     return [{"rel": rel, "href": href} for rel, href in links]
 
 
+def user_address(here: str, user_id: str) -> str:
+    """Spell the address of a user of the repository whose own address is ``here``."""
+    return f"{here}/users/{quote(user_id, safe='@')}"
+
+
 def content_document(
     here: str,
     stored: StoredObject,

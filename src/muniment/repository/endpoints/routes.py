@@ -11,12 +11,13 @@ from muniment.repository.endpoints import (
     discovery,
     facets,
     folder_links,
+    index_report,
     new_objects,
     objects,
     parameters,
     people,
     saved_routes,
-    search,
+    search_routes,
     spelling,
     types,
 )
@@ -29,6 +30,7 @@ from muniment.repository.endpoints.documents import (
     Documents,
     FolderLinkDocument,
     HomeDocument,
+    IndexReportDocument,
     IndexStatusDocument,
     ObjectDocument,
     PermissionSetDocument,
@@ -40,30 +42,7 @@ from muniment.repository.endpoints.documents import (
 from muniment.repository.endpoints.object_body import JsonMetadata, JsonReference
 from muniment.repository.options import RepositoryNames
 from muniment.repository.people import Kind
-from muniment.repository.refusals import (
-    BadQuery,
-    BadSort,
-    IndexBehind,
-    IndexUnavailable,
-    UnknownLink,
-    UnknownProperty,
-    UnknownType,
-    WrongValue,
-)
 from muniment.web.addresses import BINARY, Address, AddressTable, AnswerDescription, Content, CredentialKind, Operation
-from muniment.web.responses import ErrorCode, Table
-
-SEARCH: Table = {
-    **ENTERING,
-    BadQuery: ErrorCode(400, "E_BAD_QUERY"),
-    UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
-    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
-    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
-    BadSort: ErrorCode(400, "E_BAD_SORT"),
-    UnknownLink: ErrorCode(404, "E_UNKNOWN_SEARCH"),
-    IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
-    IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
-}
 
 BELOW = "/repositories/{repository}"
 """What the path of every address below a repository begins with, after the prefix."""
@@ -98,32 +77,14 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
     """List every address below the repository's prefix."""
     wire = Documents(names)
     below = (
-        Address(
-            f"{BELOW}/search",
-            {
-                "GET": Operation(
-                    search.by_keywords,
-                    "Search by keywords, or turn a page of a posted search.",
-                    parameters=(*parameters.KEYWORD_SEARCH, parameters.PLAIN_POSITION),
-                    answers=(_hits(wire),),
-                ),
-                "POST": Operation(
-                    search.by_document,
-                    "Search by a query document.",
-                    parameters=(*parameters.SEARCH, parameters.PLAIN_POSITION),
-                    refused=parameters.DOCUMENT_SEARCH_REFUSED,
-                    body=wire.query,
-                    answers=(_hits(wire),),
-                ),
-            },
-            SEARCH,
-        ),
+        *search_routes.of_one(wire, BELOW),
         *_objects(wire),
         *_folder_links(wire),
         *_contents(wire),
         *_acls(wire),
         *_people(wire),
         *saved_routes.addresses(wire, BELOW),
+        _index_report(wire),
         Address(
             f"{BELOW}/supported-facets",
             {"GET": _list(wire, facets.list_all, "List the properties by whose values hits can be counted.")},
@@ -175,12 +136,13 @@ def _beginning(wire: Documents, below: Addresses) -> Addresses:
     )
     targets = _link_targets(below, BELOW)
     repositories = _list(wire, discovery.listing_of(targets), "List the repositories.")
+    searching = search_routes.of_several(wire)
     opened = (
         Address("/product-info", {"GET": info}, ENTERING, credentials=CredentialKind.NONE),
         Address("/repositories", {"GET": repositories}, discovery.LISTING, credentials=CredentialKind.NONE),
     )
     home = _show(
-        discovery.home(_link_targets(opened, "")),
+        discovery.home(_link_targets((*opened, searching), "")),
         "Show where a client begins.",
         _found("The home document.", wire.home(HomeDocument)),
     )
@@ -194,6 +156,7 @@ def _beginning(wire: Documents, below: Addresses) -> Addresses:
     return (
         Address("/services", {"GET": home}, ENTERING, credentials=CredentialKind.NONE),
         *opened,
+        searching,
         Address(BELOW, {"GET": single}, ENTERING),
     )
 
@@ -353,6 +316,20 @@ def _contents(wire: Documents) -> Addresses:
     )
 
 
+def _index_report(wire: Documents) -> Address[RepositoryContext]:
+    report = wire.thing(IndexReportDocument, "index-report")
+    operations: Operations = {
+        "GET": _show(index_report.read, "Show what the checks of the index found.", _found("What they found.", report)),
+        "POST": Operation(
+            index_report.want,
+            "Start a check of the index.",
+            parameters=(parameters.REPAIR,),
+            answers=(AnswerDescription(202, "The index agents will check it.", report),),
+        ),
+    }
+    return Address(f"{BELOW}/index-report", operations, ENTERING)
+
+
 def _acls(wire: Documents) -> Addresses:
     acl, sent = wire.thing(AclDocument, "acl"), wire.thing(AclBody, "acl")
     permissions = _found("The permission set.", wire.thing(PermissionSetDocument, "permission-set"))
@@ -441,10 +418,6 @@ def _create(wire: Documents, root: str, what: str, *, filed: bool) -> Operation[
         body=wire.creation(JsonMetadata),
         answers=(AnswerDescription(201, "The new object.", wire.thing(ObjectDocument, "an object's kind"), _MADE),),
     )
-
-
-def _hits(wire: Documents) -> AnswerDescription:
-    return AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION,))
 
 
 def _found(meaning: str, content: Content) -> AnswerDescription:

@@ -329,4 +329,5 @@ def _entry(here: str, one: ListedObject) -> FeedEntry:
     """Make an entry as a search does: its id is the object's own, its summary the title or the name."""
     stored = one.stored
     summary = str(next(iter(stored.properties.get("title", ())), stored.name))
-    return FeedEntry(stored.id, stored.name, stored.owner, summary, stored.modified, f"{here}/objects/{stored.id}")
+    own, owner = f"{here}/objects/{stored.id}", representations.user_address(here, stored.owner)
+    return FeedEntry(stored.id, stored.name, stored.owner, summary, stored.modified, own, author_address=owner)

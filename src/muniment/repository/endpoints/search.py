@@ -5,7 +5,7 @@ Source: given 2.8-2.10, 4.6; docs/interface.md, ours 6.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlencode
 
 import msgspec
@@ -33,7 +33,7 @@ from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery, IndexBehind
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, paging, results, walks
-from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.repository.search.results import Hit, HitPage, SearchQuestion
 from muniment.repository.search.walks import Binding, Walk
 from muniment.web import bodies
 from muniment.web.refusals import Malformed
@@ -53,7 +53,7 @@ _TRIES = 3
 """How often a page is read anew where another request keeps the same walk at the same time."""
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class AskedSearch(msgspec.Struct, frozen=True):
     """A request, read: the query, the page, and what its own links must repeat.
 
     ``query`` is None where the link leads to it. ``posted`` says that it came as a document, which is kept for `next`.
@@ -73,6 +73,14 @@ class _Asked(msgspec.Struct, frozen=True):
     query: Query | None = None
     posted: bool = False
     kept: "QuerySource | None" = None
+
+
+class EntryForm(msgspec.Struct, frozen=True):
+    """How the objects of hits are written into their entries."""
+
+    media_type: str
+    view: View
+    links: bool
 
 
 class NamedQuery(msgspec.Struct, frozen=True):
@@ -108,26 +116,44 @@ class _WrittenPage(msgspec.Struct, frozen=True):
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     caller = await enter(request, context)
-    own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
-    asked = _asked(request, context.options, own)
-    if "link" not in asked.repeated:
-        text = asked.repeated.get("q", "")
-        query = await _read(context, len(text), lambda: _by_words(context.options, text, asked.repeated))
-        return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query))
-    return await _answer(request, context, caller, asked)
+    return await _answer(request, context, caller, await read_keywords(request, context))
 
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
     """POST: a query document in XML (given 2.8) or JSON."""
     caller = await enter(request, context)
+    return await _answer(request, context, caller, await read_document(request, context))
+
+
+async def read_keywords(request: Request, context: RepositoryContext) -> AskedSearch:
+    """Read what a GET asks for. Raises BadQuery, BadSort, UnknownType, Malformed, NotAcceptable."""
+    own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
+    asked = _asked(request, context.options, own)
+    if "link" in asked.repeated:
+        return asked
+    return msgspec.structs.replace(asked, query=await query_of_words(context, asked.repeated))
+
+
+async def read_document(request: Request, context: RepositoryContext) -> AskedSearch:
+    """Read what a POST asks for. Raises BadQuery, UnknownType, Malformed, TooLarge, NotAcceptable."""
     asked = _asked(request, context.options, ())
+    return msgspec.structs.replace(asked, query=await query_of_body(request, context), posted=True)
+
+
+async def query_of_words(context: RepositoryContext, values: Mapping[str, str]) -> Query:
+    """Read the query of a GET from its parameters. Raises BadQuery, BadSort, UnknownType, Malformed."""
+    text = values.get("q", "")
+    return await _read(context, len(text), lambda: _by_words(context.options, text, values))
+
+
+async def query_of_body(request: Request, context: RepositoryContext) -> Query:
+    """Read the query document that is the body of a POST. Raises BadQuery, and as ``bodies.raw``."""
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
     names, limits = context.options.names, _limits(context.options)
-    query = await _read(context, len(document), lambda: context.memory.read(read, document, names, limits))
-    return await _answer(request, context, caller, msgspec.structs.replace(asked, query=query, posted=True))
+    return await _read(context, len(document), lambda: context.memory.read(read, document, names, limits))
 
 
 async def _read(context: RepositoryContext, length: int, reading: Callable[[], Query]) -> Query:
@@ -150,7 +176,7 @@ async def all_ids(
     """Execute a query that is kept, and return the ids of its first hits. It waits as a search does."""
     repository, index = caller.repository, context.indexes(caller.repository)
     if wait_for := parameters.read(request).get("wait-for"):
-        await _reached(context, index, await caller.position(wait_for))
+        await reached(context, index, await caller.position(wait_for))
 
     def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[str]:
         query = msgspec.structs.replace(kept.find(cx, principals).query, facets=())
@@ -169,11 +195,11 @@ async def all_ids(
     return await caller.search(index, answered)
 
 
-async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: _Asked) -> Response:
+async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: AskedSearch) -> Response:
     repository = caller.repository
     index = context.indexes(repository)
     if asked.wait_for:
-        await _reached(context, index, await caller.position(asked.wait_for))
+        await reached(context, index, await caller.position(asked.wait_for))
     here = address(request, context, repository)
 
     def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[_WrittenPage, str]:
@@ -214,25 +240,17 @@ def _page(
     snapshot: Snapshot,
     repository: Repository,
     principals: Principals,
-    asked: _Asked,
+    asked: AskedSearch,
     here: str,
 ) -> _WrittenPage:
     """Answer one page, to the feed's bytes; runs off the loop as one piece of work."""
     found = None if asked.kept is None else asked.kept.find(cx, principals)
-    query = asked.query if found is None else found.query
-    query = query or _linked(cx, context, repository, principals, asked.repeated["link"])
-    if named := asked.facets.definitions(context.memory.catalogue(cx, repository.id), context.options.names):
-        query = msgspec.structs.replace(query, facets=named)
+    question = question_of(cx, context, repository, principals, asked, None if found is None else found.query)
+    query = question.query
     kept = kept_searches.encode(query) if asked.posted else None
-    _check_offered(query, repository)
     if query.columns and asked.view == View():
         asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
     now, options, memory = context.clock(), context.options, context.memory
-    question = SearchQuestion(
-        *(query, asked.page, asked.items_per_page, asked.include_total),
-        asked.facets.narrowings(query, options.names),
-        FacetLimits(options.max_facets, options.max_facet_values),
-    )
     saved = query if asked.kept is not None and asked.kept.path else None
     repeated, unkept = asked.repeated, None
     if asked.cursor is not None:
@@ -255,7 +273,8 @@ def _page(
         )
         turned = paging.begin(cx, page, following, now, options)
     page, others = turned.page, _has_others(turned.page) or (kept is None and asked.page > 1)
-    inlined = _inlined(cx, context, repository, principals, asked, page, here) if asked.inline else {}
+    form = EntryForm(asked.media_type, asked.view, asked.links)
+    inlined = inlined_hits(cx, context, repository, principals, page.hits, here, form) if asked.inline else {}
     service = f"{here}/{(asked.kept and asked.kept.path) or 'search'}"
     cursors = asked.cursor, turned.following
     written = _feed(page, repeated, service, cursors, here, context, inlined, others=others, entry_links=asked.links)
@@ -269,6 +288,30 @@ def _page(
         etag = "" if asked.posted else _etag(written, asked.media_type)
     body = spelling.feed(asked.media_type, written, options.names)
     return _WrittenPage(body, page.position, unkept, turned.unkept, turned.expires, etag)
+
+
+def question_of(
+    cx: Connection,
+    context: RepositoryContext,
+    repository: Repository,
+    principals: Principals,
+    asked: AskedSearch,
+    found: Query | None = None,
+) -> SearchQuestion:
+    """Return what a caller asks of a repository: the query that was ``found``, the one asked, or that of their link.
+
+    Raises UnknownLink, UnknownProperty, BadQuery.
+    """
+    options = context.options
+    query = found or asked.query or _linked(cx, context, repository, principals, asked.repeated["link"])
+    if named := asked.facets.definitions(context.memory.catalogue(cx, repository.id), options.names):
+        query = msgspec.structs.replace(query, facets=named)
+    _check_offered(query, repository)
+    return SearchQuestion(
+        *(query, asked.page, asked.items_per_page, asked.include_total),
+        asked.facets.narrowings(query, options.names),
+        FacetLimits(options.max_facets, options.max_facet_values),
+    )
 
 
 def _check_offered(query: Query, repository: Repository) -> None:
@@ -299,29 +342,45 @@ def _etag(feed: atom.Feed, media_type: str) -> str:
     return f'W/"{hashlib.sha256(told).hexdigest()[:32]}"'
 
 
-def _inlined(
+def inlined_hits(
     cx: Connection,
     context: RepositoryContext,
     repository: Repository,
     principals: Principals,
-    asked: _Asked,
-    page: HitPage,
+    hits: Sequence[Hit],
     here: str,
+    form: EntryForm,
 ) -> dict[str, object]:
     """Spell the object of each hit, as the read of the database that vouched for the hits has it."""
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
-    for name in asked.view.properties or ():
+    for name in form.view.properties or ():
         view.catalogue.property(name)
-    stored = objects.rows(cx, repository.id, [hit.object_id for hit in page.hits])
-    bodies_of_hits = collections.object_bodies(cx, view, [stored[hit.object_id] for hit in page.hits])
+    stored = objects.rows(cx, repository.id, [hit.object_id for hit in hits])
+    bodies_of_hits = collections.object_bodies(cx, view, [stored[hit.object_id] for hit in hits])
     things = [
-        representations.object_thing(here, body, names, asked.media_type, kind_of(body.stored.id), asked.view)
+        representations.object_thing(here, body, names, form.media_type, kind_of(body.stored.id), form.view)
         for body in bodies_of_hits
     ]
     return {
-        hit.object_id: collections.inlined(thing, asked.media_type, names, links=asked.links)
-        for hit, thing in zip(page.hits, things, strict=True)
+        hit.object_id: collections.inlined(thing, form.media_type, names, links=form.links)
+        for hit, thing in zip(hits, things, strict=True)
     }
+
+
+def entry(found: Hit, here: str, inlined: object) -> atom.FeedEntry:
+    """Make the entry of a hit in the repository whose address is ``here`` (given 2.9)."""
+    return atom.FeedEntry(
+        id=found.object_id,
+        title=found.title,
+        author=found.owner,
+        summary=found.summary,
+        updated=found.updated,
+        address=f"{here}/objects/{found.object_id}",
+        score=found.score,
+        terms=found.terms,
+        inlined=inlined,
+        author_address=representations.user_address(here, found.owner),
+    )
 
 
 def _limits(options: RepositoryOptions) -> QueryLimits:
@@ -388,37 +447,25 @@ def _feed(
         items_per_page=page.items_per_page,
         links=tuple(shown),
         total=page.total,
-        entries=tuple(
-            atom.FeedEntry(
-                id=found.object_id,
-                title=found.title,
-                author=found.owner,
-                summary=found.summary,
-                updated=found.updated,
-                address=f"{here}/objects/{found.object_id}",
-                score=found.score,
-                terms=found.terms,
-                inlined=inlined.get(found.object_id),
-            )
-            for found in page.hits
-        ),
+        entries=tuple(entry(found, here, inlined.get(found.object_id)) for found in page.hits),
         entry_links=entry_links,
+        facets=(),
     )
 
 
-def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> _Asked:
+def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> AskedSearch:
     query = parameters.read(request)
     beside = [name for name in own if name != "link" and name in query]
     if "link" in query and beside:
         raise Malformed(f"The parameter 'link' stands for a whole query: {beside[0]!r} cannot go with it.")
     kept = (*own, "facet-id-constraints", *_SHOWING)
     repeated = {name: query[name] for name in kept if name in query}
-    return _Asked(
+    return AskedSearch(
         page=collections.read_number(query),
         items_per_page=collections.read_size(query, options),
         include_total=parameters.truth(query, "include-total", default=False),
         wait_for=query.get("wait-for"),
-        media_type=_feed_type(request, options),
+        media_type=feed_type(request, options),
         inline=parameters.truth(query, "inline", default=False),
         links=parameters.truth(query, "links", default=True),
         view=representations.read_view(query, options.names),
@@ -428,12 +475,13 @@ def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -
     )
 
 
-def _feed_type(request: Request, options: RepositoryOptions) -> str:
+def feed_type(request: Request, options: RepositoryOptions) -> str:
+    """Choose the media type of a search's feed: Atom where the caller likes others no better. Raises NotAcceptable."""
     json, xml, *others = spelling.both(options.names)
     return spelling.negotiate(request, (spelling.ATOM, "application/xml", xml, json, *others))
 
 
-async def _reached(context: RepositoryContext, index: Index, wanted: Position) -> None:
+async def reached(context: RepositoryContext, index: Index, wanted: Position) -> None:
     """Wait until the index is true to the position. Raises IndexBehind after 5 seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _WAIT_SECONDS

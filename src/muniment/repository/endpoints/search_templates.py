@@ -22,6 +22,7 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
     """POST search-templates/{template}/execution: a page of hits, found with the caller's own rights."""
     caller = await enter(request, context)
     template_id, limits = saved_searches.identifier(request, "template"), saved_shapes.limits(context.options)
+    search.feed_type(request, context.options)
     values = await saved_bodies.values(request, context)
 
     def find(cx: Connection, principals: Principals) -> NamedQuery:

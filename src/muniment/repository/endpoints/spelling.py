@@ -32,6 +32,8 @@ ITEMS: Mapping[str, str] = {
     "permitted": "permission",
     "properties": "property",
     "acls": "acl",
+    "agents": "index-agent",
+    "differences": "difference",
 }
 """What the members of a list are called in XML; elsewhere ``item``."""
 

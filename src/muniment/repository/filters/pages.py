@@ -84,20 +84,13 @@ def count(cx: Connection, members: sa.Select[Any], properties: PropertiesOf, sel
     return int(cx.execute(sa.select(sa.func.count()).select_from(wanted.subquery())).scalar_one())
 
 
-def sort(
-    cx: Connection,
-    members: sa.Select[Any],
-    properties: PropertiesOf,
-    sort_keys: Sequence[SortKey],
-    last: OrderKey,
-    offset: int,
-    limit: int,
-) -> list[Any]:
-    """Return the first column of these members in the order of a sort. No two members share the ``last`` key.
+def order_of(sort_keys: Sequence[SortKey], properties: PropertiesOf, last: OrderKey) -> Order:
+    """Return the order of a sort that ends with the ``last`` key. Raises UnknownProperty, BadSort."""
+    return _order(Selection(sort=tuple(sort_keys)), properties, Order((last,)))
 
-    Raises UnknownProperty, BadSort.
-    """
-    order = _order(Selection(sort=tuple(sort_keys)), properties, Order((last,)))
+
+def sort(cx: Connection, members: sa.Select[Any], order: Order, offset: int, limit: int) -> list[Any]:
+    """Return the first column of these members in an order, of whose last key no two have the same value."""
     return list(cx.scalars(members.order_by(*_ordering(order)).limit(limit).offset(offset)))
 
 

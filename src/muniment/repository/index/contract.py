@@ -17,8 +17,12 @@ from muniment.clock import Instant
 from muniment.naming import fold_name
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.facets import BoundFacet
+from muniment.repository.aql.tree import Phrase, Term, Wild
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.document import Document
+
+Leaf: TypeAlias = Term | Wild | Phrase
+"""A word or phrase of the keywords, which is looked up in the index."""
 
 Order: TypeAlias = Literal["relevance", "newest", "oldest", "made"]
 """An order of hits: by score, by the last modification, or by counter. Equal hits are in the order of counters."""
@@ -138,6 +142,45 @@ class Answer(msgspec.Struct, frozen=True):
     facet_hits: int | None = None
 
 
+class LeafWeight(msgspec.Struct, frozen=True):
+    """What one word or phrase of a query adds to the score of one object: by its content, and by its metadata.
+
+    None: it is not there. ``term`` is its text as the terms of a hit show it. ``properties`` names the properties that
+    hold it, and is None where they were not looked through, because there is too much to compare.
+    """
+
+    leaf: Leaf
+    term: str
+    in_content: float | None
+    in_metadata: float | None
+    properties: tuple[str, ...] | None = ()
+
+
+class Examination(msgspec.Struct, frozen=True):
+    """One object of the index in the light of one search, for those who may know all of it.
+
+    ``score`` is None if the object is no hit of the search. ``may_read`` says whether the search's caller may read it.
+    ``leaves`` are all words and phrases of the query, those behind a NOT as well.
+    """
+
+    document: Document
+    may_read: bool
+    score: float | None
+    leaves: tuple[LeafWeight, ...]
+
+
+class DocumentDigest(msgspec.Struct, frozen=True, order=True):
+    """What the index holds of one object, in 16 bytes: its counter, its key, and the digest of the whole document.
+
+    ``consistent``: the type, the ACL and the owner by which searches find the document are those that it states.
+    """
+
+    counter: int
+    key: str
+    digest: bytes
+    consistent: bool = True
+
+
 class Snapshot(Protocol):
     """The index as of one commit."""
 
@@ -158,8 +201,29 @@ class Snapshot(Protocol):
         Raises as ``search``, and IndexUnavailable if the index does not know them.
         """
 
-    def documents(self) -> Iterator[Document]:
-        """Read every document of the index, for the checker; documents with the same key are all returned."""
+    def examine(self, search: Search, key: str) -> Examination | None:
+        """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``.
+
+        Weights have the statistics of scores: those by which an object is found add up to its score.
+        """
+
+    def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
+        """Read the documents with these keys, or every document. Documents with the same key are all returned."""
+
+    def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
+        """Read the digests of the first ``limit`` documents whose counters lie after one and up to another (None: all).
+
+        They are in order. Raises IndexUnavailable, also if the index does not know the counters.
+        """
+
+    def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
+        """Read the digests of the documents with these keys, in order, as ``digests`` does."""
+
+    def digest(self, document: Document) -> DocumentDigest:
+        """Make the digest that ``digests`` gives of this document, if the index holds it as it is written now.
+
+        An index that an earlier release has filled may give another digest of an equal document.
+        """
 
 
 class Index(Protocol):

@@ -1,19 +1,16 @@
-"""The index agent: it turns changes into documents, and checks that the index holds exactly what it should.
+"""The index agent: it turns changes into documents, and makes an index anew.
 
 One commit writes a batch's documents and its position. A document is made from what the database holds now, so
 repeating a batch changes nothing. An agent that is killed repeats work, but never skips an object or writes it twice.
 """
 
-import hashlib
 import itertools
 import threading
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
-import msgspec
 import sqlalchemy as sa
 import structlog
 
@@ -25,13 +22,13 @@ from muniment.repository.change_log import changes, followers
 from muniment.repository.change_log.changes import START, LinesGone, Position
 from muniment.repository.change_log.followers import Retention
 from muniment.repository.content.contract import ContentStore
-from muniment.repository.index.contract import Engine, IndexWriter, OtherFormat, Snapshot
-from muniment.repository.index.document import Document
+from muniment.repository.index.contract import Engine, Index, IndexWriter, OtherFormat, RepositoryIndex
 from muniment.repository.index_agent import indexing
+from muniment.repository.index_agent.background import BackgroundChecks
 from muniment.repository.index_agent.tenure import Tenure
 from muniment.repository.leases import Lease
 from muniment.repository.objects import compaction, objects
-from muniment.repository.refusals import InUse
+from muniment.repository.refusals import IndexUnavailable, InUse
 from muniment.repository.repositories import Repository
 from muniment.repository.search import kept_searches
 from muniment.web.refusals import NotStored, Refusal
@@ -55,33 +52,9 @@ _CHORES_SECONDS = 300.0
 _CHORES_BETWEEN_COMPACTIONS = 12
 _NOTE_AGAIN: Instant = 600 * SECOND
 """How often a rebuild notes that it goes on; far less than the shortest time for which lines are kept."""
+_COMMITS_TO_THE_END = 10
+"""How many commits a rebuild tries to reach the end of the log by; afterwards the current generation's end will do."""
 _ORPHAN_AGE: Instant = 86_400 * SECOND
-_SAMPLES = 10
-
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
-
-
-class Report(msgspec.Struct, frozen=True):
-    """The checker's findings in one repository's index, as of ``position``: counts of objects and documents by fault.
-
-    ``samples`` holds a few object ids for each fault, those of the objects that were made first.
-    """
-
-    position: Position
-    objects: int
-    documents: int
-    missing: int
-    extra: int
-    stale: int
-    doubled: int
-    waiting: int
-    unindexed: int
-    samples: dict[str, tuple[str, ...]]
-
-    @property
-    def sound(self) -> bool:
-        """Whether the index holds exactly the documents that the repository's objects make."""
-        return not (self.missing or self.extra or self.stale or self.doubled)
 
 
 def catch_up(
@@ -127,12 +100,14 @@ def run(
     clock: Callable[[], Instant],
     store: ContentStore | None = None,
     retention: Retention = Retention(),  # noqa: B008 - it does not change
+    check_seconds: float = 0.0,
 ) -> None:
     """Follow the change logs of all repositories, including new ones, until ``stop`` is set.
 
     The agent works while it holds the lease of these indexes. While an agent of another machine holds it, this one
-    waits. ``retention`` says which lines of the logs are cut off. Raises InUse when another agent of this machine works
-    on these indexes.
+    waits. ``retention`` says which lines of the logs are cut off. Every ``check_seconds`` it compares a range of
+    objects with an index; with 0 only when somebody asks. Raises InUse when another agent of this machine works on
+    these indexes.
     """
     with engine.alone() as place, ExitStack() as at_the_end:
         tenure = Tenure(database, Lease("agent", engine.follower()), place, clock)
@@ -143,12 +118,15 @@ def run(
         at_the_end.callback(watch.close)
         packs = _Packs(database, store, Tenure(database, Lease("compaction", "content"), place, clock))
         at_the_end.callback(packs.stop)
+        checks = BackgroundChecks(database, engine, check_seconds)
+        at_the_end.callback(checks.close)
         look, chores = 0.0, time.monotonic() + _CHORES_SECONDS
         moved = False
         while not stop.is_set():
             try:
                 if not tenure.holds():
                     _close(feeders)
+                    checks.close()
                     moved, look = False, 0.0
                     stop.wait(_LOOK_SECONDS)
                     continue
@@ -168,6 +146,7 @@ def run(
                         feeder.cut_log(database, retention, clock())
                     chores = time.monotonic() + _CHORES_SECONDS
                 packs.advance()
+                moved |= checks.advance(clock())
             except (Busy, sa.exc.DBAPIError, OSError) as error:
                 log.warning("agent waits for the database or the disk", reason=str(error)[:300])
                 moved, look = False, 0.0
@@ -216,10 +195,7 @@ def rebuild(
                     with database.begin() as cx:
                         followers.note(cx, repository.id, name, start, noted)
             writer.apply((), (), start)
-            position = start
-            while (next_position := catch_up(database, repository, writer, clock())) != position:
-                position = next_position
-                _check(tenure)
+            position = _follow_log(database, repository, writer, index, clock, tenure)
         finally:
             writer.close()
         _check(tenure)
@@ -227,47 +203,6 @@ def rebuild(
         indexing.readmit(database, readmitted)
     log.info("rebuilt", repository=repository.name, objects=indexed, position=str(position))
     return position
-
-
-def check(database: Database, repository: Repository, snapshot: Snapshot) -> Report:
-    """Compare every document of a snapshot with the one that the database makes now, and count the differences.
-
-    Objects with a change that the snapshot has not seen are counted as waiting, and not compared. Objects that could
-    not be indexed are counted apart; the log and the object's index status give the reason.
-    """
-    digests: dict[str, bytes] = {}
-    keys: Counter[str] = Counter()
-    for document in snapshot.documents():
-        keys[document.key] += 1
-        digests[document.key] = _digest(document)
-    faults: dict[str, list[str]] = {"doubled": [key for key, times in keys.items() if times > 1]}
-    missing, stale, count = faults.setdefault("missing", []), faults.setdefault("stale", []), 0
-    with database.read() as cx:
-        waiting = changes.pending(cx, repository.id, snapshot.position)
-        unindexed = indexing.unindexed_in(cx, repository.id)
-        for batch in indexing.every_at_once(cx, repository):
-            count += len(batch.done)
-            for expected in batch.documents:
-                digest = digests.pop(expected.key, None)
-                if expected.key in waiting:
-                    continue
-                if digest is None:
-                    missing += [] if expected.key in unindexed else [expected.key]
-                elif digest != _digest(expected):
-                    stale.append(expected.key)
-    faults["extra"] = [key for key in digests if key not in waiting]
-    return Report(
-        position=snapshot.position,
-        objects=count,
-        documents=keys.total(),
-        missing=len(missing),
-        extra=len(faults["extra"]),
-        stale=len(stale),
-        doubled=len(faults["doubled"]),
-        waiting=len(waiting),
-        unindexed=len(unindexed),
-        samples={fault: tuple(ids[:_SAMPLES]) for fault, ids in faults.items() if ids},
-    )
 
 
 class _Feeder:
@@ -432,6 +367,37 @@ class _Packs:
         self._tenure.release()
 
 
+def _follow_log(
+    database: Database,
+    repository: Repository,
+    writer: IndexWriter,
+    index: RepositoryIndex,
+    clock: Callable[[], Instant],
+    tenure: Tenure,
+) -> Position:
+    """Bring a new generation to the end of the log, or, while others write all the time, as far as the current one.
+
+    So searches never lose what they have found already, and writers never keep a rebuild from its end.
+    """
+    with closing(index.reader()) as current:
+        commits = 0
+        while True:
+            before = writer.position
+            position = catch_up(database, repository, writer, clock())
+            if position == before or (commits >= _COMMITS_TO_THE_END and _is_behind(current, position)):
+                return position
+            commits += 1
+            _check(tenure)
+
+
+def _is_behind(current: Index, position: Position) -> bool:
+    """Say whether the current generation is no further than the position. One that cannot be read is not."""
+    try:
+        return current.snapshot().position <= position
+    except IndexUnavailable:
+        return False
+
+
 def _check(tenure: Tenure) -> None:
     if not tenure.holds():
         raise InUse("Another machine rebuilds this index now: this machine did not renew its lease in time.")
@@ -445,10 +411,6 @@ def _leave(database: Database, repository: Repository, name: str) -> None:
         log.warning(
             "the change log waits for a rebuild that is over", repository=repository.name, reason=str(error)[:300]
         )
-
-
-def _digest(document: Document) -> bytes:
-    return hashlib.blake2b(_encoder.encode(document), digest_size=16).digest()
 
 
 def _chores(database: Database, engine: Engine, store: ContentStore | None, clock: Callable[[], Instant]) -> None:

@@ -78,16 +78,22 @@ def every(database: Database, repository: Repository) -> Iterator[Batch]:
     last: int | None = 0
     while last is not None:
         with database.read() as cx:
-            batch, last = _page(cx, repository, last)
+            batch, last = page(cx, repository, last)
         yield batch
 
 
-def every_at_once(cx: Connection, repository: Repository) -> Iterator[Batch]:
-    """Make the documents of all objects, batch by batch, in one transaction."""
-    last: int | None = 0
-    while last is not None:
-        batch, last = _page(cx, repository, last)
-        yield batch
+def page(cx: Connection, repository: Repository, after_seq: int) -> tuple[Batch, int | None]:
+    """Make the next batch after a counter. Returns it with the counter of its last object; None after the end."""
+    rows = {stored.id: stored for stored in objects.every(cx, repository.id, after_seq, _OBJECTS_AT_A_TIME)}
+    batch, characters, last = Batch(), 0, after_seq
+    catalogue = object_types.catalogue(cx, repository.id)
+    for portion in _portions(list(rows), rows):
+        characters += _add(cx, batch, catalogue, portion, rows)
+        last = rows[portion[-1]].seq
+        if characters > CHARACTERS:
+            break
+    batch.unindexed = _recorded(cx, batch.done)
+    return batch, last if rows else None
 
 
 def commit(
@@ -132,11 +138,6 @@ def reason(cx: Connection, object_id: str) -> str | None:
     return row.reason if row else None
 
 
-def unindexed_in(cx: Connection, repository_id: int) -> set[str]:
-    """Return the ids of a repository's objects that could not be indexed."""
-    return set(cx.scalars(sa.select(unindexed.c.object_id).where(unindexed.c.repository_id == repository_id)).all())
-
-
 def _add(
     cx: Connection, batch: Batch, catalogue: Catalogue, object_ids: Sequence[str], rows: Mapping[str, StoredObject]
 ) -> int:
@@ -173,20 +174,6 @@ def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> It
         total_size += size
     if portion:
         yield portion
-
-
-def _page(cx: Connection, repository: Repository, after_seq: int) -> tuple[Batch, int | None]:
-    """Make the next batch after a counter. Returns it with the counter of its last object; None after the end."""
-    rows = {stored.id: stored for stored in objects.every(cx, repository.id, after_seq, _OBJECTS_AT_A_TIME)}
-    batch, characters, last = Batch(), 0, after_seq
-    catalogue = object_types.catalogue(cx, repository.id)
-    for portion in _portions(list(rows), rows):
-        characters += _add(cx, batch, catalogue, portion, rows)
-        last = rows[portion[-1]].seq
-        if characters > CHARACTERS:
-            break
-    batch.unindexed = _recorded(cx, batch.done)
-    return batch, last if rows else None
 
 
 def _refused_by_engine(

@@ -61,26 +61,25 @@ def count(cx: Connection, folder: Folder, selection: Selection = EVERYTHING, *, 
     return pages.count(cx, _members(folder), _properties(cx, folder.view, type_prefix), selection)
 
 
-def sort(
-    cx: Connection,
-    view: RepositoryView,
-    counters: Sequence[int],
-    sort_keys: Sequence[SortKey],
-    offset: int,
-    limit: int,
-    *,
-    type_prefix: str = "",
-) -> list[int]:
-    """Return the counters of those of these objects that exist, in the order of a sort; equal objects by counter.
+def order_of(cx: Connection, view: RepositoryView, sort_keys: Sequence[SortKey], *, type_prefix: str = "") -> Order:
+    """Return the order of a sort; equal objects stand by counter. ``type_prefix`` is that of ``page``.
 
-    It asks for no right. It is one statement, however many they are. ``type_prefix`` is that of ``page``.
     Raises UnknownProperty, BadSort.
+    """
+    return pages.order_of(sort_keys, _properties(cx, view, type_prefix), OrderKey(objects.c.seq))
+
+
+def sort(
+    cx: Connection, view: RepositoryView, counters: Sequence[int], order: Order, offset: int, limit: int
+) -> list[int]:
+    """Return the counters of those of these objects that exist, in an order.
+
+    It asks for no right. It is one statement, however many they are.
     """
     wanted = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
     members = sa.select(objects.c.seq).join_from(wanted, objects, objects.c.seq == wanted.c.value)
     members = members.where(objects.c.repository_id == view.repository.id)
-    properties = _properties(cx, view, type_prefix)
-    return pages.sort(cx, members, properties, sort_keys, OrderKey(objects.c.seq), offset, limit)
+    return pages.sort(cx, members, order, offset, limit)
 
 
 def page_among(cx: Connection, view: RepositoryView, object_ids: str, stretch: Stretch) -> list[ListedObject]:

@@ -150,7 +150,7 @@ def highest(acl_id: sa.ColumnElement[int], owner_key: sa.ColumnElement[str]) -> 
 
 def caller_parameters(principals: Principals) -> dict[str, Any]:
     """Return the parameters of ``highest`` for this caller."""
-    return {"caller_key": principals.key, "caller_accessors": [*sorted(principals.accessors()), OWNER]}
+    return {"caller_key": principals.key, "caller_accessors": [*sorted(principals.accessors), OWNER]}
 
 
 def level(highest: int | None, *, owns: bool) -> Permission:
@@ -170,7 +170,7 @@ def permissions(
     if principals.administrator:
         return dict.fromkeys(pairs, Permission.DELETE)
     entries = of(cx, {acl_id for acl_id, _ in pairs})
-    keys = principals.accessors()
+    keys = principals.accessors
     return {
         (acl_id, owner_key): _permission(entries.get(acl_id, {}), keys, owns=principals.is_(owner_key))
         for acl_id, owner_key in pairs

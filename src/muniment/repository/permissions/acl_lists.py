@@ -40,7 +40,7 @@ def page(
     found = pages.fetch(cx, _members(repository_id, principals), _property, _BY_NAME, stretch, selection)
     owned = {row.id for row, _ in found if acls_room.owns(row.owner_key, principals)}
     foreign = [row.id for row, _ in found if row.id not in owned]
-    counts = acl_entries.count(cx, foreign, principals.accessors() | {OWNER})
+    counts = acl_entries.count(cx, foreign, principals.accessors | {OWNER})
     return [
         ListedAcl(acls_room.summary(row, counts.get(row.id, 0) if foreign else row.entry_count), place, not foreign)
         for row, place in found
@@ -56,7 +56,7 @@ def count(cx: Connection, repository_id: int, principals: Principals, selection:
 def entries(cx: Connection, found: Sequence[ListedAcl], principals: Principals) -> dict[int, dict[str, Permission]]:
     """List by name the entries of these ACLs that the caller may see, by the ACL's internal key."""
     owned = acl_entries.of(cx, [one.acl.id for one in found if one.owned])
-    foreign = acl_entries.of(cx, [one.acl.id for one in found if not one.owned], principals.accessors() | {OWNER})
+    foreign = acl_entries.of(cx, [one.acl.id for one in found if not one.owned], principals.accessors | {OWNER})
     return acl_entries.by_name(cx, {one.acl.id: {**owned, **foreign}.get(one.acl.id, {}) for one in found})
 
 

@@ -267,13 +267,13 @@ def forget(cx: Connection, key: str) -> int:
 
 def granted(cx: Connection, repository_id: int, principals: Principals, at_least: Permission) -> dict[int, Permission]:
     """Return, by ACL, the caller's permission on objects of other owners, where it is at least this: one statement."""
-    rows = _GRANTED.all(cx, accessors=sorted(principals.accessors()), least=int(at_least))
+    rows = _GRANTED.all(cx, accessors=sorted(principals.accessors), least=int(at_least))
     return {acl_id: _PERMISSIONS[level] for acl_id, level, of_repository in rows if of_repository == repository_id}
 
 
 def acls_with(repository_id: int, principals: Principals, at_least: Permission) -> sa.Select[int]:
     """Make a subquery for the ACLs that give the caller at least this permission on objects of others."""
-    giving = acl_entries.granting(sorted(principals.accessors()), int(at_least))
+    giving = acl_entries.granting(sorted(principals.accessors), int(at_least))
     query = sa.select(giving.c.acl_id).join_from(giving, acls, giving.c.acl_id == acls.c.id)
     return query.where(acls.c.repository_id == repository_id).distinct()
 
@@ -286,7 +286,7 @@ def shown_entries(cx: Connection, acl: Acl, principals: Principals, *, every: bo
     """
     accessors: Collection[str] = acl.entries
     if not (every or owns(acl.owner_key, principals)):
-        accessors = acl.entries.keys() & (principals.accessors() | {OWNER})
+        accessors = acl.entries.keys() & (principals.accessors | {OWNER})
     visible = {accessor: level for accessor, level in acl.entries.items() if accessor in accessors}
     return acl_entries.by_name(cx, {acl.id: visible})[acl.id]
 
@@ -414,7 +414,7 @@ def visible_to(principals: Principals) -> sa.ColumnElement[bool]:
     """Make the condition that the caller may see an ACL: it is theirs, built in, or permits them something."""
     if principals.administrator:
         return sa.true()
-    permits = acl_entries.permits(acls.c.id, sorted(principals.accessors()))
+    permits = acl_entries.permits(acls.c.id, sorted(principals.accessors))
     return sa.or_(acls.c.owner_key.in_(["", principals.key]), permits)
 
 

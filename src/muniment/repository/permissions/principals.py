@@ -5,6 +5,7 @@ Source: docs/interface.md, ours 4, for the permissions.
 
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import cached_property
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -30,7 +31,7 @@ class Permission(IntEnum):
     DELETE = 7
 
 
-class Principals(msgspec.Struct, frozen=True):
+class Principals(msgspec.Struct, frozen=True, dict=True):
     """A caller: their user id, all their groups however deep, and whether they administer the repository.
 
     ``identities`` maps these names to the identities that the directory has sent, ``keys`` maps them to the keys under
@@ -49,13 +50,15 @@ class Principals(msgspec.Struct, frozen=True):
         """The key under which the caller's objects, ACLs and kept searches are stored."""
         return self._key(fold_name(self.id))
 
+    @cached_property
     def names(self) -> dict[str, str]:
-        """Return the folded names of the caller and their groups, each with its identity, or an empty text."""
+        """The folded names of the caller and their groups, each with its identity, or an empty text."""
         return {name: self.identities.get(name, "") for name in map(fold_name, (self.id, *self.groups))}
 
+    @cached_property
     def accessors(self) -> frozenset[str]:
-        """Return every accessor that applies to them: themselves, their groups, the world."""
-        return frozenset((*(self._key(name) for name in self.names() if "@" in name), WORLD))
+        """Every accessor that applies to them: themselves, their groups, the world."""
+        return frozenset((*(self._key(name) for name in self.names if "@" in name), WORLD))
 
     def key_for(self, cx: Connection, owner: str, now: Instant) -> str:
         """Return the key for what a user is to own, whom the caller names."""
@@ -69,8 +72,12 @@ class Principals(msgspec.Struct, frozen=True):
         return self.key == owner_key
 
     def with_keys(self, keys: Mapping[str, str]) -> "Principals":
-        """Return the caller with these keys of their names."""
-        return msgspec.structs.replace(self, keys=keys)
+        """Return the caller with these keys of their names: the same value again as long as the keys are the same."""
+        keyed: Principals | None = vars(self).get("_keyed")
+        if keyed is None or keyed.keys != keys:
+            keyed = msgspec.structs.replace(self, keys=keys)
+            vars(self)["_keyed"] = keyed
+        return keyed
 
     def _key(self, name: str) -> str:
         # A name whose identity has no known key must not pass for the name's first bearer.

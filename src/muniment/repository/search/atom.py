@@ -24,6 +24,7 @@ class FeedEntry(msgspec.Struct, frozen=True):
     """One entry of a feed. Only search feeds have ``score`` and ``terms``. ``address`` is the address of the object.
 
     ``inlined`` is the thing itself: a value for JSON, or the text of an element for XML; None: its address alone.
+    ``author_address`` is the address of a user who is the author.
     """
 
     id: str
@@ -35,6 +36,7 @@ class FeedEntry(msgspec.Struct, frozen=True):
     score: float | None = None
     terms: tuple[str, ...] = ()
     inlined: object = None
+    author_address: str = ""
 
 
 class FeedFacetValue(msgspec.Struct, frozen=True):
@@ -60,7 +62,8 @@ class FeedFacet(msgspec.Struct, frozen=True):
 class Feed(msgspec.Struct, frozen=True):
     """A feed's header and entries. ``total`` is None unless the caller wants it.
 
-    ``entry_links`` says whether the entries have links. ``facets`` is None unless the caller wants some.
+    ``entry_links`` says whether the entries have links. ``facets`` is None in a list, and empty in a search without
+    any. ``partial``: a repository that was searched did not answer.
     """
 
     id: str
@@ -74,6 +77,7 @@ class Feed(msgspec.Struct, frozen=True):
     total: int | None = None
     entry_links: bool = True
     facets: tuple[FeedFacet, ...] | None = None
+    partial: bool = False
 
 
 def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
@@ -85,6 +89,7 @@ def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
         f"<updated>{_moment(feed.updated)}</updated>\n<author><name>{_escaped(feed.author)}</name></author>\n",
         f"<dm:total>{feed.total}</dm:total>\n" if feed.total is not None else "",
         f"<dm:page>{feed.page}</dm:page>\n<dm:items-per-page>{feed.items_per_page}</dm:items-per-page>\n",
+        "<dm:partial>true</dm:partial>\n" if feed.partial else "",
         *(f'<link rel="{_attribute(link.rel)}" href="{_attribute(link.href)}"/>\n' for link in feed.links),
     ]
     shared = _Escaped()
@@ -106,6 +111,8 @@ def as_json(feed: Feed, media_type: str) -> bytes:
     }
     if feed.total is not None:
         document["total"] = feed.total
+    if feed.partial:
+        document["partial"] = True
     document["links"] = feed.links
     if feed.facets is not None:
         document["facets"] = list(map(_json_facet, feed.facets))
@@ -123,16 +130,20 @@ class _Escaped(dict[str, str]):
 
 def _entry(entry: FeedEntry, shared: _Escaped, *, links: bool) -> str:
     address, relevance = _attribute(entry.address), ""
+    author = f"<name>{shared[entry.author]}</name>"
     edit = f'<link rel="edit" href="{address}"/>\n' if links else ""
     content = f'<content type="application/xml" src="{address}"/>'
     if entry.inlined is not None:
         content = f'<content type="application/xml">{entry.inlined}</content>'
     if entry.score is not None:
         terms = "".join([f"<dm:term>{shared[term]}</dm:term>" for term in entry.terms])
+        # given 2.9 lists no address of a hit's owner.
         relevance = f"<relevance:score>{entry.score:.4f}</relevance:score>\n<dm:terms>{terms}</dm:terms>\n"
+    elif entry.author_address:
+        author += f"<uri>{shared[entry.author_address]}</uri>"
     return (
         f"<entry>\n<id>{_escaped(entry.id)}</id>\n<title>{_escaped(entry.title)}</title>\n"
-        f"<author><name>{shared[entry.author]}</name></author>\n<summary>{_escaped(entry.summary)}</summary>\n"
+        f"<author>{author}</author>\n<summary>{_escaped(entry.summary)}</summary>\n"
         f"<updated>{_moment(entry.updated)}</updated>\n{edit}{content}\n{relevance}</entry>\n"
     )
 
@@ -177,10 +188,13 @@ def _json_facet_value(facet: FeedFacet, value: FeedFacetValue) -> dict[str, obje
 
 
 def _json_entry(entry: FeedEntry, media_type: str, *, links: bool) -> dict[str, object]:
+    author = {"name": _clean(entry.author)}
+    if entry.author_address:
+        author["uri"] = entry.author_address
     document: dict[str, object] = {
         "id": entry.id,
         "title": _clean(entry.title),
-        "author": [{"name": _clean(entry.author)}],
+        "author": [author],
         "updated": _moment(entry.updated),
         "summary": _clean(entry.summary),
     }

@@ -22,7 +22,7 @@ from muniment.repository.refusals import UnknownLink
 from muniment.repository.search import walks
 from muniment.repository.search.walks import QuotaShare, Walk
 
-FORMAT = 2
+FORMAT = 3
 """The format of the queries that this release writes and reads. Raise it with every change of ``aql.tree``."""
 
 links = sa.Table(

@@ -73,7 +73,7 @@ class SearchMemory:
 
     def granted(self, cx: Connection, repository_id: int, principals: Principals) -> GrantedAcls:
         """Return which ACLs let the caller browse and read."""
-        question = (repository_id, marks.read(cx).acls, principals.accessors())
+        question = (repository_id, marks.read(cx).acls, principals.accessors)
         granted = self._granted.recall(question)
         if granted is not None:
             return granted

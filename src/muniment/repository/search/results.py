@@ -43,7 +43,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     """A caller's question: a query as they wrote it, and the page of hits that they want.
 
     ``narrowings`` are the values of the query's facets that hits must have. ``bare``: the hits need neither excerpts
-    nor terms.
+    nor terms. The first page begins behind the first ``start`` hits.
     """
 
     query: Query
@@ -53,6 +53,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     narrowings: tuple[Narrowing, ...] = ()
     facet_limits: FacetLimits = FacetLimits()
     bare: bool = False
+    start: int = 0
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -106,11 +107,11 @@ def search(
     search again. ``max_sorted`` and ``type_prefix`` are those of ``sorting.counters``.
     Raises BadQuery, BadSort, UnknownType, UnknownProperty, WrongValue, IndexBehind, IndexUnavailable.
     """
-    offset = (question.page - 1) * question.items_per_page
+    offset = question.start + (question.page - 1) * question.items_per_page
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
     memory = memory or SearchMemory()
-    wanted = _prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    wanted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
     wanted = msgspec.structs.replace(wanted, offset=offset, limit=question.items_per_page + 1)
     if question.query.sorts:
         view = RepositoryView.read(cx, repository, principals)
@@ -162,7 +163,7 @@ def standing(
     The rest is as for ``search``, which also says what it raises.
     """
     memory = memory or SearchMemory()
-    wanted = _prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    wanted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
     wanted = msgspec.structs.replace(wanted, limit=limit)
     if not question.query.sorts:
         return snapshot.counters(wanted, "relevance")
@@ -190,9 +191,9 @@ def shown(
     anywhere = msgspec.structs.replace(
         question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
     )
-    wanted = _prepared(cx, snapshot, repository, principals, anywhere, now, max_pending, memory)
+    wanted = prepared(cx, snapshot, repository, principals, anywhere, now, max_pending, memory)
     try:
-        counted = _prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+        counted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
     except WrongValue:
         if not question.query.locations:
             raise
@@ -235,7 +236,7 @@ def _shown(
     )
 
 
-def _prepared(
+def prepared(
     cx: Connection,
     snapshot: Snapshot,
     repository: Repository,

@@ -42,12 +42,11 @@ def counters(
     sort_keys = _sort_keys(sorts)
     if [key.name for key in sort_keys] == [_MODIFICATION]:
         return snapshot.counters(search, "newest" if sort_keys[0].descending else "oldest")
-    # First with nothing to sort, so that a wrong sort is refused whatever the search finds.
-    lists.sort(cx, view, [], sort_keys, 0, 1, type_prefix=type_prefix)
+    order = lists.order_of(cx, view, sort_keys, type_prefix=type_prefix)
     hits = snapshot.counters(msgspec.structs.replace(search, offset=0, limit=most + 1), "made")
     if len(hits) > most:
         raise BadQuery(f"A search with more than {most} hits cannot be sorted by properties: narrow the query.")
-    return lists.sort(cx, view, hits, sort_keys, search.offset, search.limit, type_prefix=type_prefix)
+    return lists.sort(cx, view, hits, order, search.offset, search.limit)
 
 
 def _sort_keys(sorts: Sequence[SortCriterion]) -> list[SortKey]:

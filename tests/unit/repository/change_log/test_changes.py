@@ -78,7 +78,7 @@ def test_pending_names_the_kinds_of_each_object_after_a_position(shelf: Shelf) -
             "a" * 16: {"acl", "owner"},
             "b" * 16: {"deleted"},
         }
-        assert changes.pending(cx, shelf.repository.id, first) == {"a" * 16, "b" * 16}
+        assert changes.pending(cx, shelf.repository.id, first, ["a" * 16, "b" * 16, "c" * 16]) == {"a" * 16, "b" * 16}
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))

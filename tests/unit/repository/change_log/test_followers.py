@@ -20,11 +20,12 @@ from muniment.repository.index.contract import Index
 from muniment.repository.index.tantivy import generations
 from muniment.repository.index.tantivy.engine import TantivyIndex
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
-from muniment.repository.index_agent import agent
+from muniment.repository.index_agent import agent, checking
 from muniment.repository.refusals import IndexBehind
 from muniment.repository.repositories import Repository
 from muniment.repository.search import results
 from muniment.settings import Settings
+from tests.clock import Clock
 from tests.shelf import BORIS, Shelf
 from tests.waiting import until
 
@@ -74,11 +75,11 @@ class Node:
         shutil.copytree(backup, self.folder)
         self.start()
 
-    def report(self) -> agent.Report:
+    def report(self) -> checking.Report:
         """Compare its index with the repository."""
         reader = FollowingIndex(self.own, TantivyIndex)
         try:
-            return agent.check(self.shelf.database, self.shelf.repository, reader.snapshot())
+            return checking.check(self.shelf.database, self.shelf.repository, reader, Clock())
         finally:
             reader.close()
 
@@ -316,9 +317,9 @@ def test_a_rebuild_keeps_what_it_has_still_to_read(shelf: Shelf, tmp_path: Path)
             node.chores(Retention(86_400, 1))
 
     agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), lambda: shelf.now, meanwhile)
-    snapshot = FollowingIndex(folder / str(shelf.repository.id), TantivyIndex).snapshot()
-    assert agent.check(shelf.database, shelf.repository, snapshot).sound
-    assert noted[0] in {kept.key for kept in snapshot.documents()}
+    index = FollowingIndex(folder / str(shelf.repository.id), TantivyIndex)
+    assert checking.check(shelf.database, shelf.repository, index, Clock()).sound
+    assert noted[0] in {kept.key for kept in index.snapshot().documents()}
     with shelf.database.read() as cx:
         names = cx.execute(sa.text("SELECT count(*) FROM followers")).scalar_one()
     assert names == 1, "the rebuild is over and holds up nothing"

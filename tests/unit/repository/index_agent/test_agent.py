@@ -1,15 +1,16 @@
 """The index agent: batches, poison, several repositories, rebuilding, checking."""
 
 import json
+import operator
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-import msgspec
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -28,7 +29,7 @@ from muniment.repository.index.document import Document, document
 from muniment.repository.index.tantivy import fields, generations
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
-from muniment.repository.index_agent import agent, indexing
+from muniment.repository.index_agent import agent, checking, indexing
 from muniment.repository.objects import creation, object_types, objects, types_file
 from muniment.repository.objects.properties import Given
 from muniment.repository.objects.table import StoredObject
@@ -230,7 +231,7 @@ def test_an_object_that_kills_every_writer_is_passed_over(
         until(lambda: reached(index, shelf))
     assert keys(index) == [made[0], made[2]]
     with shelf.database.read() as cx:
-        assert indexing.unindexed_in(cx, shelf.repository.id) == {made[1]}
+        assert cx.scalars(sa.select(indexing.unindexed.c.object_id)).all() == [made[1]]
 
 
 def test_the_agent_follows_repositories_made_meanwhile_and_runs_once(
@@ -272,7 +273,7 @@ def test_a_rebuild_beside_a_running_agent_takes_over_and_the_old_index_is_cleare
         second = shelf.add("pump")
         until(lambda: reached(index, shelf))
         assert keys(index) == [first, second]
-        assert agent.check(shelf.database, shelf.repository, index.snapshot()).sound
+        assert checking.check(shelf.database, shelf.repository, index, Clock()).sound
     assert heard[-1] == 1
     assert generations.sweep(own, time.time()) == 0
     assert generations.sweep(own, time.time() + 3600) == 1
@@ -307,6 +308,53 @@ def test_no_search_fails_or_misses_while_the_index_is_rebuilt(shelf: Shelf, tmp_
     assert generations.current(folder / str(shelf.repository.id)) == folder / str(shelf.repository.id) / "6"
 
 
+@pytest.mark.slow
+def test_searches_answer_right_while_writers_write_and_the_index_is_rebuilt_and_switched(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    """Each search finds exactly what was there before it, whichever generation answers."""
+    folder, done = tmp_path / "indexes", threading.Event()
+    index, own = reader(folder, shelf), folder / str(shelf.repository.id)
+    kept = [shelf.add("pump", "the main valve") for _ in range(30)]
+    vars(shelf)["index"] = index
+    used, answered = set[Path | None](), [0, 0]
+
+    def search(number: int) -> None:
+        while not done.is_set():
+            before = generations.current(own)
+            assert shelf.found(MARTA, "valve") == kept
+            assert shelf.found(BORIS, "valve") == []
+            if before == generations.current(own):
+                used.add(before)
+            answered[number] += 1
+
+    def passed(goal: list[int]) -> bool:
+        return all(map(operator.ge, answered, goal))
+
+    def write() -> None:
+        while not done.is_set():
+            shelf.change(kept[0], {"title": "new"})
+            shelf.delete(shelf.add("a short one", "gasket"))
+
+    with running(shelf.database, folder):
+        until(lambda: reached(index, shelf))
+        old = index.snapshot()
+        with ThreadPoolExecutor(3) as pool:
+            work = [pool.submit(search, 0), pool.submit(search, 1), pool.submit(write)]
+            try:
+                for _ in range(4):
+                    agent.rebuild(shelf.database, shelf.repository, FolderEngine(folder), Clock())
+                    goal = [count + 1 for count in answered]
+                    until(partial(passed, goal))
+            finally:
+                done.set()
+            for each in work:
+                each.result()
+    assert {path.name for path in used if path} >= {"5"}
+    assert generations.sweep(own, time.time() + 3600) == 4
+    assert {each.key for each in old.documents()} >= set(kept), "whoever reads a former generation reads on"
+
+
 def test_an_index_ahead_of_its_database_is_made_again(shelf: Shelf, tmp_path: Path) -> None:
     folder, kept = tmp_path / "indexes", shelf.add("pump")
     own = folder / str(shelf.repository.id)
@@ -319,31 +367,6 @@ def test_an_index_ahead_of_its_database_is_made_again(shelf: Shelf, tmp_path: Pa
     with running(shelf.database, folder):
         until(lambda: generations.current(own) == own / "2" and reached(index, shelf))
     assert keys(index) == [kept]
-
-
-def test_the_checker_counts_each_fault(shelf: Shelf) -> None:
-    made = [shelf.add(f"pump {number}", "valve") for number in range(5)]
-    shelf.catch_up()
-    assert shelf.report().sound
-    held = {kept.key: kept for kept in shelf.index.snapshot().documents()}
-    position = shelf.writer.position
-    strange = Document("0900000100ffffff", 99, shelf.now, "document", 1, "marta@demo", {"object_name": ("x",)}, "")
-    stale = msgspec.structs.replace(held[made[1]], text="other")
-    shelf.writer.apply([stale, strange], [made[0]], position)
-    writer = shelf.writer._writer
-    assert writer is not None
-    writer.add_document(fields.to_tantivy(held[made[2]]))
-    shelf.writer.apply((), (), position)
-    shelf.change(made[3], {"title": "waiting"})
-    shelf.delete(made[4])
-    report = shelf.report()
-    assert (report.missing, report.stale, report.extra, report.doubled) == (1, 1, 1, 1)
-    assert report.samples["missing"] == (made[0],)
-    assert report.samples["stale"] == (made[1],)
-    assert report.samples["extra"] == (strange.key,)
-    assert report.samples["doubled"] == (made[2],)
-    assert (report.waiting, report.objects, report.documents) == (2, 4, 6)
-    assert not report.sound
 
 
 def test_the_chores_clear_away_expired_links_old_generations_and_content_nobody_names(

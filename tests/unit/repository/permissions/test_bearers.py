@@ -151,8 +151,8 @@ def test_what_is_no_identity_counts_as_none(written: object) -> None:
 def test_a_caller_whose_keys_were_not_asked_for_passes_for_nobody() -> None:
     caller = Principals("Bob@Staff", frozenset({"team@staff"}), identities={BOB: FIRST, "team@staff": SECOND})
     assert caller.key != BOB
-    assert BOB not in caller.accessors()
-    assert "team@staff" not in caller.accessors()
+    assert BOB not in caller.accessors
+    assert "team@staff" not in caller.accessors
     known = caller.with_keys({BOB: BOB, "team@staff": "team@staff"})
     assert known.key == BOB
-    assert known.accessors() == {BOB, "team@staff", "world"}
+    assert known.accessors == {BOB, "team@staff", "world"}

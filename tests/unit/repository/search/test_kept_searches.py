@@ -109,8 +109,8 @@ def test_a_query_that_this_format_was_given_is_read() -> None:
         facets=(FacetDefinition("by_type", ("r_object_type",), nested=FacetDefinition("by_owner", ("owner_name",))),),
         facet_hits=500,
     )
-    kept = (Path(__file__).parent / "kept_query_2.json").read_bytes()
-    assert kept_searches.FORMAT == 2
+    kept = (Path(__file__).parent / "kept_query_3.json").read_bytes()
+    assert kept_searches.FORMAT == 3
     assert kept_searches.decode(kept) == query
     assert kept_searches.encode(query) == kept
 

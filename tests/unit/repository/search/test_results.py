@@ -13,7 +13,7 @@ from muniment.repository.aql.conditions import BoundQuery, Carries, ConditionSet
 from muniment.repository.aql.tree import Fulltext, PropertyList, Query, Term, Value
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind, Position
-from muniment.repository.index.contract import Answer, IndexHit, Order, Search, Visible
+from muniment.repository.index.contract import Answer, DocumentDigest, Examination, IndexHit, Order, Search, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.objects import creation, object_types
 from muniment.repository.objects.table import StoredObject
@@ -53,9 +53,25 @@ class Given:
         """Have no hit in any order."""
         raise NotImplementedError((search, order))
 
-    def documents(self) -> Iterator[Document]:
+    def examine(self, search: Search, key: str) -> Examination | None:
+        """Hold no object."""
+        raise NotImplementedError((search, key))
+
+    def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Hold nothing."""
         return iter(())
+
+    def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
+        """Hold nothing."""
+        return []
+
+    def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
+        """Hold nothing."""
+        return []
+
+    def digest(self, document: Document) -> DocumentDigest:
+        """Hold nothing."""
+        raise NotImplementedError(document)
 
 
 class Scene:

@@ -31,7 +31,7 @@ from muniment.repository.aql.conditions import (
 from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.aql.tree import Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
 from muniment.repository.folding import fold
-from muniment.repository.index.contract import Statistics, Visible
+from muniment.repository.index.contract import Leaf, Statistics, Visible
 from muniment.repository.index.tantivy import fields, regexes
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.refusals import BadQuery
@@ -43,9 +43,6 @@ MATCHES = 24
 """The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-Leaf: TypeAlias = Term | Wild | Phrase
-"""A word or phrase of the keywords, which is looked up in the index."""
 
 PermissionMemory: TypeAlias = Memory[tuple[frozenset[int], str], Query]
 """Remembers the query for the objects that carry one of some ACLs or belong to an owner. An ACL weighs 1."""
@@ -342,20 +339,24 @@ class Compiler:
         return Query.term_set_query(self._schema, field, sorted(values))
 
 
-def leaves(condition: Condition | Keywords | None) -> Iterator[Leaf]:
-    """List the words and phrases by which a hit may have been found: all but those behind a NOT."""
+def leaves(condition: Condition | Keywords | None, *, denied: bool = False) -> Iterator[Leaf]:
+    """List the words and phrases by which a hit may have been found; with ``denied`` also those behind a NOT."""
     match condition:
         case ConditionSet():
             for part in condition.conditions:
-                yield from leaves(part)
+                yield from leaves(part, denied=denied)
         case Fulltext():
-            yield from leaves(condition.keywords)
+            yield from leaves(condition.keywords, denied=denied)
         case Both() | Either():
             for keywords in condition.parts:
-                yield from leaves(keywords)
+                yield from leaves(keywords, denied=denied)
         case Term() | Wild() | Phrase():
             yield condition
-        case Without() | Unless() | OneOf() | Between() | Like() | HasValue() | Carries() | None:
+        case Without():
+            yield from leaves(condition.part, denied=True) if denied else ()
+        case Unless():
+            yield from leaves(condition.condition, denied=True) if denied else ()
+        case OneOf() | Between() | Like() | HasValue() | Carries() | None:
             return
         case _:
             assert_never(condition)

@@ -45,6 +45,11 @@ class Finder:
         place = self._first_place(text, patterns, thorough) if patterns else None
         return None if place is None else cut(text, place)
 
+    def occurs(self, text: str, leaf: int) -> bool:
+        """Say whether the leaf at this place in the sequence of the finder's leaves matches in a text."""
+        pattern = self._patterns[leaf]
+        return bool(pattern.words) and self._first_place(text, [pattern], True) is not None
+
     def _first_place(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> int | None:
         tries = _TRIES
         overlap = max(len(pattern.beginning) for pattern in patterns)

@@ -2,26 +2,33 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 import msgspec
 import tantivy
 from tantivy import DocAddress, Query
 
 from muniment.memories import Memory
-from muniment.repository.aql.tree import Phrase, Term, Wild
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import Position
-from muniment.repository.index.contract import Answer, FacetCounts, IndexHit, Order, Search, Visible
+from muniment.repository.index.contract import (
+    Answer,
+    DocumentDigest,
+    Examination,
+    FacetCounts,
+    IndexHit,
+    Order,
+    Search,
+    Visible,
+)
 from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy import excerpts, failures, fields
+from muniment.repository.index.tantivy import examining, excerpts, failures, fields, reading
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.compile import (
     MATCHES,
     CompiledLeaf,
     CompiledQuery,
     Compiler,
-    Leaf,
     PermissionMemory,
 )
 from muniment.repository.index.tantivy.facets import FacetCounter
@@ -31,8 +38,6 @@ from muniment.repository.refusals import IndexUnavailable
 
 MOST_FED = 10_000
 """A search for fewer hits to feed the facets than this is obeyed; more hits are counted as fast as all of them."""
-
-_EVERY_BATCH = 500
 
 _PLAN_BYTES, _PERMITTED_ACLS = 8_000_000, 200_000
 _SIZES = 10
@@ -79,6 +84,7 @@ class TantivySnapshot:
         self._analyser = analyser
         self._memory = memory
         self._ranking = Ranking(searcher, schema)
+        self._reading = reading.Reading(searcher, schema)
         self._dated = dated
         self._position = fields.read_position(searcher, schema)
 
@@ -112,47 +118,42 @@ class TantivySnapshot:
 
         Raises as ``search``, and IndexUnavailable if the index does not know them.
         """
-        if not self.numbered:
-            raise IndexUnavailable("The index is being made anew for this release: try again in a while.")
+        self._check_numbered()
         with failures.refused("a search failed"):
             _, plan, query = self._compiled(search)
             if order == "relevance" and not plan.compiled.leaves:
                 order = "newest"
             return self._ranking.counters(query, order, search.offset, search.limit)
 
-    def documents(self) -> Iterator[Document]:
-        """Read every document of the index, for the checker; documents with the same key are all returned."""
-        all_documents, offset = Query.all_query(), 0
-        while True:
-            with failures.refused("a search failed"):
-                hits = self._searcher.search(
-                    all_documents,
-                    _EVERY_BATCH,
-                    count=False,
-                    order_by_field=fields.NUMBER,
-                    offset=offset,
-                    order=tantivy.Order.Asc,
-                ).hits
-                stored_documents = [self._searcher.doc(address) for _, address in hits]
-            for document in stored_documents:
-                if document.get_first(fields.KEY) != fields.POSITION:
-                    source = fields.read_source(document)
-                    text = fields.read_text(document)
-                    owner = fields.owner_key(source)
-                    yield Document(
-                        source.key,
-                        source.seq,
-                        source.modified,
-                        source.type,
-                        source.acl,
-                        owner,
-                        source.values,
-                        text,
-                        source.ids,
-                    )
-            if len(hits) < _EVERY_BATCH:
-                return
-            offset += len(hits)
+    def examine(self, search: Search, key: str) -> Examination | None:
+        """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``."""
+        with failures.refused("a search failed"):
+            compiler, _, query = self._compiled(search)
+            return examining.examine(self._searcher, compiler, self._analyser, search, query, key)
+
+    def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
+        """Read the documents with these keys, or every document. Documents with the same key are all returned."""
+        return self._reading.documents(keys)
+
+    def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
+        """Read the digests of the first ``limit`` documents whose counters lie after one and up to another."""
+        self._check_numbered()
+        with failures.refused("the index could not be read"):
+            return self._reading.digests(after, to, limit)
+
+    def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
+        """Read the digests of the documents with these keys, in order."""
+        self._check_numbered()
+        with failures.refused("the index could not be read"):
+            return self._reading.digests_of(keys)
+
+    def digest(self, document: Document) -> DocumentDigest:
+        """Make the digest that ``digests`` gives of this document, if the index holds it as it is written now."""
+        return reading.digest(document)
+
+    def _check_numbered(self) -> None:
+        if not self.numbered:
+            raise IndexUnavailable("The index is being made anew for this release: try again in a while.")
 
     def _compiled(self, search: Search) -> tuple[Compiler, _Plan, Query]:
         compiler = Compiler(
@@ -172,7 +173,7 @@ class TantivySnapshot:
         compiled = compiler.compile(search.query)
         query_leaves = [each.leaf for each in compiled.leaves]
         finder = excerpts.Finder(self._analyser, query_leaves)
-        plan = _Plan(compiled, finder, tuple(map(shown_term, query_leaves)))
+        plan = _Plan(compiled, finder, tuple(map(examining.shown_term, query_leaves)))
         return plan if search.statistics is not None else self._memory.plans.keep(written, plan, _SIZES * len(written))
 
     def _page(self, query: Query, search: Search, scored: bool) -> tuple[list[Ranked], int | None]:
@@ -264,18 +265,6 @@ class TantivySnapshot:
         ranked, _ = self._page(query, first, scored=scored)
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked])
         return fed, both(query, Query.term_set_query(self._schema, fields.NUMBER, [number or 0 for number in numbers]))
-
-
-def shown_term(leaf: Leaf) -> str:
-    """Return the text of a leaf as the hit's terms show it."""
-    match leaf:
-        case Phrase() | Wild():
-            return leaf.text
-        case Term():
-            start = next((at for at, character in enumerate(leaf.text) if character.isalnum()), 0)
-            return leaf.text[start:]
-        case _:
-            assert_never(leaf)
 
 
 def _metadata_excerpt(finder: excerpts.Finder, source: fields.Source, leaves: Collection[int]) -> str | None:

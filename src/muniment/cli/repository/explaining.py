@@ -1,0 +1,117 @@
+"""Why is an object a hit of a search, or why is it none? Printed as a tree, for the data folder's administrator."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from muniment import app, clock, directory_people, initialise
+from muniment.cli import terminal
+from muniment.data_folder import DataFolder
+from muniment.exit_codes import Exit, Failure
+from muniment.repository import repositories
+from muniment.repository.aql.tree import Query
+from muniment.repository.callers.tokeninfo import TokeninfoReader
+from muniment.repository.endpoints import explanations
+from muniment.repository.index_agent import indexing
+from muniment.repository.permissions import bearers
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.search import explanation
+from muniment.repository.search.results import SearchQuestion
+
+_WITHIN = "  "
+
+
+def explain(
+    data: DataFolder, query: Query, repository_name: str, object_id: str, user_id: str, *, as_json: bool
+) -> int:
+    """Print what the object is to a search of the administrator, or of a user; exit code 1 if it is no hit."""
+    options = data.settings.repository
+    with data.database("repository") as database:
+        with database.read() as cx:
+            repository = repositories.find(cx, repository_name)
+        reader = app.reader(data.installation, repository)
+        try:
+            snapshot = reader.snapshot()
+            with database.read() as cx:
+                explained = explanation.explain(
+                    cx,
+                    snapshot,
+                    repository,
+                    initialise.administrator(data),
+                    object_id,
+                    lambda: SearchQuestion(query, 1, 1),
+                    clock.now(),
+                    options.max_pending_changes,
+                    user=_user(data, cx, repository.resource_id, user_id) if user_id else None,
+                    unindexed=indexing.reason,
+                )
+        finally:
+            reader.close()
+    document = explanations.document_of(explained, options.names)
+    if as_json:
+        terminal.print_json(document)
+    else:
+        for line in _lines(document, explained.stored.name):
+            terminal.line(terminal.harmless(line))
+    return Exit.OK if explained.hit else Exit.FAILED
+
+
+def _user(data: DataFolder, cx: Connection, resource_id: str, user_id: str) -> Callable[[], Principals]:
+    if not data.together:
+        raise Failure("The directory does not run here, so its users are not known: leave out --for.", Exit.REFUSED)
+
+    def principals() -> Principals:
+        settings = data.settings
+        names = settings.directory.names
+        with data.database("directory") as database, database.read() as directory:
+            document = directory_people.described(directory, names, resource_id, user_id)
+        reader = TokeninfoReader(
+            settings.repository.administrators, names.dn_suffix, app.attributes(settings), data.identify
+        )
+        user = reader.principals(document)
+        return user.with_keys(bearers.keys(cx, user.names))
+
+    return principals
+
+
+def _lines(document: Mapping[str, Any], name: str) -> Iterator[str]:
+    what = f"a hit, score {document['score']}," if document["hit"] else "no hit"
+    yield f"{name} ({document['object-id']}) is {what} for {document['user']}."
+    for match in document["matches"]:
+        where = ", ".join(match.get("properties", ()))
+        yield f"{_WITHIN}{match['weight']}  {match['term']!r} in the {match['field']}{f' ({where})' if where else ''}"
+    for reason in document["reasons"]:
+        place = f" ({reason['place']})" if "place" in reason else ""
+        yield f"{_WITHIN}{reason['message']}{place}"
+    right, index, types = document["right"], document["index"], document["types"]
+    yield ""
+    asked = f", asked for {', '.join(types['types'])}" if types["types"] else ""
+    yield f"types: {_outcome(types)}: {types['object-type']}{asked}"
+    if "condition" in document:
+        yield from _part(document["condition"], "")
+    for part in ("locations", "facets"):
+        if part in document:
+            yield f"{part}: {_outcome(document[part])}"
+    entries = [f"{entry['accessor']} {entry['basic-permission']}" for entry in right["permitted"]]
+    roles = [role for role in ("administrator", "owner") if right[role]]
+    by = "; ".join([*roles, f"ACL {right['acl-name']}: {', '.join(entries) or 'nothing'}"])
+    yield f"right: {_outcome(right)}: {right['basic-permission']} ({by})"
+    missed = f", it has missed {', '.join(index['missed'])}" if index["missed"] else ""
+    yield f"index: {_outcome(index)}{missed}"
+    if "text" in document:
+        yield f"text: {document['text']['state']}"
+
+
+def _part(part: Mapping[str, Any], margin: str) -> Iterator[str]:
+    values = " ".join(repr(value) for value in part.get("values", ()))
+    words = [part["kind"], part.get("name", ""), part.get("operator", ""), values]
+    place = f" ({part['place']})" if "place" in part else ""
+    found = f" in the {' and the '.join(part['found-in'])}" if part.get("found-in") else ""
+    yield f"{margin}{' '.join(word for word in words if word)}{place}: {_outcome(part)}{found}"
+    for inner in part.get("parts", ()):
+        yield from _part(inner, margin + _WITHIN)
+
+
+def _outcome(part: Mapping[str, Any]) -> str:
+    return str(part["outcome"]).replace("-", " ")

@@ -1,0 +1,178 @@
+"""Why an object is a hit of a search, or why it is none (docs/interface.md, ours 6).
+
+The query is that of a search: by GET parameters or a link, or by POST as a document.
+"""
+
+from collections.abc import Callable
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.repository.endpoints import objects, parameters, people, positions, representations, search, spelling
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.documents import Documents, ExplanationDocument
+from muniment.repository.endpoints.search import AskedSearch
+from muniment.repository.endpoints.spelling import Written
+from muniment.repository.index.contract import Snapshot
+from muniment.repository.index_agent import indexing
+from muniment.repository.options import RepositoryNames
+from muniment.repository.permissions import bearers
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import NotOfferedYet, UnknownObject, UnknownPerson
+from muniment.repository.search import explanation
+from muniment.repository.search.condition_parts import ConditionPart
+from muniment.repository.search.explanation import Explanation
+from muniment.web.addresses import Address, AnswerDescription, Operation
+from muniment.web.refusals import Malformed
+from muniment.web.responses import Table
+
+_TYPE = "r_object_type"
+
+
+async def by_keywords(request: Request, context: RepositoryContext) -> Response:
+    """GET: the query by parameters, or the `link` of a posted search."""
+    caller = await enter(request, context)
+    return await _answer(request, context, caller, await search.read_keywords(request, context))
+
+
+def address_below(wire: Documents, below: str, searching: Table) -> Address[RepositoryContext]:
+    """Describe the address of explanations below a repository, which refuses what ``searching`` does, and more."""
+    explained = wire.thing(ExplanationDocument, "explanation")
+    answers = (AnswerDescription(200, "The explanation.", explained, (parameters.POSITION,)),)
+    operations = {
+        "GET": Operation(
+            by_keywords,
+            "Explain why an object is a hit of a search, or why it is none.",
+            parameters=(*parameters.KEYWORD_EXPLANATION, parameters.PLAIN_POSITION),
+            answers=answers,
+        ),
+        "POST": Operation(
+            by_document,
+            "Explain what an object is to a query document.",
+            parameters=(*parameters.EXPLANATION, parameters.PLAIN_POSITION),
+            refused={name: why for name, why in parameters.DOCUMENT_SEARCH_REFUSED.items() if name != "cursor"},
+            body=wire.query,
+            answers=answers,
+        ),
+    }
+    refusals = {
+        **searching,
+        UnknownObject: objects.TABLE[UnknownObject],
+        UnknownPerson: people.TABLE[UnknownPerson],
+    }
+    return Address(f"{below}/search/explanation", operations, refusals)
+
+
+@events.tells()
+async def by_document(request: Request, context: RepositoryContext) -> Response:
+    """POST: the query as a document in XML or JSON."""
+    caller = await enter(request, context)
+    return await _answer(request, context, caller, await search.read_document(request, context))
+
+
+async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: AskedSearch) -> Response:
+    query, repository, options = parameters.read(request), caller.repository, context.options
+    object_id, user_id = query.get("object", "").strip(), query.get("for", "").strip()
+    if not object_id:
+        raise Malformed("Name the object to explain in the parameter 'object'.")
+    names, here = options.names, address(request, context, repository)
+    media_type = spelling.negotiate(request, spelling.both(names))
+    index = context.indexes(repository)
+    if asked.wait_for:
+        await search.reached(context, index, await caller.position(asked.wait_for))
+
+    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
+        explained = explanation.explain(
+            cx,
+            snapshot,
+            repository,
+            principals,
+            object_id,
+            lambda: search.question_of(cx, context, repository, principals, asked),
+            context.clock(),
+            options.max_pending_changes,
+            context.memory,
+            user=_user(cx, context, repository.resource_id, user_id) if user_id else None,
+            unindexed=indexing.reason,
+        )
+        document = document_of(explained, names, here)
+        return spelling.answer(media_type, "explanation", document, names), caller.spell(principals, explained.position)
+
+    body, position = await caller.search(index, answered)
+    return Response(body, headers={"Content-Type": media_type, positions.HEADER: position, **spelling.PRIVATE})
+
+
+def _user(cx: Connection, context: RepositoryContext, resource_id: str, user_id: str) -> Callable[[], Principals]:
+    def principals() -> Principals:
+        if context.people is None:
+            raise NotOfferedYet("The users of a directory that runs elsewhere are not offered yet.")
+        user = context.callers.principals(context.people.described(resource_id, user_id))
+        return user.with_keys(bearers.keys(cx, user.names))
+
+    return principals
+
+
+def document_of(explained: Explanation, names: RepositoryNames, here: str = "") -> dict[str, Written]:
+    """Spell an explanation for the wire. ``here`` is the address of the repository; without it there are no links."""
+    document: dict[str, Written] = {
+        "object-id": explained.stored.id,
+        "user": explained.user,
+        "hit": explained.hit,
+    }
+    if explained.score is not None:
+        document["score"] = explained.score
+    document["matches"] = [
+        {"term": match.term, "field": match.field, "weight": match.weight}
+        | ({} if match.field == "text" or match.properties is None else {"properties": list(match.properties)})
+        for match in explained.matches
+    ]
+    document["reasons"] = [
+        {"part": reason.part, "message": reason.message} | ({"place": reason.place} if reason.place else {})
+        for reason in explained.reasons
+    ]
+    document["types"] = {
+        "outcome": explained.of_type,
+        "object-type": spelling.write_type(explained.type_name, names),
+        "types": [spelling.write_type(name, names) for name in explained.types],
+    }
+    if explained.condition is not None:
+        document["condition"] = _part(explained.condition, names)
+    if explained.in_location is not None:
+        document["locations"] = {"outcome": explained.in_location}
+    if explained.in_facets is not None:
+        document["facets"] = {"outcome": explained.in_facets}
+    right, index, text = explained.right, explained.index, explained.text
+    document["right"] = {
+        "outcome": right.outcome,
+        "basic-permission": right.permission.name.capitalize(),
+        "acl-name": right.acl_name,
+        "owner": right.owns,
+        "administrator": right.administrator,
+        "permitted": representations.permitted(right.entries, names),
+    }
+    document["index"] = {"outcome": index.outcome, "missed": list(index.missed), "reason": index.reason}
+    if text is not None:
+        document["text"] = {"state": text.state, "reason": text.reason}
+    if here:
+        document["links"] = [{"rel": "edit", "href": f"{here}/objects/{explained.stored.id}"}]
+    return document
+
+
+def _part(part: ConditionPart, names: RepositoryNames) -> dict[str, Written]:
+    document: dict[str, Written] = {"kind": part.kind, "outcome": part.outcome}
+    if part.operator:
+        document["operator"] = part.operator
+    if part.name:
+        document["name"] = spelling.write_property(part.name, names)
+    if part.values:
+        typed = part.name == _TYPE
+        document["values"] = [spelling.write_type(value, names) if typed else value for value in part.values]
+    if part.place:
+        document["place"] = part.place
+    if part.looked_in:
+        document["looked-in"], document["found-in"] = list(part.looked_in), list(part.fields)
+    if part.parts:
+        document["parts"] = [_part(inner, names) for inner in part.parts]
+    return document

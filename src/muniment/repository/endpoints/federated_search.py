@@ -1,0 +1,290 @@
+"""One search of several repositories: each is asked with the caller's rights there, and one feed has the hits of all.
+
+Source: docs/aql.md, "Several repositories"; docs/interface.md, ours 6; docs/decisions/0046.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from urllib.parse import quote, urlencode
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.clock import SECOND
+from muniment.repository import repositories
+from muniment.repository.aql.tree import Query
+from muniment.repository.endpoints import collections, parameters, representations, search, spelling
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, base_address, enter_all
+from muniment.repository.endpoints.representations import View
+from muniment.repository.endpoints.search import EntryForm
+from muniment.repository.index.contract import Snapshot
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import (
+    BadQuery,
+    IndexBehind,
+    IndexUnavailable,
+    NotSignedIn,
+    UnknownLink,
+    UnknownProperty,
+    UnknownRepository,
+    UnknownType,
+    WrongValue,
+)
+from muniment.repository.search import atom, federation, kept_searches, results
+from muniment.repository.search.kept_searches import SearchQuota
+from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.web.refusals import Malformed, Refusal
+
+_NO_ANSWER = (BadQuery, IndexBehind, IndexUnavailable, UnknownProperty, UnknownType, WrongValue)
+"""Why a repository may not answer a question that others answer: it has no index now, or does not know a name."""
+
+_QUERY = ("q", "object-type", "sort", "locations")
+_LISTED = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """A request, read: which hits of each repository, and how the feed shows them; ``repeated`` are for its links."""
+
+    start: int
+    limit: int
+    include_total: bool
+    inline: bool
+    form: EntryForm
+    repeated: dict[str, str]
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """What one repository answered; ``here`` is its address, ``inlined`` its objects by id."""
+
+    caller: Caller
+    here: str
+    page: HitPage
+    inlined: Mapping[str, object] = {}
+
+
+async def by_keywords(request: Request, context: RepositoryContext) -> Response:
+    """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
+    names = _names(request)
+    opened = await enter_all(request, context, names)
+    asked = _asked(request, context.options)
+    callers = await opened.callers(names)
+    link = asked.repeated.get("link")
+    if link is None:
+        query = await search.query_of_words(context, asked.repeated)
+    else:
+        query = await _linked(context, callers, link)
+        if query.repositories and not names:
+            names = query.repositories
+            callers = await opened.callers(names)
+    return await _answer(request, context, callers, asked, query, names)
+
+
+@events.tells()
+async def by_document(request: Request, context: RepositoryContext) -> Response:
+    """POST: a query document, whose `repositories` choose which are searched."""
+    names = _names(request)
+    opened = await enter_all(request, context, names)
+    asked = _asked(request, context.options)
+    query = await search.query_of_body(request, context)
+    if names and query.repositories:
+        raise Malformed("Repositories are named in the query document or in the parameter 'repositories', not in both.")
+    names = tuple(dict.fromkeys(names or query.repositories))
+    query = msgspec.structs.replace(query, repositories=names)
+    return await _answer(request, context, await opened.callers(names), asked, query, names, posted=True)
+
+
+async def _answer(
+    request: Request,
+    context: RepositoryContext,
+    callers: Sequence[Caller],
+    asked: _Asked,
+    query: Query,
+    names: Collection[str],
+    *,
+    posted: bool = False,
+) -> Response:
+    federation.check(query)
+    if query.columns and asked.form.view == View():
+        form = msgspec.structs.replace(asked.form, view=View(properties=frozenset(query.columns)))
+        asked = msgspec.structs.replace(asked, form=form)
+    share = max(1, context.options.max_items_per_page // max(1, len(callers)))
+    asked = msgspec.structs.replace(asked, limit=min(asked.limit, share))
+    found, silent, closed = await _ask_all(request, context, callers, asked, query)
+    if closed and names:
+        raise repositories.unknown(min(closed)) if found or silent else closed[min(closed)]
+    if not found and (silent or closed or not callers):
+        raise next(iter((*silent.values(), *closed.values())), NotSignedIn("No repository is open any more."))
+    reach = context.options.max_page_offset - asked.limit
+    further = asked.start + asked.limit <= reach and any(one.page.has_more for one in found)
+    repeated = dict(asked.repeated)
+    if posted and found and (further or asked.start):
+        repeated = {"link": await _keep(context, found[0].caller, query), **repeated}
+        if names:
+            repeated["repositories"] = _joined(names)
+    base = f"{base_address(request, context)}/search"
+
+    def written() -> bytes:
+        feed = _feed(context, found, asked, query, base, repeated, further=further, partial=bool(silent))
+        return spelling.feed(asked.form.media_type, feed, context.options.names)
+
+    headers = {"Content-Type": asked.form.media_type}
+    if silent:
+        headers[parameters.PARTIAL.name] = ", ".join(quote(name, safe="") for name in silent)
+    return Response(await context.transactions.off_loop(written), headers=headers)
+
+
+async def _ask_all(
+    request: Request, context: RepositoryContext, callers: Sequence[Caller], asked: _Asked, query: Query
+) -> tuple[list[_Found], dict[str, Refusal], dict[str, Refusal]]:
+    """Ask one repository after the other, each in a turn of its own among the searches.
+
+    Return what was found, and by name why others did not answer, and why others are not open any more.
+    """
+    found: list[_Found] = []
+    silent, closed = dict[str, Refusal](), dict[str, Refusal]()
+    for caller in callers:
+        repository, here = caller.repository, address(request, context, caller.repository)
+        question = federation.of_repository(query, repository.name)
+        if question is None:
+            continue
+        try:
+            page, inlined = await caller.search(
+                context.indexes(repository), _question(context, caller, asked, question, here)
+            )
+            found.append(_Found(caller, here, page, inlined))
+        except (NotSignedIn, UnknownRepository) as refusal:
+            closed[repository.name] = refusal
+        except _NO_ANSWER as refusal:
+            silent[repository.name] = refusal
+    return found, silent, closed
+
+
+def _question(
+    context: RepositoryContext, caller: Caller, asked: _Asked, query: Query, here: str
+) -> Callable[[Connection, Snapshot, Principals], tuple[HitPage, Mapping[str, object]]]:
+    options, repository = context.options, caller.repository
+    question = SearchQuestion(query, 1, asked.limit, asked.include_total, start=asked.start)
+
+    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[HitPage, Mapping[str, object]]:
+        page = results.search(
+            *(cx, snapshot, repository, principals, question, context.clock()),
+            options.max_page_offset,
+            options.max_pending_changes,
+            context.memory,
+            options.max_sorted_hits,
+            options.names.type_prefix,
+        )
+        if not asked.inline:
+            return page, {}
+        return page, search.inlined_hits(cx, context, repository, principals, page.hits, here, asked.form)
+
+    return answered
+
+
+async def _keep(context: RepositoryContext, caller: Caller, query: Query) -> str:
+    """Keep a posted query for the links of its feed, with the first repository that answered; return its link."""
+    document, options = kept_searches.encode(query), context.options
+    repository_id, now = caller.repository.id, context.clock()
+    half_way = now + options.link_seconds * SECOND // 2
+
+    def is_kept(cx: Connection, principals: Principals) -> tuple[str, bool]:
+        link = kept_searches.name(repository_id, principals.key, document)
+        return link, kept_searches.kept_until(cx, link, document) >= half_way
+
+    def keep(cx: Connection, principals: Principals) -> str:
+        quota = SearchQuota(options.kept_queries, options.kept_query_bytes)
+        return kept_searches.keep(cx, repository_id, principals.key, document, options.link_seconds, quota, now)
+
+    link, kept = await caller.read(is_kept)
+    return link if kept else await caller.write(keep)
+
+
+async def _linked(context: RepositoryContext, callers: Sequence[Caller], link: str) -> Query:
+    """Find the query of a link, with whichever repository it was kept. Raises UnknownLink."""
+    gone = UnknownLink("The search behind this link is gone; send it again.")
+    for caller in callers:
+
+        def follow(cx: Connection, principals: Principals, repository_id: int = caller.repository.id) -> bytes:
+            return kept_searches.follow(cx, repository_id, link, principals.key, context.clock())
+
+        try:
+            return kept_searches.decode(await caller.read(follow))
+        except UnknownLink as unknown:
+            gone = unknown
+    raise gone
+
+
+def _feed(
+    context: RepositoryContext,
+    found: Sequence[_Found],
+    asked: _Asked,
+    query: Query,
+    base: str,
+    repeated: Mapping[str, str],
+    *,
+    further: bool,
+    partial: bool,
+) -> atom.Feed:
+    def link(rel: str, start: int) -> atom.Link:
+        stretch = {**repeated, "start": str(start), "limit": str(asked.limit)}
+        return atom.Link(rel, f"{base}?{urlencode(stretch)}")
+
+    links = [link("self", asked.start)]
+    if further:
+        links.append(link("next", asked.start + asked.limit))
+    if asked.start:
+        links.append(link("previous", max(0, asked.start - asked.limit)))
+    if further or asked.start:
+        links.append(link("first", 0))
+    return atom.Feed(
+        id=base,
+        title="Search results",
+        author="Muniment",
+        updated=context.clock(),
+        page=asked.start // asked.limit + 1,
+        items_per_page=asked.limit,
+        links=tuple(links),
+        total=sum(one.page.total or 0 for one in found) if asked.include_total else None,
+        entries=tuple(
+            search.entry(hit, found[number].here, found[number].inlined.get(hit.object_id))
+            for number, hit in federation.merge(query, [one.page.hits for one in found])
+        ),
+        entry_links=asked.form.links,
+        facets=(),
+        partial=partial,
+    )
+
+
+def _names(request: Request) -> tuple[str, ...]:
+    """Read the names of repositories with commas between, in the order in which they come, each once."""
+    listed = _LISTED.findall(parameters.read(request).get("repositories", ""))
+    named = (re.sub(r"\\(.)", r"\1", one, flags=re.DOTALL).strip() for one in listed)
+    return tuple(dict.fromkeys(name for name in named if name))
+
+
+def _joined(names: Collection[str]) -> str:
+    return ",".join(re.sub(r"([\\,])", r"\\\1", name) for name in names)
+
+
+def _asked(request: Request, options: RepositoryOptions) -> _Asked:
+    values = {name: text for name, text in parameters.read(request).items() if text}
+    beside = [name for name in _QUERY if name in values]
+    if "link" in values and beside:
+        raise Malformed(f"The parameter 'link' stands for a whole query: {beside[0]!r} cannot go with it.")
+    start, limit = collections.read_stretch(values, options)
+    return _Asked(
+        start=start,
+        limit=limit,
+        include_total=parameters.truth(values, "include-total", default=False),
+        inline=parameters.truth(values, "inline", default=False),
+        form=EntryForm(
+            search.feed_type(request, options),
+            representations.read_view(values, options.names),
+            parameters.truth(values, "links", default=True),
+        ),
+        repeated={name: text for name, text in values.items() if name not in ("start", "limit")},
+    )

@@ -1,0 +1,102 @@
+"""What did the checks of the index say? An administrator reads it, and asks for a check.
+
+Source: docs/interface.md, ours 14.
+"""
+
+from collections.abc import Iterable
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.clock import timestamp
+from muniment.repository.endpoints import parameters, spelling
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
+from muniment.repository.endpoints.spelling import Written
+from muniment.repository.index_agent import checking, reports
+from muniment.repository.index_agent.checking import Report
+from muniment.repository.index_agent.reports import KeptReport, WantedCheck
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import NotPermitted
+
+
+async def read(request: Request, context: RepositoryContext) -> Response:
+    """GET index-report: what each index agent keeps of its last check and of the one that is under way."""
+    caller = await enter(request, context)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    repository_id = caller.repository.id
+
+    def decided(cx: Connection, principals: Principals) -> dict[str, Written]:
+        _check_administrator(principals)
+        return _document(cx, repository_id)
+
+    return _answer(request, context, caller, media_type, await caller.read(decided), 200)
+
+
+@events.tells()
+async def want(request: Request, context: RepositoryContext) -> Response:
+    """POST index-report: every agent of the repository shall check its index now, and repair it with ``repair``."""
+    caller = await enter(request, context)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    repairs = parameters.truth(parameters.read(request), parameters.REPAIR.name, default=False)
+    repository_id = caller.repository.id
+
+    def decided(cx: Connection, principals: Principals) -> dict[str, Written]:
+        _check_administrator(principals)
+        reports.want(cx, repository_id, context.clock(), repairs=repairs)
+        return _document(cx, repository_id)
+
+    return _answer(request, context, caller, media_type, await caller.write(decided), 202)
+
+
+def _check_administrator(principals: Principals) -> None:
+    if not principals.administrator:
+        raise NotPermitted("Only an administrator may see or start a check of the index.")
+
+
+def _document(cx: Connection, repository_id: int) -> dict[str, Written]:
+    wanted, kept = reports.wanted(cx).get(repository_id), reports.of_repository(cx, repository_id)
+    return {
+        "wanted": None if wanted is None or _is_begun(wanted, kept.values()) else timestamp(wanted.wanted),
+        "agents": [
+            {
+                "agent": follower,
+                "report": None if last.report is None else _report(last.report),
+                "under-way": None if last.course is None else _report(last.course.report),
+            }
+            for follower, last in kept.items()
+        ],
+    }
+
+
+def _is_begun(wanted: WantedCheck, kept: Iterable[KeptReport]) -> bool:
+    begun = [reports.began(each) for each in kept]
+    return bool(begun) and min(begun) >= wanted.wanted
+
+
+def _report(report: Report) -> dict[str, Written]:
+    return {
+        "sound": report.sound,
+        "began": timestamp(report.began),
+        "ended": None if report.ended is None else timestamp(report.ended),
+        **{name: getattr(report, name) for name in checking.COUNTS},
+        "differences": [
+            {"id": each.object_id, "fault": each.fault, "parts": list(each.parts), "repaired": each.repaired}
+            for each in report.differences
+        ],
+    }
+
+
+def _answer(
+    request: Request,
+    context: RepositoryContext,
+    caller: Caller,
+    media_type: str,
+    document: dict[str, Written],
+    status: int,
+) -> Response:
+    own = address(request, context, caller.repository)
+    links: Written = [{"rel": "self", "href": f"{own}/index-report"}, {"rel": "parent", "href": own}]
+    body = spelling.answer(media_type, "index-report", {**document, "links": links}, context.options.names)
+    return Response(body, status, {"Content-Type": media_type, **spelling.PRIVATE})

@@ -1,0 +1,84 @@
+"""What does the built-in index know of one object in the light of one search? Which word weighs how much, and where?
+
+The engine's own explanation is not shown: it counts the documents with each word, other people's too. Here each word
+or phrase is a search of its own among this one object, so it has the weight that it has in the whole query.
+"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+import tantivy
+from tantivy import Query
+
+from muniment.repository.aql.tree import Phrase, Term, Wild
+from muniment.repository.aql.values import keyword_values
+from muniment.repository.index.contract import Examination, Leaf, LeafWeight, Search
+from muniment.repository.index.document import Document
+from muniment.repository.index.tantivy import fields
+from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.tantivy.compile import Compiler, leaves
+from muniment.repository.index.tantivy.excerpts import Finder
+from muniment.repository.index.text import normal
+
+MOST_COMPARED = 2_000_000
+"""How many characters of metadata are looked through, all words and phrases together, to name their properties."""
+
+
+def examine(
+    searcher: tantivy.Searcher, compiler: Compiler, analyser: Analyser, search: Search, query: Query, key: str
+) -> Examination | None:
+    """Examine the object with this key; ``query`` finds the hits of the search. None if the index does not hold it."""
+    document = _document(searcher, compiler, key)
+    if document is None:
+        return None
+
+    def weight(one: Query) -> float | None:
+        hits = searcher.search(compiler.among(one, [key]), 1, count=False).hits
+        return float(hits[0][0]) if hits else None
+
+    wanted = list(dict.fromkeys(leaves(search.query.condition, denied=True)))
+    score = weight(query)
+    weights = [(weight(compiler.leaf(leaf, True)), weight(compiler.leaf(leaf, False))) for leaf in wanted]
+    places = _properties(analyser, document, wanted, [in_metadata is not None for _, in_metadata in weights])
+    return Examination(
+        document,
+        search.visible.may_read(document),
+        score if score is None or any(leaves(search.query.condition)) else 0.0,
+        tuple(
+            LeafWeight(leaf, shown_term(leaf), in_content, in_metadata, names)
+            for leaf, (in_content, in_metadata), names in zip(wanted, weights, places, strict=True)
+        ),
+    )
+
+
+def _document(searcher: tantivy.Searcher, compiler: Compiler, key: str) -> Document | None:
+    hits = searcher.search(compiler.among(Query.all_query(), [key]), 1, count=False).hits
+    if not hits or key == fields.POSITION:
+        return None
+    return fields.read_document(searcher.doc(hits[0][1]))
+
+
+def _properties(
+    analyser: Analyser, document: Document, wanted: Sequence[Leaf], found: Sequence[bool]
+) -> list[tuple[str, ...] | None]:
+    """Name, for each leaf that was found in the metadata, the properties that hold it."""
+    values = [(name, normal(value)) for name, value in keyword_values(document.values, document.ids)]
+    if sum(found) * sum(len(value) for _, value in values) > MOST_COMPARED:
+        return [None if is_found else () for is_found in found]
+    finder = Finder(analyser, wanted)
+    return [
+        tuple(dict.fromkeys(name for name, value in values if finder.occurs(value, at))) if is_found else ()
+        for at, is_found in enumerate(found)
+    ]
+
+
+def shown_term(leaf: Leaf) -> str:
+    """Return the text of a leaf as the hit's terms show it."""
+    match leaf:
+        case Phrase() | Wild():
+            return leaf.text
+        case Term():
+            start = next((at for at, character in enumerate(leaf.text) if character.isalnum()), 0)
+            return leaf.text[start:]
+        case _:
+            assert_never(leaf)

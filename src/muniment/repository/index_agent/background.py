@@ -1,0 +1,162 @@
+"""Which index does the agent check next, and how far is it? A range now and then, or all at once if somebody asks."""
+
+import time
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+import structlog
+
+from muniment.clock import SECOND, Instant
+from muniment.db import Database
+from muniment.repository import repositories
+from muniment.repository.index.contract import Engine
+from muniment.repository.index_agent import checking, reports
+from muniment.repository.index_agent.checking import Checker, Course, Report
+from muniment.repository.index_agent.reports import KeptReport
+from muniment.repository.repositories import Repository
+from muniment.web.refusals import Refusal
+
+log = structlog.get_logger("muniment.agent")
+
+_LOOK_SECONDS = 1.0
+_KEEP_SECONDS, _KEEP_SECONDS_IF_WANTED = 60.0, 2.0
+_PATIENCE_SECONDS = 30.0
+_AFTER_A_FAILURE_SECONDS = 30.0
+_REST: Instant = 3600 * SECOND
+"""How long an index is left alone after its last check began, unless somebody asks."""
+
+
+class BackgroundChecks:
+    """Checks the indexes of one agent, one after the other, and repairs what differs.
+
+    Every ``seconds`` it compares one range; with 0 it checks only what somebody asks for, and that without a pause. The
+    caller must be the agent of these indexes.
+    """
+
+    def __init__(self, database: Database, engine: Engine, seconds: float) -> None:
+        self._database, self._engine, self._seconds = database, engine, seconds
+        self._current: _Current | None = None
+        self._left_alone: dict[int, float] = {}
+        self._look_at = 0.0
+        self._due = time.monotonic() + seconds
+
+    def advance(self, now: Instant) -> bool:
+        """Take a step if it is time for one; say whether the next one shall follow at once. Raises Busy, DBAPIError."""
+        if time.monotonic() >= self._look_at:
+            self._look(now)
+            self._look_at = time.monotonic() + _LOOK_SECONDS
+        current = self._current
+        if current is None or (not current.is_wanted and time.monotonic() < self._due):
+            return False
+        self._due = time.monotonic() + self._seconds
+        try:
+            moved = current.step(now)
+        except (Refusal, OSError, sa.exc.IntegrityError) as error:
+            log.warning("the check of an index is given up", repository=current.name, reason=str(error)[:300])
+            self._fail(current)
+        except sa.exc.DBAPIError:
+            raise
+        except Exception:
+            log.exception("the check of an index failed", repository=current.name)
+            self._fail(current)
+        else:
+            if current.checker.course.over:
+                self.close()
+            return moved and current.is_wanted
+        return False
+
+    def close(self) -> None:
+        """Leave the check that is under way."""
+        if self._current is not None:
+            self._current.close()
+        self._current = None
+
+    def _fail(self, current: "_Current") -> None:
+        """Leave an index alone for a while; the others have their turn."""
+        self._left_alone[current.repository_id] = time.monotonic() + _AFTER_A_FAILURE_SECONDS
+        self.close()
+
+    def _look(self, now: Instant) -> None:
+        """Choose the index to check: one that somebody asks for, or the one whose last check is the oldest."""
+        if self._current is not None and self._current.is_wanted:
+            return
+        with self._database.read() as cx:
+            wanted = reports.wanted(cx)
+            if not wanted and self._current is not None:
+                return
+            known = {
+                repository.id: repository
+                for repository in repositories.every(cx)
+                if self._left_alone.get(repository.id, 0.0) <= time.monotonic()
+            }
+            kept = reports.of_follower(cx, self._engine.follower())
+        asked = {
+            repository_id: check
+            for repository_id, check in wanted.items()
+            if repository_id in known and check.wanted > reports.began(kept.get(repository_id, KeptReport()))
+        }
+        if asked:
+            repository_id = min(asked, key=lambda each: asked[each].wanted)
+            self._begin(known[repository_id], kept, Course(Report(now), asked[repository_id].repairs), is_wanted=True)
+        elif self._current is None and self._seconds and known:
+            repository_id = min(known, key=lambda each: reports.began(kept.get(each, KeptReport())))
+            of_repository = kept.get(repository_id, KeptReport())
+            course = of_repository.course
+            if course is None and (of_repository.report is None or now - of_repository.report.began > _REST):
+                course = Course(Report(now), repairs=True)
+            if course is not None:
+                self._begin(known[repository_id], kept, course, is_wanted=False)
+
+    def _begin(
+        self, repository: Repository, kept: Mapping[int, KeptReport], course: Course, *, is_wanted: bool
+    ) -> None:
+        self.close()
+        last = kept.get(repository.id, KeptReport()).report
+        self._current = _Current(self._database, self._engine, repository, course, last, is_wanted=is_wanted)
+
+
+class _Current:
+    """The check that is under way."""
+
+    def __init__(
+        self,
+        database: Database,
+        engine: Engine,
+        repository: Repository,
+        course: Course,
+        last: Report | None,
+        *,
+        is_wanted: bool,
+    ) -> None:
+        self.name, self.is_wanted = repository.name, is_wanted
+        self._database, self.repository_id = database, repository.id
+        self._follower, self._last = engine.follower(), last
+        self._index = engine.index(repository.id).reader()
+        self.checker = Checker(database, repository, self._index, course)
+        self._moved_at = time.monotonic()
+        self._keep_at = 0.0
+
+    def step(self, now: Instant) -> bool:
+        """Take the next step, and keep how far the check is."""
+        moved = self.checker.step(now)
+        if moved:
+            self._moved_at = time.monotonic()
+        elif time.monotonic() - self._moved_at > _PATIENCE_SECONDS:
+            self.checker.give_up()
+        if self.checker.course.over:
+            report = self.checker.finish(now)
+            tell = log.info if report.sound else log.error
+            tell("index checked", repository=self.name, **{name: getattr(report, name) for name in checking.COUNTS})
+            self._keep(KeptReport(report))
+        elif time.monotonic() >= self._keep_at:
+            self._keep(KeptReport(self._last, self.checker.course))
+            self._keep_at = time.monotonic() + (_KEEP_SECONDS_IF_WANTED if self.is_wanted else _KEEP_SECONDS)
+        return moved
+
+    def close(self) -> None:
+        """Close the index."""
+        self._index.close()
+
+    def _keep(self, kept: KeptReport) -> None:
+        with self._database.begin() as cx:
+            reports.keep(cx, self.repository_id, self._follower, kept)

@@ -1,0 +1,346 @@
+"""Does the index hold exactly the documents that the repository's objects make? If not: which objects, and mend them.
+
+The checker works beside searches, writers and the agent. It compares one digest for each range of counters, and splits
+a range that differs until single objects are named. Each of these is then compared once more, whole, with a newer
+snapshot of the index and a still newer one of the database. An object with a change that the snapshot has not seen is
+no difference: it is asked about again.
+
+A repair is a line of the change log: the agent indexes the object again, and the checker confirms it. So an index has
+one writer (docs/decisions/0047).
+"""
+
+import hashlib
+import re
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from muniment.clock import Instant
+from muniment.db import Database
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import START, Position
+from muniment.repository.index.contract import DocumentDigest, Index, Snapshot
+from muniment.repository.index.document import Document
+from muniment.repository.index_agent import indexing
+from muniment.repository.repositories import Repository
+
+Fault = Literal["missing", "extra", "stale", "doubled"]
+"""An object without a document, a document without an object, a document that differs, more than one document."""
+
+MOST_NAMED = 100
+"""How many differences a report names; it counts all."""
+
+COUNTS = (
+    *("ranges", "objects", "documents", "missing", "extra", "stale", "doubled", "waiting", "unindexed"),
+    *("noted", "repaired"),
+)
+"""What a report counts, in the order in which it is shown."""
+
+SEARCH_FIELDS = "search fields"
+"""The part of a document that differs where searches find it by another type, ACL or owner than it states."""
+
+_MOST_DOCUMENTS = 5000
+_MOST_OPEN = 1000
+"""How many objects may wait for the agent until the checker goes on to the next range."""
+
+_AT_A_TIME = 250
+_POLL_SECONDS = 0.05
+_INDEXABLE = re.compile(r"[0-9a-f]{16}")
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One object whose document is not what the database makes of it.
+
+    ``parts`` names what differs: fields of the document, and properties. ``repaired``: the checker has seen since that
+    the index is right.
+    """
+
+    object_id: str
+    fault: Fault
+    parts: tuple[str, ...] = ()
+    repaired: bool = False
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The findings of one check, as of ``position``, the last one that the checker has seen.
+
+    ``objects`` and ``documents`` were compared in so many ``ranges``. ``missing``, ``extra``, ``stale`` and ``doubled``
+    count objects by fault. ``noted`` of them were noted to be indexed again, and ``repaired`` were seen to be right
+    since. ``waiting`` objects changed faster than the index followed. ``unindexed`` objects cannot be indexed; their
+    index status gives the reason. ``differences`` names the first ones.
+    """
+
+    began: Instant
+    ended: Instant | None = None
+    position: Position = START
+    ranges: int = 0
+    objects: int = 0
+    documents: int = 0
+    missing: int = 0
+    extra: int = 0
+    stale: int = 0
+    doubled: int = 0
+    waiting: int = 0
+    unindexed: int = 0
+    noted: int = 0
+    repaired: int = 0
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def remaining(self) -> int:
+        """How many objects were wrong when the checker last looked at them."""
+        return self.missing + self.extra + self.stale + self.doubled - self.repaired
+
+    @property
+    def sound(self) -> bool:
+        """Whether the index holds exactly the documents that the repository's objects make."""
+        return self.remaining == 0
+
+
+class Course(msgspec.Struct):
+    """How far a check has come: what a process must know to go on with it.
+
+    ``after`` is the counter up to which objects were compared, None after the last range. ``suspects`` are still to be
+    compared one by one, ``changed`` have a change that the index has not seen, ``noted`` wait for the agent.
+    """
+
+    report: Report
+    repairs: bool = False
+    after: int | None = -1
+    suspects: list[str] = []
+    changed: list[str] = []
+    noted: dict[str, Difference] = {}
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.after is None and not (self.suspects or self.changed or self.noted)
+
+
+class Checker:
+    """Compares one repository with its index, a step at a time. A step reads one range, or asks about some objects.
+
+    Each step opens the database for reading once or twice, and for no longer than it reads so much.
+    """
+
+    def __init__(self, database: Database, repository: Repository, index: Index, course: Course) -> None:
+        self.course = course
+        self._database, self._repository, self._index = database, repository, index
+        self._asked_at: Position | None = None
+
+    def step(self, now: Instant) -> bool:
+        """Do the next piece of work. False if there is none until the index has followed the change log.
+
+        Raises IndexBehind if lines of the log are gone that the index has not seen, IndexUnavailable.
+        """
+        course = self.course
+        if course.suspects:
+            portion, course.suspects = course.suspects[:_AT_A_TIME], course.suspects[_AT_A_TIME:]
+            self._judge(portion, now)
+            return True
+        if course.after is None or len(course.changed) + len(course.noted) >= _MOST_OPEN:
+            return self._ask_again(now)
+        self._compare_range(course.after)
+        return True
+
+    def give_up(self) -> None:
+        """Wait no longer for the index: report what is open as it is."""
+        course = self.course
+        self._count(waiting=len(course.changed))
+        for difference in course.noted.values():
+            self._name(difference)
+        course.changed, course.noted = [], {}
+
+    def finish(self, now: Instant) -> Report:
+        """Return the report of a check that is over."""
+        self.course.report = msgspec.structs.replace(self.course.report, ended=now)
+        return self.course.report
+
+    def _compare_range(self, after: int) -> None:
+        course, snapshot = self.course, self._index.snapshot()
+        with self._database.read() as cx:
+            changes.pending(cx, self._repository.id, snapshot.position, ())
+            batch, to = indexing.page(cx, self._repository, after)
+        count, unindexed = len(batch.done), len(batch.unindexed | batch.refused.keys())
+        wanted = sorted(snapshot.digest(document) for document in batch.documents)
+        held = snapshot.digests(after, to, _MOST_DOCUMENTS)
+        if len(held) == _MOST_DOCUMENTS:  # there are more: the rest is the next range's
+            to = held[-1].counter
+            wanted = wanted[: bisect_left(wanted, to + 1, key=_counter)]
+            count, unindexed = len(wanted), 0
+        course.suspects += sorted(differing(wanted, held))
+        course.after = to
+        course.report = msgspec.structs.replace(course.report, position=snapshot.position)
+        self._count(ranges=1, objects=count, documents=len(held), unindexed=unindexed)
+
+    def _ask_again(self, now: Instant) -> bool:
+        """Ask about the open objects, if the index has moved; say whether fewer of them are open now."""
+        course = self.course
+        position = self._index.snapshot().position
+        if position == self._asked_at:
+            return False
+        self._asked_at = position
+        course.report = msgspec.structs.replace(course.report, position=position)
+        before = len(course.changed) + len(course.noted)
+        asked, course.changed = course.changed, []
+        self._judge(asked, now)
+        for object_id, found in self._verdicts(list(course.noted)):
+            if found == "changed":
+                continue
+            difference = course.noted.pop(object_id)
+            self._name(msgspec.structs.replace(difference, repaired=found is None))
+            self._count(repaired=found is None)
+        return len(course.changed) + len(course.noted) < before
+
+    def _judge(self, object_ids: Sequence[str], now: Instant) -> None:
+        """Compare these objects one by one, and note those that are wrong to be indexed again, if that is wanted."""
+        course = self.course
+        known = {*course.noted, *(difference.object_id for difference in course.report.differences)}
+        again: list[Difference] = []
+        for object_id, found in self._verdicts([each for each in object_ids if each not in known]):
+            if found == "changed":
+                course.changed.append(object_id)
+            elif found is not None:
+                self._count(**{found.fault: 1})
+                if course.repairs and _INDEXABLE.fullmatch(object_id):
+                    again.append(found)
+                else:
+                    self._name(found)
+        if again:
+            with self._database.begin() as cx:
+                ids = [difference.object_id for difference in again]
+                changes.note_all(cx, self._repository.id, ids, "again", now)
+            course.noted |= {difference.object_id: difference for difference in again}
+            self._count(noted=len(again))
+            self._asked_at = None
+
+    def _verdicts(self, object_ids: Sequence[str]) -> Iterator[tuple[str, "Difference | Literal['changed'] | None"]]:
+        """Compare each object with what a new snapshot holds of it: None if that is right, or the difference.
+
+        ``changed``: nobody can say, because the snapshot has not seen the object's last change.
+        """
+        remaining = list(dict.fromkeys(object_ids))
+        while remaining:
+            asked = remaining[:_AT_A_TIME]
+            snapshot = self._index.snapshot()
+            with self._database.read() as cx:
+                batch = indexing.of_objects(cx, self._repository, asked)
+                changed = changes.pending(cx, self._repository.id, snapshot.position, asked)
+            wanted = {document.key: document for document in batch.documents}
+            hidden = batch.unindexed | batch.refused.keys()
+            held: dict[str, list[DocumentDigest]] = {}
+            for each in snapshot.digests_of(batch.done):
+                held.setdefault(each.key, []).append(each)
+            for object_id in filter(batch.done.__contains__, asked):
+                if object_id in changed:
+                    yield object_id, "changed"
+                else:
+                    allowed = object_id in hidden
+                    yield object_id, _difference(snapshot, object_id, wanted.get(object_id), held, lacks=allowed)
+            remaining = [object_id for object_id in remaining if object_id not in batch.done]
+
+    def _count(self, **more: int) -> None:
+        report = self.course.report
+        counts = {name: getattr(report, name) + number for name, number in more.items()}
+        self.course.report = msgspec.structs.replace(report, **counts)
+
+    def _name(self, difference: Difference) -> None:
+        report = self.course.report
+        if len(report.differences) < MOST_NAMED:
+            self.course.report = msgspec.structs.replace(report, differences=(*report.differences, difference))
+
+
+def check(
+    database: Database,
+    repository: Repository,
+    index: Index,
+    clock: Callable[[], Instant],
+    *,
+    repairs: bool = False,
+    patience: float = 0.0,
+    progress: Callable[[Report], None] = lambda _report: None,
+) -> Report:
+    """Compare a repository with its index, and return what differs.
+
+    With ``repairs``, what differs is noted to be indexed again. Objects that wait for the agent are asked about again
+    until none of them has become right for ``patience`` seconds. Raises IndexBehind, IndexUnavailable.
+    """
+    checker = Checker(database, repository, index, Course(Report(clock()), repairs))
+    moved_at = time.monotonic()
+    while not checker.course.over:
+        if checker.step(clock()):
+            moved_at = time.monotonic()
+            progress(checker.course.report)
+        elif time.monotonic() - moved_at >= patience:
+            checker.give_up()
+        else:
+            time.sleep(_POLL_SECONDS)
+    return checker.finish(clock())
+
+
+def differing(wanted: Sequence[DocumentDigest], held: Sequence[DocumentDigest]) -> set[str]:
+    """Name the objects of a range whose digests differ; both sequences must be in order.
+
+    A range whose digest is the same is not looked into. Any other one is split until it has one counter only.
+    """
+    if _range_digest(wanted) == _range_digest(held):
+        return set()
+    counters = sorted({each.counter for each in (*wanted, *held)})
+    if len(counters) == 1:
+        return {each.key for each in (*wanted, *held)}
+    middle = counters[len(counters) // 2]
+    at, beside = bisect_left(wanted, middle, key=_counter), bisect_left(held, middle, key=_counter)
+    return differing(wanted[:at], held[:beside]) | differing(wanted[at:], held[beside:])
+
+
+def _range_digest(digests: Sequence[DocumentDigest]) -> bytes:
+    return hashlib.blake2b(_encoder.encode(digests), digest_size=16).digest()
+
+
+def _counter(digest: DocumentDigest) -> int:
+    return digest.counter
+
+
+def _difference(
+    snapshot: Snapshot,
+    object_id: str,
+    wanted: Document | None,
+    held: Mapping[str, Collection[DocumentDigest]],
+    *,
+    lacks: bool,
+) -> Difference | None:
+    """Compare what a snapshot holds of one object with its document. ``lacks``: it may have none."""
+    digests = list(held.get(object_id, ()))
+    if wanted is None:
+        return Difference(object_id, "extra") if digests else None
+    if not digests:
+        return None if lacks else Difference(object_id, "missing")
+    if len(digests) > 1:
+        return Difference(object_id, "doubled")
+    if not digests[0].consistent:
+        return Difference(object_id, "stale", (SEARCH_FIELDS,))
+    if digests[0] == snapshot.digest(wanted):
+        return None
+    # An earlier release may have written an equal document otherwise.
+    parts = _parts(wanted, next(snapshot.documents([object_id])))
+    return Difference(object_id, "stale", parts) if parts else None
+
+
+def _parts(wanted: Document, held: Document) -> tuple[str, ...]:
+    """Name the fields and the properties in which two documents differ."""
+    fields = [
+        name
+        for name in Document.__struct_fields__
+        if name != "values" and _encoder.encode(getattr(wanted, name)) != _encoder.encode(getattr(held, name))
+    ]
+    properties = [
+        name
+        for name in sorted(wanted.values.keys() | held.values.keys())
+        if _encoder.encode(wanted.values.get(name)) != _encoder.encode(held.values.get(name))
+    ]
+    return (*fields, *properties)

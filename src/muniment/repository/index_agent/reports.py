@@ -1,0 +1,120 @@
+"""What did the last check of an index say, how far is the one under way, and which check is wanted?
+
+Each index agent keeps one row for each repository of its indexes. Whoever wants a check writes one row, which every
+agent of the repository reads.
+"""
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.db import repository_tables
+from muniment.repository.index_agent.checking import Course, Report
+
+FORMAT = 1
+"""The number of the form of kept reports. Rows of another form are not read: the next check replaces them."""
+
+index_checks = sa.Table(
+    "index_checks",
+    repository_tables,
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    sa.Column("wanted", sa.BigInteger, nullable=False),
+    sa.Column("repairs", sa.Boolean, nullable=False),
+)
+
+index_reports = sa.Table(
+    "index_reports",
+    repository_tables,
+    sa.Column("repository_id", sa.ForeignKey("repositories.id"), primary_key=True),
+    sa.Column("follower", sa.String(32), primary_key=True),
+    sa.Column("format", sa.Integer, nullable=False),
+    sa.Column("report", sa.Text, nullable=True),
+    sa.Column("course", sa.Text, nullable=True),
+)
+
+
+class WantedCheck(msgspec.Struct, frozen=True):
+    """A check that somebody wants, since when, and whether it shall repair what it finds."""
+
+    wanted: Instant
+    repairs: bool
+
+
+class KeptReport(msgspec.Struct, frozen=True):
+    """What one agent keeps: the report of its last check, and the check that is under way. None where there is none."""
+
+    report: Report | None = None
+    course: Course | None = None
+
+
+def began(kept: KeptReport) -> Instant:
+    """Return when the check began that is under way, or else the last one; 0 if there was none."""
+    if kept.course is not None:
+        return kept.course.report.began
+    return 0 if kept.report is None else kept.report.began
+
+
+def want(cx: Connection, repository_id: int, now: Instant, *, repairs: bool) -> None:
+    """Write down that a check is wanted now; it takes the place of the check that was wanted before."""
+    cx.execute(_WANT[cx.dialect.name], {"repository_id": repository_id, "wanted": now, "repairs": repairs})
+
+
+def wanted(cx: Connection) -> dict[int, WantedCheck]:
+    """Return the check that was wanted last of each repository, by the repository's id."""
+    return {row.repository_id: WantedCheck(row.wanted, row.repairs) for row in cx.execute(sa.select(index_checks))}
+
+
+def keep(cx: Connection, repository_id: int, follower: str, kept: KeptReport) -> None:
+    """Keep what an agent has to say; it takes the place of what that agent said before."""
+    texts = {
+        "report": None if kept.report is None else msgspec.json.encode(kept.report).decode(),
+        "course": None if kept.course is None else msgspec.json.encode(kept.course).decode(),
+    }
+    cx.execute(
+        _KEEP[cx.dialect.name], {"repository_id": repository_id, "follower": follower, "format": FORMAT, **texts}
+    )
+
+
+def of_repository(cx: Connection, repository_id: int) -> dict[str, KeptReport]:
+    """Return what is kept of one repository, by the names of the agents."""
+    rows = cx.execute(sa.select(index_reports).where(index_reports.c.repository_id == repository_id))
+    return {row.follower: _read(row._mapping) for row in rows}
+
+
+def of_follower(cx: Connection, follower: str) -> dict[int, KeptReport]:
+    """Return what one agent keeps, by the ids of the repositories."""
+    rows = cx.execute(sa.select(index_reports).where(index_reports.c.follower == follower))
+    return {row.repository_id: _read(row._mapping) for row in rows}
+
+
+def forget(cx: Connection) -> None:
+    """Delete all. This is needed after a restore, when the indexes that were checked do not exist."""
+    for table in (index_checks, index_reports):
+        cx.execute(table.delete())
+
+
+def _read(row: sa.RowMapping) -> KeptReport:
+    if row["format"] != FORMAT:
+        return KeptReport()
+    report, course = row["report"], row["course"]
+    return KeptReport(
+        None if report is None else msgspec.json.decode(str(report), type=Report),
+        None if course is None else msgspec.json.decode(str(course), type=Course),
+    )
+
+
+def _upsert(insert: postgresql.Insert | sqlite.Insert, keys: list[str]) -> sa.Executable:
+    fresh = {column.name: insert.excluded[column.name] for column in insert.table.c if column.name not in keys}
+    return insert.on_conflict_do_update(index_elements=keys, set_=fresh)
+
+
+_WANT = {
+    "postgresql": _upsert(postgresql.insert(index_checks), ["repository_id"]),
+    "sqlite": _upsert(sqlite.insert(index_checks), ["repository_id"]),
+}
+_KEEP = {
+    "postgresql": _upsert(postgresql.insert(index_reports), ["repository_id", "follower"]),
+    "sqlite": _upsert(sqlite.insert(index_reports), ["repository_id", "follower"]),
+}

@@ -1,0 +1,241 @@
+"""Which parts of a condition does one object meet? The tree of a query as it was written, with an outcome at each part.
+
+What words and phrases match, the index has said; comparisons of properties are decided here. Where that would take too
+long, and where the index does not know the object as it is now, the outcome is unknown.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, assert_never
+
+import msgspec
+
+from muniment.repository.aql import evaluate
+from muniment.repository.aql.conditions import (
+    Between,
+    Carries,
+    Condition,
+    ConditionSet,
+    HasValue,
+    Like,
+    OneOf,
+    Unless,
+)
+from muniment.repository.aql.tree import (
+    Both,
+    Either,
+    Expression,
+    ExpressionSet,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Property,
+    PropertyList,
+    PropertyRange,
+    RelativeDate,
+    Term,
+    Value,
+    Wild,
+    Without,
+)
+from muniment.repository.index.contract import Leaf, LeafWeight
+
+Outcome: TypeAlias = Literal["met", "not-met", "unknown"]
+
+MOST_COMPARISONS = 200_000
+"""How many values of the object are compared with values of the query; what is left then is unknown."""
+
+_SHOWN_VALUES = 20
+_LEAVES = {"word", "wildcards", "phrase"}
+
+
+class ConditionPart(msgspec.Struct, frozen=True):
+    """A part of a condition: an expression of the query, or a part of its keywords.
+
+    ``kind`` is the expression's element, or ``all``, ``any``, ``not``, ``word``, ``wildcards`` or ``phrase`` for
+    keywords. ``name`` is a property by its neutral name; ``values`` are those of the query, not all of a long list.
+    ``fields`` says where a word or phrase was found: in the ``text`` or the ``metadata``. ``looked_in`` says where it
+    was looked for.
+    """
+
+    kind: str
+    outcome: Outcome
+    operator: str = ""
+    name: str = ""
+    values: tuple[str, ...] = ()
+    place: str = ""
+    fields: tuple[str, ...] = ()
+    looked_in: tuple[str, ...] = ()
+    parts: tuple["ConditionPart", ...] = ()
+
+    def has_keywords(self) -> bool:
+        """Say whether words or phrases are part of it."""
+        return self.kind == "fulltext" or any(part.has_keywords() for part in self.parts)
+
+    def failures(self) -> list[tuple[str, str]]:
+        """List why the part is not met: sentences, each with its place in the document."""
+        if self.kind in ("expression-set", "all", "any", "fulltext") and self.parts:
+            failed = [part for part in self.parts if part.outcome == "not-met"]
+            return [failure for part in failed for failure in part.failures()]
+        return [(self._sentence(), self.place)]
+
+    def _sentence(self) -> str:
+        text = self.values[0][:100] if self.values else ""
+        if self.kind in _LEAVES:
+            what = {"word": "word", "wildcards": "word with wildcards", "phrase": "phrase"}[self.kind]
+            return f"The {what} {text!r} is not in the {' or the '.join(self.looked_in)}."
+        if self.kind == "not":
+            inner = self.parts[0]
+            named = f" {inner.values[0][:100]!r}" if inner.kind in _LEAVES else " what stands behind it"
+            return f"NOT excludes{named}, which matches."
+        if self.kind == "fulltext":
+            return "The keywords hold no word."
+        return f"The {self.kind} of {self.name!r} with {self.operator} is not met."
+
+
+class Examiner:
+    """Decides the parts of a condition for one object.
+
+    ``leaves`` are what the index says of the query's words and phrases, None if it does not know the object as it is.
+    Without ``may_read``, the text does not count.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, Sequence[Value]],
+        acl: int,
+        leaves: Mapping[Leaf, LeafWeight] | None,
+        *,
+        may_read: bool,
+    ) -> None:
+        self._values = values
+        self._acl = acl
+        self._leaves = leaves
+        self._fields = ("text", "metadata") if may_read else ("metadata",)
+        self._left = MOST_COMPARISONS
+        self._weights: dict[tuple[Leaf, str], float] = {}
+
+    def part(self, expression: Expression, condition: Condition) -> ConditionPart:
+        """Decide an expression and what ``bind`` made of it; words by which it is met count for ``contributions``."""
+        decided, weighed = self._part(expression, condition)
+        for leaf, field in weighed:
+            self._weights[leaf, field] += self._weight(leaf, field) or 0.0
+        return decided
+
+    def compared(self, condition: Condition) -> Outcome:
+        """Decide a condition without keywords."""
+        self._left -= _cost(condition, self._values)
+        return "unknown" if self._left < 0 else outcome_of(evaluate.compares(condition, self._acl, self._values))
+
+    def contributions(self) -> list[tuple[LeafWeight, str, float]]:
+        """List the words and phrases that match, with the field and what they add to the score there.
+
+        Words behind a NOT are none of them. One that matches where the rest of its part does not adds nothing.
+        """
+        leaves = self._leaves or {}
+        return [(leaves[leaf], field, weight) for (leaf, field), weight in self._weights.items()]
+
+    def _part(self, expression: Expression, condition: Condition) -> "_Decided":
+        match expression:
+            case ExpressionSet():
+                assert isinstance(condition, ConditionSet)  # noqa: S101 - bind makes one of the other
+                pairs = zip(expression.expressions, condition.conditions, strict=True)
+                inner = [self._part(one, bound) for one, bound in pairs]
+                return _joined("expression-set", expression.operator, inner)
+            case Fulltext():
+                if expression.keywords is None:
+                    return ConditionPart("fulltext", "not-met"), []
+                found, weighed = self._keywords(expression.keywords, offered=True)
+                return ConditionPart("fulltext", found.outcome, parts=(found,)), weighed
+            case Property():
+                values: tuple[str, ...] = (expression.value,)
+            case PropertyList():
+                values = expression.values[:_SHOWN_VALUES]
+            case PropertyRange():
+                values = (expression.low, expression.high)
+            case RelativeDate():
+                values = (f"{expression.amount} {expression.unit}",)
+            case _:
+                assert_never(expression)
+        kind = _KINDS[type(expression)]
+        outcome = self.compared(condition)
+        return ConditionPart(kind, outcome, expression.operator, expression.name, values, expression.place), []
+
+    def _keywords(self, keywords: Keywords, *, offered: bool) -> "_Decided":
+        match keywords:
+            case Both():
+                return _joined("all", "AND", [self._keywords(part, offered=offered) for part in keywords.parts])
+            case Either():
+                return _joined("any", "OR", [self._keywords(part, offered=offered) for part in keywords.parts])
+            case Without():
+                inner, _ = self._keywords(keywords.part, offered=False)
+                return ConditionPart("not", _OPPOSITES[inner.outcome], parts=(inner,)), []
+            case Term() | Wild() | Phrase():
+                return self._leaf(keywords, offered=offered)
+            case _:
+                assert_never(keywords)
+
+    def _leaf(self, leaf: Leaf, *, offered: bool) -> "_Decided":
+        kind, values = _LEAF_KINDS[type(leaf)], (leaf.text,)
+        if self._leaves is None:
+            return ConditionPart(kind, "unknown", values=values, looked_in=self._fields), []
+        fields = tuple(field for field in self._fields if self._weight(leaf, field) is not None)
+        found = [(leaf, field) for field in fields]
+        if offered:
+            for each in found:
+                self._weights.setdefault(each, 0.0)
+        part = ConditionPart(kind, outcome_of(bool(fields)), values=values, fields=fields, looked_in=self._fields)
+        return part, found
+
+    def _weight(self, leaf: Leaf, field: str) -> float | None:
+        assert self._leaves is not None  # noqa: S101 - nothing is weighed otherwise
+        known = self._leaves[leaf]
+        return known.in_content if field == "text" else known.in_metadata
+
+
+_Decided: TypeAlias = tuple[ConditionPart, list[tuple[Leaf, str]]]
+"""A part, and the words and phrases that add to the score by it, each as often as it does."""
+
+_KINDS = {
+    Property: "property",
+    PropertyList: "property-list",
+    PropertyRange: "property-range",
+    RelativeDate: "relative-date",
+}
+_LEAF_KINDS = {Term: "word", Wild: "wildcards", Phrase: "phrase"}
+_OPPOSITES: Mapping[Outcome, Outcome] = {"met": "not-met", "not-met": "met", "unknown": "unknown"}
+
+
+def outcome_of(met: bool) -> Outcome:
+    """Return the outcome of what is known."""
+    return "met" if met else "not-met"
+
+
+def _joined(kind: str, operator: str, inner: Sequence[_Decided]) -> _Decided:
+    parts = tuple(part for part, _ in inner)
+    deciding: Outcome = "not-met" if operator == "AND" else "met"
+    outcomes = {part.outcome for part in parts}
+    outcome = _OPPOSITES[deciding]
+    if deciding in outcomes:
+        outcome = deciding
+    elif "unknown" in outcomes:
+        outcome = "unknown"
+    weighed = [each for part, several in inner if part.outcome == "met" for each in several]
+    return ConditionPart(kind, outcome, operator, parts=parts), weighed if outcome == "met" else []
+
+
+def _cost(condition: Condition, values: Mapping[str, Sequence[Value]]) -> int:
+    match condition:
+        case ConditionSet():
+            return sum(_cost(part, values) for part in condition.conditions)
+        case Unless():
+            return _cost(condition.condition, values)
+        case Like():
+            return len(values.get(condition.name, ())) * len(condition.patterns) + 1
+        case OneOf():
+            return len(values.get(condition.name, ())) * len(condition.values) + 1
+        case Between():
+            return len(values.get(condition.name, ())) + 1
+        case HasValue() | Carries() | Fulltext():
+            return 1
+        case _:
+            assert_never(condition)

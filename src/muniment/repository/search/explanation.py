@@ -1,0 +1,343 @@
+"""Why is this object a hit of a search, or why is it none? An answer that tells no more than the search itself.
+
+Whoever may not browse the object gets the answer of an unknown one. What the text says is told to those who may read
+it. An administrator may ask for another user: then that user's rights decide, and the answer names them. The index
+decides whether the object is a hit, and what words and phrases match. Comparisons are decided by the values that the
+index has of the object; if it has missed a change of it, by those of the database.
+Source: docs/aql.md, "Why this hit, and why not that object"; docs/decisions/0049.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from muniment.clock import Instant
+from muniment.repository.aql import facets
+from muniment.repository.aql.conditions import Condition
+from muniment.repository.aql.facets import FacetBinder
+from muniment.repository.aql.tree import Value
+from muniment.repository.change_log import changes
+from muniment.repository.change_log.changes import Kind, Position
+from muniment.repository.extraction import queue
+from muniment.repository.extraction.queue import IndexStatus
+from muniment.repository.index.contract import Examination, Leaf, LeafWeight, Snapshot
+from muniment.repository.index.text import normal
+from muniment.repository.objects import objects
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions import acl_entries, acls
+from muniment.repository.permissions.principals import OWNER, Permission, Principals
+from muniment.repository.refusals import NotPermitted
+from muniment.repository.repositories import Repository
+from muniment.repository.search import locations, results
+from muniment.repository.search.condition_parts import ConditionPart, Examiner, Outcome, outcome_of
+from muniment.repository.search.memory import SearchMemory
+from muniment.repository.search.results import SearchQuestion
+
+MOST_REASONS = 20
+"""How many reasons an explanation names."""
+
+_UNITS = 10_000
+"""How finely a feed shows scores: in ten-thousandths."""
+
+
+class TermMatch(msgspec.Struct, frozen=True):
+    """A word or phrase that matches in the ``text`` or the ``metadata``, and what it adds to the score.
+
+    The weights of all matches add up to the score as it is shown. ``properties`` are those of the metadata that hold
+    it, and None if they were not looked through.
+    """
+
+    term: str
+    field: str
+    weight: str
+    properties: tuple[str, ...] | None = ()
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why an object is no hit: the part of the answer that says so, its place in the query, and a sentence."""
+
+    part: str
+    message: str
+    place: str = ""
+
+
+class UserRight(msgspec.Struct, frozen=True):
+    """What the user may do with the object, and the entries of its ACL by which they may."""
+
+    outcome: Outcome
+    permission: Permission
+    acl_name: str
+    entries: Mapping[str, Permission]
+    owns: bool
+    administrator: bool
+
+
+class IndexState(msgspec.Struct, frozen=True):
+    """Whether the index holds the object as it is now, and which kinds of change it has missed."""
+
+    outcome: Outcome
+    missed: tuple[Kind, ...] = ()
+    reason: str = ""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """Whether an object is a hit of a search for a user, and why.
+
+    ``condition``, ``in_location`` and ``in_facets`` are None where the search asks for nothing of the kind. ``text`` is
+    None for whoever may not read the object's text. ``type_name`` and ``types`` have neutral names.
+    """
+
+    stored: StoredObject
+    user: str
+    hit: bool
+    score: str | None
+    matches: tuple[TermMatch, ...]
+    reasons: tuple[Reason, ...]
+    type_name: str
+    types: tuple[str, ...]
+    of_type: Outcome
+    condition: ConditionPart | None
+    in_location: Outcome | None
+    in_facets: Outcome | None
+    right: UserRight
+    index: IndexState
+    text: IndexStatus | None
+    position: Position
+
+
+def explain(
+    cx: Connection,
+    snapshot: Snapshot,
+    repository: Repository,
+    asker: Principals,
+    object_id: str,
+    question: Callable[[], SearchQuestion],
+    now: Instant,
+    max_pending: int = results.MAX_PENDING,
+    memory: SearchMemory | None = None,
+    *,
+    user: Callable[[], Principals] | None = None,
+    unindexed: Callable[[Connection, str], str | None] = lambda _cx, _object_id: None,
+) -> Explanation:
+    """Explain what one object is to a search of the asker, or of another ``user`` for whom an administrator asks.
+
+    ``cx`` must be a read that began after the snapshot was taken. The ``question`` is asked for once the asker is known
+    to see the object, and so is the ``user``. ``unindexed`` returns why an object could not be indexed. Raises
+    NotPermitted if anybody else asks for a user, UnknownObject, what these functions raise, and as ``results.search``.
+    """
+    if user is not None and not asker.administrator:
+        raise NotPermitted("Only an administrator may ask what another user finds.")
+    stored, own_permission = objects.read(cx, repository, object_id, asker)
+    return _Explainer(
+        cx,
+        snapshot,
+        RepositoryView.read(cx, repository, asker if user is None else user()),
+        asker,
+        stored,
+        question(),
+        now,
+        max_pending,
+        memory or SearchMemory(),
+        may_tell=own_permission >= Permission.READ,
+        unindexed=unindexed,
+    ).explanation()
+
+
+class _Explainer:
+    """One question about one object. ``may_tell``: whoever asks may read the object's text."""
+
+    def __init__(
+        self,
+        cx: Connection,
+        snapshot: Snapshot,
+        view: RepositoryView,
+        asker: Principals,
+        stored: StoredObject,
+        question: SearchQuestion,
+        now: Instant,
+        max_pending: int,
+        memory: SearchMemory,
+        *,
+        may_tell: bool,
+        unindexed: Callable[[Connection, str], str | None],
+    ) -> None:
+        self._cx = cx
+        self._view = view
+        self._asker = asker
+        self._stored = stored
+        self._question = question
+        self._now = now
+        self._memory = memory
+        self._may_tell = may_tell
+        self._unindexed = unindexed
+        self._position = snapshot.position
+        self._search = results.prepared(
+            cx, snapshot, view.repository, view.principals, question, now, max_pending, memory
+        )
+        self._examined = snapshot.examine(self._search, stored.id)
+        self._permission = acl_entries.permission(cx, stored.acl_id, stored.owner_key, view.principals)
+        self._max_pending = max_pending
+
+    def explanation(self) -> Explanation:
+        examined, index = self._examined, self._index()
+        is_hit = examined is not None and examined.score is not None and self._permission >= Permission.BROWSE
+        current = examined if index.outcome == "met" else None
+        examiner = self._examiner(current, may_read=self._permission >= Permission.READ)
+        query = self._question.query
+        bare = msgspec.structs.replace(query, locations=())
+        bound = results.bound(self._cx, self._view.repository, self._view.principals, self._memory, bare, self._now)
+        condition = None
+        if query.condition is not None and bound.condition is not None:
+            condition = examiner.part(query.condition, bound.condition)
+        type_name = self._stored.type if current is None else current.document.type
+        type_outcome = outcome_of(not bound.types or type_name in bound.types)
+        score = f"{examined.score or 0.0:.4f}" if is_hit and examined is not None else None
+        explained = Explanation(
+            stored=self._stored,
+            user=self._view.principals.id,
+            hit=is_hit,
+            score=score,
+            matches=() if score is None else _matches(score, examiner),
+            reasons=(),
+            type_name=type_name,
+            types=query.types,
+            of_type=type_outcome,
+            condition=condition,
+            in_location=self._compared(examiner, self._locations()),
+            in_facets=self._compared(examiner, self._narrowed()),
+            right=self._right(),
+            index=index,
+            text=self._text(),
+            position=self._position,
+        )
+        if is_hit:
+            return explained
+        with_text = None
+        if condition is not None and self._may_tell and self._permission < Permission.READ and current is not None:
+            reader = self._examiner(current, may_read=True)
+            assert query.condition is not None and bound.condition is not None  # noqa: S101, PT018 - as above
+            with_text = reader.part(query.condition, bound.condition)
+        return msgspec.structs.replace(explained, reasons=self._reasons(explained, current, with_text))
+
+    def _examiner(self, current: Examination | None, *, may_read: bool) -> Examiner:
+        if current is None:
+            return Examiner(self._values(), self._stored.acl_id, None, may_read=may_read)
+        leaves: dict[Leaf, LeafWeight] = {each.leaf: each for each in current.leaves}
+        return Examiner(current.document.values, current.document.acl, leaves, may_read=may_read)
+
+    def _values(self) -> Mapping[str, Sequence[Value]]:
+        """Return the values that the index will have of the object."""
+        acl_name = acls.names(self._cx, [self._stored.acl_id])[self._stored.acl_id]
+        return objects.values(self._stored, self._memory.catalogue(self._cx, self._view.repository.id), acl_name)
+
+    def _index(self) -> IndexState:
+        seen, object_id = self._search.visible, self._stored.id
+        left_out = object_id in seen.hidden or (object_id in seen.decided and object_id not in seen.browse)
+        if left_out and self._permission >= Permission.BROWSE:
+            missed = changes.hiding(self._cx, self._view.repository.id, self._position, self._max_pending)
+            kinds = tuple(sorted(missed.get(object_id, ()))) if self._may_tell else ()
+            return IndexState("not-met", kinds)
+        if self._examined is None:
+            return IndexState("not-met", reason=(self._unindexed(self._cx, object_id) or "") if self._may_tell else "")
+        return IndexState("met")
+
+    def _locations(self) -> Condition | None:
+        named = self._question.query.locations
+        return locations.condition(self._cx, self._view, named) if named else None
+
+    def _narrowed(self) -> Condition | None:
+        if not self._question.narrowings:
+            return None
+        catalogue = self._memory.catalogue(self._cx, self._view.repository.id)
+        binder = FacetBinder(catalogue, self._now, self._question.facet_limits)
+        return facets.narrowed(binder.bind(self._question.query.facets), self._question.narrowings)
+
+    @staticmethod
+    def _compared(examiner: Examiner, condition: Condition | None) -> Outcome | None:
+        return None if condition is None else examiner.compared(condition)
+
+    def _right(self) -> UserRight:
+        principals, stored = self._view.principals, self._stored
+        owns = principals.is_(stored.owner_key)
+        acl = acls.by_id(self._cx, stored.acl_id)
+        applying = principals.accessors | ({OWNER} if owns else set())
+        entries = {accessor: level for accessor, level in acl.entries.items() if accessor in applying}
+        return UserRight(
+            outcome_of(self._permission >= Permission.BROWSE),
+            self._permission,
+            acls.shown_name(self._cx, acl.id, self._asker),
+            acl_entries.by_name(self._cx, {acl.id: entries})[acl.id],
+            owns,
+            principals.administrator,
+        )
+
+    def _text(self) -> IndexStatus | None:
+        return queue.status(self._cx, self._stored.id) if self._may_tell else None
+
+    def _reasons(
+        self, explained: Explanation, current: Examination | None, with_text: ConditionPart | None
+    ) -> tuple[Reason, ...]:
+        who = "You" if self._asker is self._view.principals else "The user"
+        reasons = list(self._standing_reasons(explained, who))
+        condition = explained.condition
+        if explained.of_type != "met":
+            reasons.append(Reason("types", "The object has none of the types that the query names."))
+        if condition is not None and condition.outcome == "not-met":
+            reasons += [Reason("condition", message, place) for message, place in condition.failures()]
+        if explained.in_location == "not-met":
+            reasons.append(Reason("locations", "The object lies in none of the folders that the query names."))
+        if explained.in_facets == "not-met":
+            reasons.append(Reason("facets", "The object has none of the values to which the facets are narrowed."))
+        if condition is not None and condition.outcome != "met":
+            if with_text is not None and with_text.outcome == "met":
+                reasons.append(Reason("right", f"{who} may not read the text, which holds what the metadata lacks."))
+            else:
+                reasons += self._text_reasons(condition, explained.text, current)
+        return tuple(reasons[:MOST_REASONS])
+
+    def _standing_reasons(self, explained: Explanation, who: str) -> Iterator[Reason]:
+        """Say why the object is out of the search whatever it asks."""
+        if self._permission < Permission.BROWSE:
+            level = self._permission.name.capitalize()
+            yield Reason("right", f"{who} may not browse the object: its ACL gives them {level}.")
+        if self._examined is None:
+            why = f": {explained.index.reason}" if explained.index.reason else " yet."
+            yield Reason("index", f"The index does not hold the object{why}")
+        elif explained.index.outcome != "met":
+            yield Reason("index", "The index has not followed the last changes of the object yet.")
+
+    def _text_reasons(
+        self, condition: ConditionPart, status: IndexStatus | None, current: Examination | None
+    ) -> Sequence[Reason]:
+        if status is None or not condition.has_keywords():
+            return ()
+        if status.state not in ("done", "empty"):
+            return (Reason("text", f"The text of the object has not been extracted (state {status.state})."),)
+        newest = queue.text_of(self._cx, [self._stored.id]).get(self._stored.id, "")
+        if current is not None and normal(newest) != current.document.text:
+            return (Reason("text", "The index does not hold the newest text of the object yet."),)
+        return ()
+
+
+def shares(total: str, weights: Sequence[float]) -> list[str]:
+    """Round weights to the digits of their total, so that they add up to it exactly."""
+    units = round(float(total) * _UNITS)
+    exact = [weight * _UNITS for weight in weights]
+    rounded = [int(weight) for weight in exact]
+    by_rest = sorted(range(len(exact)), key=lambda at: rounded[at] - exact[at])
+    for step in range(units - sum(rounded)):
+        rounded[by_rest[step % len(by_rest)]] += 1
+    for step in range(sum(rounded) - units):
+        rounded[by_rest[-1 - step % len(by_rest)]] -= 1
+    return [f"{each / _UNITS:.4f}" for each in rounded]
+
+
+def _matches(score: str, examiner: Examiner) -> tuple[TermMatch, ...]:
+    found = examiner.contributions()
+    weights = shares(score, [weight for _, _, weight in found])
+    return tuple(
+        TermMatch(leaf.term, field, weight, () if field == "text" else leaf.properties)
+        for (leaf, field, _), weight in zip(found, weights, strict=True)
+    )
