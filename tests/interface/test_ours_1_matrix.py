@@ -77,19 +77,23 @@ def expected(method: str, path: str, accept: str | None, suffix: str, credential
         return Cell(404, ERRORS[known or THINGS[0]])
     if is_bytes:
         return Cell(200, "text/plain")
-    offered: Collection[str] = THINGS
-    if end in LISTS and (method == "GET" or end == "results"):
-        offered = FEEDS
-    elif end in SEARCHES:
-        offered = HITS
-    elif end == "services":
-        offered = HOME
-    chosen = best(offered, accept, suffix)
+    chosen = best(offered(method, end), accept, suffix)
     if chosen is None:
         return Cell(406, ERRORS[known or THINGS[0]])
+    if end == "index-report":
+        return Cell(403, ERRORS[chosen])
     if method == "GET" or end == "results":
         return Cell(200, chosen)
     return Cell(201, chosen) if end == "contents" else Cell(400, ERRORS[known or THINGS[0]])
+
+
+def offered(method: str, end: str) -> Collection[str]:
+    """List what is offered where a path ends so, the best first."""
+    if end in LISTS and (method == "GET" or end == "results"):
+        return FEEDS
+    if end in SEARCHES:
+        return HITS
+    return HOME if end == "services" else THINGS
 
 
 def let_in(method: str, path: str, credential: str) -> bool:
@@ -98,13 +102,13 @@ def let_in(method: str, path: str, credential: str) -> bool:
     return path in OPEN or credential in GOOD or by_cookie_alone
 
 
-def best(offered: Collection[str], accept: str | None, suffix: str) -> str | None:
+def best(kinds: Collection[str], accept: str | None, suffix: str) -> str | None:
     """Choose what is answered: by the suffix, else by Accept, else the first."""
     if suffix:
-        return next(kind for kind in offered if kind.endswith(suffix))
+        return next(kind for kind in kinds if kind.endswith(suffix))
     if accept in {None, "*/*"}:
-        return next(iter(offered))
-    return accept if accept in offered else None
+        return next(iter(kinds))
+    return accept if accept in kinds else None
 
 
 def cells() -> Iterator[tuple[str, str, str | None]]:
@@ -147,12 +151,12 @@ class Matrix:
         """Send one request."""
         return play(self.site.application, self.loop, Sent(method, path, headers, body), None)
 
-    def url(self, method: str, path: str) -> str:
+    def url(self, method: str, path: str, suffix: str) -> str:
         """Fill in the open parts of a path; what is to be deleted is not there."""
         if method != "DELETE":
-            return self.things.url(path)
+            return self.things.url(path, suffix)
         nothing = dict.fromkeys(("id", "other", "acl", "search", "template"), "0900000000000000")
-        return f"/{self.site.names.prefix}" + path.format(repository=self.site.world.repository, **nothing)
+        return f"/{self.site.names.prefix}" + path.format(repository=self.site.world.repository, **nothing) + suffix
 
 
 @pytest.fixture(scope="module")
@@ -174,13 +178,13 @@ def matrix(world: World, loop: Loop) -> Iterator[Matrix]:
 
 @pytest.mark.parametrize(("method", "path"), ROWS)
 def test_every_cell_has_its_status_and_its_media_type(matrix: Matrix, method: str, path: str) -> None:
-    url, wrong = matrix.url(method, path), list[str]()
-    kinds = {"search": "application/xml", "contents": "text/plain"}
+    wrong = list[str]()
+    kinds = {"search": "application/xml", "explanation": "application/xml", "contents": "text/plain"}
     body = b"" if method in {"GET", "DELETE"} else b"{"
     kind = {"content-type": kinds.get(path.rpartition("/")[2], "application/json")} if body else {}
     for credential, suffix, accept in cells():
         headers = {**matrix.headers[credential], **kind, **({"accept": accept} if accept else {})}
-        answer = matrix.ask(method, f"{url}.{suffix}" if suffix else url, headers, body)
+        answer = matrix.ask(method, matrix.url(method, path, f".{suffix}" if suffix else ""), headers, body)
         cell = Cell(answer.status, answer.headers.get("content-type"))
         rule = expected(method, path, accept, suffix, credential)
         if cell != rule:

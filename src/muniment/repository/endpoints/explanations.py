@@ -34,7 +34,8 @@ _TYPE = "r_object_type"
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: the query by parameters, or the `link` of a posted search."""
     caller = await enter(request, context)
-    return await _answer(request, context, caller, await search.read_keywords(request, context))
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    return await _answer(request, context, caller, await search.read_keywords(request, context), media_type)
 
 
 def address_below(wire: Documents, below: str, searching: Table) -> Address[RepositoryContext]:
@@ -69,16 +70,18 @@ def address_below(wire: Documents, below: str, searching: Table) -> Address[Repo
 async def by_document(request: Request, context: RepositoryContext) -> Response:
     """POST: the query as a document in XML or JSON."""
     caller = await enter(request, context)
-    return await _answer(request, context, caller, await search.read_document(request, context))
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    return await _answer(request, context, caller, await search.read_document(request, context), media_type)
 
 
-async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: AskedSearch) -> Response:
+async def _answer(
+    request: Request, context: RepositoryContext, caller: Caller, asked: AskedSearch, media_type: str
+) -> Response:
     query, repository, options = parameters.read(request), caller.repository, context.options
     object_id, user_id = query.get("object", "").strip(), query.get("for", "").strip()
     if not object_id:
         raise Malformed("Name the object to explain in the parameter 'object'.")
     names, here = options.names, address(request, context, repository)
-    media_type = spelling.negotiate(request, spelling.both(names))
     index = context.indexes(repository)
     if asked.wait_for:
         await search.reached(context, index, await caller.position(asked.wait_for))
