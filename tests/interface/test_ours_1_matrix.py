@@ -49,6 +49,9 @@ SEARCHES = {"search", "execution"}
 OPEN = {"/services", "/product-info", "/repositories"}
 """What is shown to everybody, whatever they show."""
 
+FOR_ADMINISTRATORS = {"index-report"}
+"""What the writer, who asks here, is refused."""
+
 NAMED = {"{acl}", "{person}"}
 """Ends of a path that may be a whole name: whether one has it is nothing for a stranger, who is refused as he asks."""
 
@@ -80,11 +83,17 @@ def expected(method: str, path: str, accept: str | None, suffix: str, credential
     chosen = best(offered(method, end), accept, suffix)
     if chosen is None:
         return Cell(406, ERRORS[known or THINGS[0]])
-    if end == "index-report":
-        return Cell(403, ERRORS[chosen])
+    status = answered(method, end)
+    return Cell(status, chosen if status < 400 else ERRORS[known or THINGS[0]])
+
+
+def answered(method: str, end: str) -> int:
+    """Say what the writer gets, whose bodies are cut off."""
+    if end in FOR_ADMINISTRATORS:
+        return 403
     if method == "GET" or end == "results":
-        return Cell(200, chosen)
-    return Cell(201, chosen) if end == "contents" else Cell(400, ERRORS[known or THINGS[0]])
+        return 200
+    return 201 if end == "contents" else 400
 
 
 def offered(method: str, end: str) -> Collection[str]:
