@@ -228,7 +228,7 @@ class World:
             answer = self.send(caller, "GET", following[0])
 
     def _numbered(self, told: Any) -> Any:
-        text = json.dumps(told, sort_keys=True)
+        text = json.dumps(told, sort_keys=True).replace(self.here, "/here")
         for object_id, number in self.names.items():
             text = text.replace(object_id, f"#{number}")
         return json.loads(text)
