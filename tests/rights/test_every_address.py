@@ -190,8 +190,7 @@ class Stage:
 class Used(NamedTuple):
     """How a right is used at an address, and when it ends. ``of`` is the kind of thing the address names.
 
-    ``own`` says that the thing has to be the caller's; ``by_acl`` that the address needs a permission on it;
-    ``by_administrators`` that it refuses (403) whoever is none, once it knows that they may call at all.
+    ``own`` says that the thing has to be the caller's; ``by_acl`` that the address needs a permission on it.
     """
 
     moment: Moment
@@ -201,7 +200,6 @@ class Used(NamedTuple):
     query: str = ""
     own: bool = False
     by_acl: bool = True
-    by_administrators: bool = False
 
 
 def described(**properties: str) -> bytes:
@@ -247,7 +245,6 @@ USES: dict[tuple[str, str], tuple[Used, ...]] = {
         Used("last byte", "document", QUERY, _XML, "?object={id}"),
         Used("wait", "document", QUERY, _XML, "?object={id}"),
     ),
-    ("POST", f"{BELOW}/index-report"): (Used("queue", "", by_acl=False, by_administrators=True),),
     ("POST", "/search"): (Used("last byte", "found", QUERY, _XML, "?limit=1"),),
     ("POST", f"{BELOW}/acls"): (Used("last byte", "", ACL, by_acl=False),),
     ("POST", f"{BELOW}/acls/{{acl}}"): (Used("last byte", "acl", ENTRIES, own=True, by_acl=False),),
@@ -293,6 +290,9 @@ USES: dict[tuple[str, str], tuple[Used, ...]] = {
 
 OPEN = {"/services", "/product-info", "/repositories"}
 """What is shown to everybody."""
+
+REFUSED_AT_ONCE = {("POST", f"{BELOW}/index-report")}
+"""What nobody may do who is no administrator of the repository, as nobody is whom a directory lets in here."""
 
 AT_ONCE = {
     *OPEN,
@@ -390,7 +390,7 @@ def test_every_address_of_the_repository_says_when_its_right_is_asked() -> None:
     served = {
         (method, address.path) for address in routes.table(RepositoryNames()).addresses for method in address.operations
     }
-    assert served == USES.keys() | {("GET", path) for path in AT_ONCE}
+    assert served == USES.keys() | {("GET", path) for path in AT_ONCE} | REFUSED_AT_ONCE
 
 
 @pytest.mark.parametrize(("method", "path", "use"), ROWS)
@@ -516,8 +516,7 @@ def test_a_right_that_holds_is_used(stage: Stage) -> None:
                 stage.fill(thing)
             shown = stage.password(person) if next(numbers) % 2 else None
             outcome, _ = attacked(stage, method, path, use, way, person, token, thing, shown)
-            permitted = {403} if use.by_administrators else {200, 201, 204}
-            assert outcome.status in permitted, f"{method} {path}: {outcome.body[:300]!r}"
+            assert outcome.status in {200, 201, 204}, f"{method} {path}: {outcome.body[:300]!r}"
             assert outcome.whole
             assert kind != "found" or use.moment != "wait" or thing.encode() in outcome.body
 
