@@ -97,7 +97,7 @@ def test_removing_a_user_says_what_they_own_and_a_namesake_gets_nothing(office: 
     office.acl("admin@directory.admin", "readers", bob=Permission.READ)
     former = office.key(bob)
     printed = office.run("user", "remove", bob)
-    assert "bob@staff owned 2 objects of 0 bytes, and 1 ACLs." in printed
+    assert "bob@staff owned 2 objects of 0 bytes, 1 ACLs, and 0 saved searches." in printed
     assert "--left-by bob@staff" in printed
     assert "1 ACLs named" in printed
     office.user("bob")
