@@ -484,9 +484,9 @@ class Site:
         return Feed(answer, self)
 
     def keywords(self, q: str, *, person: Person | None = None, **parameters: str) -> "Feed":
-        """Search by the simple keyword language and read the feed."""
-        parameters = {name.replace("_", "-"): value for name, value in parameters.items()}
-        answer = self.http.get(self.search_address, params={"q": q} | parameters, headers=self.bearer(person))
+        """Search by the simple keyword language and read the feed. Unless it says so, the search is not relaxed."""
+        spelled = {"q": q, "words": "all"} | {name.replace("_", "-"): value for name, value in parameters.items()}
+        answer = self.http.get(self.search_address, params=spelled, headers=self.bearer(person))
         assert answer.status_code == 200, answer.text
         return Feed(answer, self)
 

@@ -17,7 +17,7 @@ from muniment.repository.aql.evaluate import evaluate
 from muniment.repository.aql.tree import Fulltext, Phrase, Query, QueryLimits, Value
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import Visible
-from muniment.repository.index.tantivy.compile import leaves
+from muniment.repository.index.tantivy.leaves import leaves
 from muniment.repository.index.text import normal
 from muniment.repository.options import RepositoryNames
 from muniment.repository.permissions.principals import Permission

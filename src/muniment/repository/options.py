@@ -125,6 +125,13 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         str,
         Doc(description="Language whose stemming the index uses, as an English name such as `English` or `German`."),
     ] = "English"
+    relax_searches: Annotated[
+        bool,
+        Doc(
+            description="Whether a GET with keywords that finds less than a page with all of its words also shows what "
+            "has any of them."
+        ),
+    ] = True
     items_per_page: Annotated[
         int, Doc(description="Page size of a feed when the request names none.", ge=1, le=1000)
     ] = 100

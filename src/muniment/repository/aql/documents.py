@@ -7,9 +7,13 @@ attribute that asks for what is done anyway change nothing.
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, TypeVar, get_args
 
+import msgspec
+
 from muniment.repository.aql import keywords, patterns
 from muniment.repository.aql.tree import (
     AgeOperator,
+    Both,
+    Either,
     Expression,
     ExpressionSet,
     FacetDefinition,
@@ -243,6 +247,8 @@ class _Reader:
         self._count(element, keywords.count(expression))
         if expression is not None and is_marked(element, "fuzzy"):
             expression = keywords.fuzzy(expression)
+        if isinstance(expression, Both | Either) and is_marked(element, "exact-match"):
+            expression = msgspec.structs.replace(expression, loose=False)
         return Fulltext(expression)
 
     def _property(self, element: Element, _depth: int) -> Expression:

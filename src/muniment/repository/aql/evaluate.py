@@ -19,7 +19,18 @@ from muniment.repository.aql.conditions import (
     Unless,
 )
 from muniment.repository.aql.patterns import Pattern
-from muniment.repository.aql.tree import Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
+from muniment.repository.aql.tree import (
+    AnyWord,
+    Both,
+    Either,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Term,
+    Value,
+    Wild,
+    Without,
+)
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.folding import COMPARED, fold
 
@@ -38,6 +49,9 @@ class Analyser(Protocol):
 
     def wild(self, text: str) -> list[tuple[int, Pattern]]:
         """Split text with wildcards into patterns of words, with their places."""
+
+    def telling(self, words: Sequence[Term]) -> Sequence[Term]:
+        """Return the words that are no stop words, or all if there is no other."""
 
 
 def evaluate(
@@ -131,8 +145,8 @@ class _Object(_Properties):
         match keywords:
             case Both():
                 return all(map(self.finds, keywords.parts))
-            case Either():
-                return any(map(self.finds, keywords.parts))
+            case Either() | AnyWord():
+                return any(map(self.finds, self._choices(keywords)))
             case Without():
                 return not self.finds(keywords.part)
             case Phrase():
@@ -143,6 +157,11 @@ class _Object(_Properties):
                 return self._matches_term(keywords)
             case _:
                 assert_never(keywords)
+
+    def _choices(self, keywords: Either | AnyWord) -> Sequence[Keywords]:
+        if isinstance(keywords, Either):
+            return keywords.parts
+        return *self._analyser.telling(keywords.words), keywords.first
 
     def _matches_term(self, term: Term) -> bool:
         words = self._analyser.exact(term.text) if term.fuzzy else []

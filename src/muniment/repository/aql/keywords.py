@@ -10,7 +10,7 @@ import unicodedata
 from typing import NamedTuple, assert_never
 
 from muniment.repository.aql import patterns
-from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Wild, Without
+from muniment.repository.aql.tree import AnyWord, Both, Either, Keywords, Phrase, QueryLimits, Term, Wild, Without
 from muniment.repository.refusals import BadQuery
 
 UNSPACED = (
@@ -66,7 +66,7 @@ def read_words(text: str, limits: QueryLimits) -> Keywords | None:
     words = [Term(word) for word in _PIECE_ENDS.split(text) if any(map(str.isalnum, word))]
     if sum(_count_words(word.text) for word in words) > limits.clauses:
         raise BadQuery(f"The query has more than {limits.clauses} keywords.")
-    return _join(Both, list(words))
+    return _both(list(words), loose=True)
 
 
 def count(keywords: Keywords | None) -> int:
@@ -78,6 +78,8 @@ def count(keywords: Keywords | None) -> int:
             return count(keywords.part)
         case Both() | Either():
             return sum(map(count, keywords.parts))
+        case AnyWord():
+            return count(keywords.first)
         case Wild():
             return _count_words(keywords.text) + (patterns.OPEN_CLAUSES if keywords.text[0] in _GAPS else 0)
         case Term() | Phrase():
@@ -90,13 +92,15 @@ def fuzzy(keywords: Keywords) -> Keywords:
     """Return the keywords with words that differ in one letter; phrases and words with wildcards stay as they are."""
     match keywords:
         case Both():
-            return Both(tuple(map(fuzzy, keywords.parts)))
+            return Both(tuple(map(fuzzy, keywords.parts)), keywords.loose)
         case Either():
-            return Either(tuple(map(fuzzy, keywords.parts)))
+            return Either(tuple(map(fuzzy, keywords.parts)), keywords.loose)
         case Without():
-            return Without(fuzzy(keywords.part))
+            return Without(fuzzy(keywords.part), keywords.loose)
         case Term():
             return Term(keywords.text, fuzzy=True)
+        case AnyWord():
+            return AnyWord(fuzzy(keywords.first), tuple(Term(word.text, fuzzy=True) for word in keywords.words))
         case Wild() | Phrase():
             return keywords
         case _:
@@ -111,6 +115,7 @@ class _Reader:
         self._at = 0
         self._depth = 0
         self._max_depth = max_depth
+        self._capitals = all(piece.text.upper() == piece.text for piece in pieces)
 
     def read(self) -> Keywords | None:
         parts = []
@@ -119,32 +124,36 @@ class _Reader:
             if part is not None:
                 parts.append(part)
             self._at += 1  # past a bracket that closes nothing
-        return _join(Both, parts)
+        return _both(parts, loose=True)
 
     def _or_parts(self) -> Keywords | None:
-        parts = [self._and_parts()]
+        parts, loose = [self._and_parts()], True
         while self._operator("or"):
+            loose = loose and self._is_ordinary()
             self._at += 1
             parts.append(self._and_parts())
-        return _join(Either, [part for part in parts if part is not None])
+        either = [part for part in parts if part is not None]
+        return Either(tuple(either), loose) if len(either) > 1 else next(iter(either), None)
 
     def _and_parts(self) -> Keywords | None:
-        parts = [self._term()]
+        parts, loose = [self._term()], True
         while self._begins(self._at) and not self._operator("or"):
             if self._operator("and"):
+                loose = loose and self._is_ordinary()
                 self._at += 1
             parts.append(self._term())
-        return _join(Both, [part for part in parts if part is not None])
+        return _both([part for part in parts if part is not None], loose=loose)
 
     def _term(self) -> Keywords | None:
-        negations = 0
+        negations, loose = 0, True
         while self._spells("not") and self._begins(self._at + 1):
             negations += 1
+            loose = loose and self._is_ordinary()
             self._at += 1
         if not self._begins(self._at):
             return None
         part = self._group() if self._pieces[self._at].text == "(" else self._word()
-        return Without(part) if part is not None and negations % 2 else part
+        return Without(part, loose) if part is not None and negations % 2 else part
 
     def _group(self) -> Keywords | None:
         self._depth += 1
@@ -185,6 +194,10 @@ class _Reader:
             and self._pieces[self._at].text.lower() == word
         )
 
+    def _is_ordinary(self) -> bool:
+        """Say whether this "and", "or" or "not" may be an ordinary word: it does not stand out by its capitals."""
+        return self._capitals or not self._pieces[self._at].text.isupper()
+
     def _operator(self, word: str) -> bool:
         """Say whether the next piece is this operator and a term follows. The term before it was read already."""
         return self._spells(word) and self._begins(self._at + 1)
@@ -198,7 +211,5 @@ def _count_words(text: str) -> int:
     return max(1, len(_WORD.findall(text)))
 
 
-def _join(kind: type[Both] | type[Either], parts: list[Keywords]) -> Keywords | None:
-    if len(parts) < 2:
-        return parts[0] if parts else None
-    return kind(tuple(parts))
+def _both(parts: list[Keywords], *, loose: bool) -> Keywords | None:
+    return Both(tuple(parts), loose) if len(parts) > 1 else next(iter(parts), None)

@@ -72,25 +72,38 @@ class Phrase(msgspec.Struct, frozen=True, tag=True):
     text: str
 
 
-class Both(msgspec.Struct, frozen=True, tag=True):
-    """All parts must match."""
+class Both(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """All parts must match. ``loose``: only blanks join them, or an "and" that may be an ordinary word."""
 
     parts: tuple["Keywords", ...]
+    loose: bool = False
 
 
-class Either(msgspec.Struct, frozen=True, tag=True):
-    """At least one part must match."""
+class Either(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """At least one part must match. ``loose``: the "or" between them may be an ordinary word."""
 
     parts: tuple["Keywords", ...]
+    loose: bool = False
 
 
-class Without(msgspec.Struct, frozen=True, tag=True):
-    """The part must not match."""
+class Without(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """The part must not match. ``loose``: the "not" before it may be an ordinary word."""
 
     part: "Keywords"
+    loose: bool = False
 
 
-Keywords: TypeAlias = Term | Wild | Phrase | Both | Either | Without
+class AnyWord(msgspec.Struct, frozen=True, tag=True):
+    """At least one of the words must match that are no stop words; if all are stop words, one of these.
+
+    Objects that meet ``first`` match, too, and come before all others.
+    """
+
+    first: "Keywords"
+    words: tuple[Term, ...]
+
+
+Keywords: TypeAlias = Term | Wild | Phrase | Both | Either | Without | AnyWord
 
 
 class Fulltext(msgspec.Struct, frozen=True, tag=True):

@@ -10,10 +10,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.repository.endpoints import objects, parameters, people, positions, representations, search, spelling
+from muniment.repository.endpoints import (
+    objects,
+    parameters,
+    people,
+    positions,
+    representations,
+    search,
+    search_requests,
+    spelling,
+)
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.documents import Documents, ExplanationDocument
-from muniment.repository.endpoints.search import AskedSearch
+from muniment.repository.endpoints.search_requests import AskedSearch
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import Snapshot
 from muniment.repository.index_agent import indexing
@@ -35,7 +44,7 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: the query by parameters, or the `link` of a posted search."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
-    return await _answer(request, context, caller, await search.read_keywords(request, context), media_type)
+    return await _answer(request, context, caller, await search_requests.read_keywords(request, context), media_type)
 
 
 def address_below(wire: Documents, below: str, searching: Table) -> Address[RepositoryContext]:
@@ -71,7 +80,7 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     """POST: the query as a document in XML or JSON."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
-    return await _answer(request, context, caller, await search.read_document(request, context), media_type)
+    return await _answer(request, context, caller, await search_requests.read_document(request, context), media_type)
 
 
 async def _answer(

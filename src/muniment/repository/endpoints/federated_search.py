@@ -15,8 +15,9 @@ from starlette.responses import Response
 from muniment import events
 from muniment.clock import SECOND
 from muniment.repository import repositories
+from muniment.repository.aql import relaxation
 from muniment.repository.aql.tree import Query
-from muniment.repository.endpoints import collections, parameters, representations, search, spelling
+from muniment.repository.endpoints import collections, parameters, representations, search, search_requests, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, base_address, enter_all
 from muniment.repository.endpoints.representations import View
 from muniment.repository.endpoints.search import EntryForm
@@ -36,7 +37,7 @@ from muniment.repository.refusals import (
 )
 from muniment.repository.search import atom, federation, kept_searches, results
 from muniment.repository.search.kept_searches import SearchQuota
-from muniment.repository.search.results import HitPage, SearchQuestion
+from muniment.repository.search.results import HitPage, SearchQuestion, WordsNeeded
 from muniment.web.refusals import Malformed, Refusal
 
 _NO_ANSWER = (BadQuery, IndexBehind, IndexUnavailable, UnknownProperty, UnknownType, WrongValue)
@@ -55,6 +56,7 @@ class _Asked(msgspec.Struct, frozen=True):
     inline: bool
     form: EntryForm
     repeated: dict[str, str]
+    words: WordsNeeded
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -74,7 +76,9 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     callers = await opened.callers(names)
     link = asked.repeated.get("link")
     if link is None:
-        query = await search.query_of_words(context, asked.repeated)
+        query = await search_requests.query_of_words(context, asked.repeated)
+        words = search_requests.words_needed(asked.repeated, context.options)
+        asked = msgspec.structs.replace(asked, words=words)
     else:
         query = await _linked(context, callers, link)
         if query.repositories and not names:
@@ -89,7 +93,7 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     names = _names(request)
     opened = await enter_all(request, context, names)
     asked = _asked(request, context.options)
-    query = await search.query_of_body(request, context)
+    query = await search_requests.query_of_body(request, context)
     if names and query.repositories:
         raise Malformed("Repositories are named in the query document or in the parameter 'repositories', not in both.")
     names = tuple(dict.fromkeys(names or query.repositories))
@@ -113,14 +117,21 @@ async def _answer(
         asked = msgspec.structs.replace(asked, form=form)
     share = max(1, context.options.max_items_per_page // max(1, len(callers)))
     asked = msgspec.structs.replace(asked, limit=min(asked.limit, share))
-    found, silent, closed = await _ask_all(request, context, callers, asked, query)
+    every = msgspec.structs.replace(asked, words="all") if asked.words == "auto" else asked
+    found, silent, closed = await _ask_all(request, context, callers, every, query)
+    if asked.words == "auto" and not asked.start and not query.sorts and relaxation.relaxed(query) is not None:
+        hits = sum(len(one.page.hits) for one in found)
+        if hits < asked.limit and not any(one.page.has_more for one in found):
+            any_word = msgspec.structs.replace(asked, words="any")
+            found, silent, closed = await _ask_all(request, context, callers, any_word, query)
     if closed and names:
         raise repositories.unknown(min(closed)) if found or silent else closed[min(closed)]
     if not found and (silent or closed or not callers):
         raise next(iter((*silent.values(), *closed.values())), NotSignedIn("No repository is open any more."))
     reach = context.options.max_page_offset - asked.limit
     further = asked.start + asked.limit <= reach and any(one.page.has_more for one in found)
-    repeated = dict(asked.repeated)
+    relaxed = any(one.page.relaxed for one in found)
+    repeated = asked.repeated | ({"words": "any"} if relaxed else {})
     if posted and found and (further or asked.start):
         repeated = {"link": await _keep(context, found[0].caller, query), **repeated}
         if names:
@@ -131,7 +142,7 @@ async def _answer(
         feed = _feed(context, found, asked, query, base, repeated, further=further, partial=bool(silent))
         return spelling.feed(asked.form.media_type, feed, context.options.names)
 
-    headers = {"Content-Type": asked.form.media_type}
+    headers = {"Content-Type": asked.form.media_type, **search.relaxed_header(relaxed=relaxed)}
     if silent:
         headers[parameters.PARTIAL.name] = ", ".join(quote(name, safe="") for name in silent)
     return Response(await context.transactions.off_loop(written), headers=headers)
@@ -167,7 +178,7 @@ def _question(
     context: RepositoryContext, caller: Caller, asked: _Asked, query: Query, here: str
 ) -> Callable[[Connection, Snapshot, Principals], tuple[HitPage, Mapping[str, object]]]:
     options, repository = context.options, caller.repository
-    question = SearchQuestion(query, 1, asked.limit, asked.include_total, start=asked.start)
+    question = SearchQuestion(query, 1, asked.limit, asked.include_total, start=asked.start, words=asked.words)
 
     def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[HitPage, Mapping[str, object]]:
         page = results.search(
@@ -234,6 +245,9 @@ def _feed(
         return atom.Link(rel, f"{base}?{urlencode(stretch)}")
 
     links = [link("self", asked.start)]
+    if repeated.get("words") == "any" and ("q" in repeated or "link" in repeated):
+        strict = urlencode({**repeated, "words": "all", "start": "0", "limit": str(asked.limit)})
+        links.append(atom.Link(f"{context.options.names.own_linkrel_base}/all-words", f"{base}?{strict}"))
     if further:
         links.append(link("next", asked.start + asked.limit))
     if asked.start:
@@ -282,9 +296,10 @@ def _asked(request: Request, options: RepositoryOptions) -> _Asked:
         include_total=parameters.truth(values, "include-total", default=False),
         inline=parameters.truth(values, "inline", default=False),
         form=EntryForm(
-            search.feed_type(request, options),
+            search_requests.feed_type(request, options),
             representations.read_view(values, options.names),
             parameters.truth(values, "links", default=True),
         ),
         repeated={name: text for name, text in values.items() if name not in ("start", "limit")},
+        words=search_requests.words_needed(values),
     )

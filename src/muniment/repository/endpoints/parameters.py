@@ -5,8 +5,8 @@ Source: docs/interface.md, ours 1.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
@@ -65,14 +65,20 @@ FACET_IDS = Parameter(
 LOCATIONS = Parameter("locations", "Paths of folders, with commas between: hits lie in one of them or further down.")
 COLLECTIONS = Parameter("collections", "Accepted, and has no effect: a repository has one index.")
 QUERY_LOCALE = Parameter("query-locale", "Accepted, and has no effect: keywords are read in the server's language.")
-SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR, FACET_IDS, QUERY_LOCALE)
+WORDS = Parameter(
+    "words",
+    "Which words with blanks between them a hit needs: `all`, `any`, or `auto`: any of them if fewer than a page have "
+    "all. A GET with `q` is `auto` unless the server says otherwise, every other search is `all`.",
+    {"type": "string", "enum": ["all", "any", "auto"]},
+)
+SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS)
 KEYWORD_SEARCH = (
     *(Q, OBJECT_TYPE, SORT, LINK, CURSOR, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
     *SEARCH,
 )
 EXPLAINED = Parameter("object", "Id of the object whose place in the search is explained.")
 FOR_USER = Parameter("for", "A user, `name@partition`, whose search an administrator has explained.")
-EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE)
+EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS)
 KEYWORD_EXPLANATION = (
     *EXPLANATION,
     *(Q, OBJECT_TYPE, SORT, LINK, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
@@ -92,7 +98,7 @@ REPOSITORIES = Parameter(
     "Names of repositories, with commas between (a comma within a name as `\\,`); without it, all that the credentials "
     "open.",
 )
-SEARCH_OF_SEVERAL = (START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, QUERY_LOCALE)
+SEARCH_OF_SEVERAL = (START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, QUERY_LOCALE, WORDS)
 KEYWORD_SEARCH_OF_SEVERAL = (Q, OBJECT_TYPE, SORT, LINK, LOCATIONS, COLLECTIONS, *SEARCH_OF_SEVERAL)
 MAX_RESULTS = Parameter(
     "max-results-count",
@@ -195,9 +201,12 @@ POSITION = Parameter(HEADER, "Position of the change, or the one that the page i
 PARTIAL = Parameter(
     "Muniment-Partial", "The repositories that did not answer, percent-encoded, with commas between.", place="header"
 )
+WORDS_NEEDED = Parameter(
+    "Muniment-Words", "`any` where one of the words was enough, because fewer than a page had all.", place="header"
+)
 IGNORED = Parameter("Muniment-Ignored", "The parameters of the query that the address does not know.", place="header")
 _EXPOSED = (
-    *(header.name for header in (LOCATION, ETAG, POSITION, PARTIAL, IGNORED)),
+    *(header.name for header in (LOCATION, ETAG, POSITION, PARTIAL, WORDS_NEEDED, IGNORED)),
     *("Accept-Ranges", "Allow", "Content-Disposition", "Content-Range", "Retry-After", "WWW-Authenticate"),
     "X-Request-Id",
 )
@@ -248,6 +257,20 @@ def truth(query: Mapping[str, str], name: str, *, default: bool) -> bool:
     if text not in ("", "true", "false"):
         raise Malformed(f"The parameter {name!r} is true or false, not {text[:40]!r}.")
     return text == "true" if text else default
+
+
+_Choice = TypeVar("_Choice", bound=str)
+
+
+def choice(query: Mapping[str, str], name: str, choices: Sequence[_Choice], *, default: _Choice) -> _Choice:
+    """Read a parameter that is one of a few words, in any case; empty is the default. Raises Malformed."""
+    text = query.get(name, "").lower()
+    for each in choices:
+        if text == each:
+            return each
+    if text:
+        raise Malformed(f"The parameter {name!r} is one of {', '.join(choices)}, not {text[:40]!r}.")
+    return default
 
 
 def _check_without_effect(name: str, value: str, reason: str) -> None:

@@ -46,7 +46,9 @@ def _saved_searches(wire: Documents, below: str) -> Addresses:
         parameters=(*parameters.SEARCH, parameters.CURSOR, parameters.IF_NONE_MATCH, parameters.PLAIN_POSITION),
         refused={name: why for name, why in parameters.DOCUMENT_SEARCH_REFUSED.items() if name != "cursor"},
         answers=(
-            AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.ETAG)),
+            AnswerDescription(
+                200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.ETAG, parameters.WORDS_NEEDED)
+            ),
             _UNCHANGED,
         ),
     )
@@ -101,7 +103,7 @@ def _search_templates(wire: Documents, below: str) -> Addresses:
         parameters=(*parameters.SEARCH, parameters.PLAIN_POSITION),
         refused=parameters.DOCUMENT_SEARCH_REFUSED,
         body=wire.thing(VariablesBody, "search-template"),
-        answers=(AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION,)),),
+        answers=(AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.WORDS_NEEDED)),),
     )
     return (
         Address(f"{below}/search-templates", every, search_templates.TABLE),

@@ -25,7 +25,7 @@ from muniment.repository.endpoints.collections import FeedRequest, ListPage
 from muniment.repository.endpoints.context import ENTERING, Answering, Caller, RepositoryContext, address, enter
 from muniment.repository.endpoints.saved_bodies import SearchDraft
 from muniment.repository.endpoints.saved_shapes import PATHS, SearchRepresentation
-from muniment.repository.endpoints.search import NamedQuery, QuerySource
+from muniment.repository.endpoints.search_requests import NamedQuery, QuerySource
 from muniment.repository.objects import lists
 from muniment.repository.objects.lists import ListedObject
 from muniment.repository.objects.view import RepositoryView

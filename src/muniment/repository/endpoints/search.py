@@ -5,7 +5,7 @@ Source: given 2.8-2.10, 4.6; docs/interface.md, ours 6.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
 
 import msgspec
@@ -15,64 +15,38 @@ from starlette.responses import Response
 
 from muniment import events
 from muniment.clock import SECOND, Instant
-from muniment.repository.aql import as_json, as_xml, keywords
 from muniment.repository.aql.facets import FacetLimits
-from muniment.repository.aql.tree import Fulltext, Location, Query, QueryLimits, SortCriterion
+from muniment.repository.aql.tree import Query
 from muniment.repository.change_log.changes import Position
-from muniment.repository.endpoints import collections, facets, parameters, positions, representations, spelling
+from muniment.repository.endpoints import (
+    collections,
+    facets,
+    parameters,
+    positions,
+    representations,
+    search_requests,
+    spelling,
+)
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, enter
-from muniment.repository.endpoints.facets import AskedFacets
 from muniment.repository.endpoints.representations import View
-from muniment.repository.filters import reader
+from muniment.repository.endpoints.search_requests import AskedSearch, QuerySource
 from muniment.repository.index.contract import Index, Snapshot
 from muniment.repository.objects import objects
 from muniment.repository.objects.object_ids import kind_of
 from muniment.repository.objects.view import RepositoryView
-from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import BadQuery, IndexBehind
 from muniment.repository.repositories import Repository
 from muniment.repository.search import atom, kept_searches, paging, results, walks
 from muniment.repository.search.results import Hit, HitPage, SearchQuestion
 from muniment.repository.search.walks import Binding, Walk
-from muniment.web import bodies
-from muniment.web.refusals import Malformed
 
 _WAIT_SECONDS = 5.0
 _POLL_SECONDS = 0.02
 
-_SHORT = 4096
-"""How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
-
-
-_SHOWING = ("include-total", "inline", "links", "view")
-"""The parameters that say how hits are shown. All others that links repeat say which hits they are, and in which order:
-cursors are bound to those."""
 
 _TRIES = 3
 """How often a page is read anew where another request keeps the same walk at the same time."""
-
-
-class AskedSearch(msgspec.Struct, frozen=True):
-    """A request, read: the query, the page, and what its own links must repeat.
-
-    ``query`` is None where the link leads to it. ``posted`` says that it came as a document, which is kept for `next`.
-    """
-
-    page: int
-    items_per_page: int
-    include_total: bool
-    wait_for: str | None
-    media_type: str
-    inline: bool
-    links: bool
-    view: View
-    repeated: dict[str, str]
-    facets: AskedFacets
-    cursor: str | None = None
-    query: Query | None = None
-    posted: bool = False
-    kept: "QuerySource | None" = None
 
 
 class EntryForm(msgspec.Struct, frozen=True):
@@ -81,25 +55,6 @@ class EntryForm(msgspec.Struct, frozen=True):
     media_type: str
     view: View
     links: bool
-
-
-class NamedQuery(msgspec.Struct, frozen=True):
-    """A query that callers keep, found: its title, and when it was changed."""
-
-    query: Query
-    title: str
-    modified: Instant
-
-
-class QuerySource(msgspec.Struct, frozen=True):
-    """Where a query is kept that is not part of the request.
-
-    ``find`` finds it, in the read that answers, so nobody executes what they may not see any more. ``path`` is where a
-    GET executes it, below the repository's address. Without one, the query is kept for ``next`` as a posted one is.
-    """
-
-    find: Callable[[Connection, Principals], NamedQuery]
-    path: str = ""
 
 
 class _WrittenPage(msgspec.Struct, frozen=True):
@@ -111,54 +66,20 @@ class _WrittenPage(msgspec.Struct, frozen=True):
     walk: Walk | None
     walk_expires: Instant
     etag: str = ""
+    relaxed: bool = False
 
 
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     caller = await enter(request, context)
-    return await _answer(request, context, caller, await read_keywords(request, context))
+    return await _answer(request, context, caller, await search_requests.read_keywords(request, context))
 
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
     """POST: a query document in XML (given 2.8) or JSON."""
     caller = await enter(request, context)
-    return await _answer(request, context, caller, await read_document(request, context))
-
-
-async def read_keywords(request: Request, context: RepositoryContext) -> AskedSearch:
-    """Read what a GET asks for. Raises BadQuery, BadSort, UnknownType, Malformed, NotAcceptable."""
-    own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
-    asked = _asked(request, context.options, own)
-    if "link" in asked.repeated:
-        return asked
-    return msgspec.structs.replace(asked, query=await query_of_words(context, asked.repeated))
-
-
-async def read_document(request: Request, context: RepositoryContext) -> AskedSearch:
-    """Read what a POST asks for. Raises BadQuery, UnknownType, Malformed, TooLarge, NotAcceptable."""
-    asked = _asked(request, context.options, ())
-    return msgspec.structs.replace(asked, query=await query_of_body(request, context), posted=True)
-
-
-async def query_of_words(context: RepositoryContext, values: Mapping[str, str]) -> Query:
-    """Read the query of a GET from its parameters. Raises BadQuery, BadSort, UnknownType, Malformed."""
-    text = values.get("q", "")
-    return await _read(context, len(text), lambda: _by_words(context.options, text, values))
-
-
-async def query_of_body(request: Request, context: RepositoryContext) -> Query:
-    """Read the query document that is the body of a POST. Raises BadQuery, and as ``bodies.raw``."""
-    bodies.check_encoding(request)
-    document = await bodies.raw(request, context.options.max_metadata_bytes)
-    read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
-    names, limits = context.options.names, _limits(context.options)
-    return await _read(context, len(document), lambda: context.memory.read(read, document, names, limits))
-
-
-async def _read(context: RepositoryContext, length: int, reading: Callable[[], Query]) -> Query:
-    """Read a query before anything is asked of the index: a bad one is refused whether there is an index or not."""
-    return reading() if length <= _SHORT else await context.transactions.off_loop(reading)
+    return await _answer(request, context, caller, await search_requests.read_document(request, context))
 
 
 async def execute(request: Request, context: RepositoryContext, caller: Caller, kept: QuerySource) -> Response:
@@ -166,7 +87,8 @@ async def execute(request: Request, context: RepositoryContext, caller: Caller, 
 
     Where a GET executes it, the feed has an ETag of what it tells, and 304 answers a caller who has it already.
     """
-    asked = msgspec.structs.replace(_asked(request, context.options, ()), kept=kept, posted=not kept.path)
+    asked = search_requests.asked_of(request, context.options, ())
+    asked = msgspec.structs.replace(asked, kept=kept, posted=not kept.path)
     return await _answer(request, context, caller, asked)
 
 
@@ -208,7 +130,7 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
 
     for _ in range(_TRIES):
         feed, position = await caller.search(index, answered)
-        headers = {positions.HEADER: position}
+        headers = {positions.HEADER: position, **relaxed_header(relaxed=feed.relaxed)}
         if feed.etag:
             headers |= {"ETag": feed.etag, **spelling.PRIVATE}
             if representations.matches(request, "if-none-match", feed.etag.removeprefix("W/")):
@@ -268,6 +190,8 @@ def _page(
             repeated = {"link": link, **repeated}
             half_way = now + options.link_seconds * SECOND // 2
             unkept = kept if kept_searches.kept_until(cx, link, kept) < half_way else None
+        if page.relaxed:
+            repeated = {**repeated, "words": "any"}
         following = Binding(
             repository.id, principals.key, _selection(repeated, saved), page.page + 1, page.items_per_page
         )
@@ -287,7 +211,7 @@ def _page(
         written = msgspec.structs.replace(written, title=found.title, updated=max(newest, found.modified))
         etag = "" if asked.posted else _etag(written, asked.media_type)
     body = spelling.feed(asked.media_type, written, options.names)
-    return _WrittenPage(body, page.position, unkept, turned.unkept, turned.expires, etag)
+    return _WrittenPage(body, page.position, unkept, turned.unkept, turned.expires, etag, page.relaxed)
 
 
 def question_of(
@@ -311,6 +235,7 @@ def question_of(
         *(query, asked.page, asked.items_per_page, asked.include_total),
         asked.facets.narrowings(query, options.names),
         FacetLimits(options.max_facets, options.max_facet_values),
+        words=asked.words,
     )
 
 
@@ -326,7 +251,8 @@ def _has_others(page: HitPage) -> bool:
 
 def _selection(repeated: Mapping[str, str], saved: Query | None) -> str:
     """Return what stands for a search in its cursors. A saved one counts with its query, which its owner may change."""
-    selecting = urlencode(sorted((name, text) for name, text in repeated.items() if name not in _SHOWING))
+    selected = {name: text for name, text in repeated.items() if name not in search_requests.SHOWING}
+    selecting = urlencode(sorted(selected.items()))
     return selecting if saved is None else f"{selecting} {hashlib.sha256(kept_searches.encode(saved)).hexdigest()}"
 
 
@@ -383,31 +309,10 @@ def entry(found: Hit, here: str, inlined: object) -> atom.FeedEntry:
     )
 
 
-def _limits(options: RepositoryOptions) -> QueryLimits:
-    return QueryLimits(options.max_query_depth, options.max_query_clauses)
-
-
-def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]) -> Query:
-    named, names = repeated.get("object-type"), options.names
-    sort = reader.read_sort(repeated.get("sort", ""), lambda name: spelling.read_property(name, names))
-    return Query(
-        types=(spelling.read_type(named, names),) if named else (),
-        condition=Fulltext(keywords.read(text, _limits(options))) if text.strip() else None,
-        sorts=tuple(SortCriterion(key.name, not key.descending, "", not key.folded, key.place) for key in sort),
-        locations=_locations(repeated.get("locations", "")),
-    )
-
-
 def _linked(
     cx: Connection, context: RepositoryContext, repository: Repository, principals: Principals, link: str
 ) -> Query:
     return kept_searches.decode(kept_searches.follow(cx, repository.id, link, principals.key, context.clock()))
-
-
-def _locations(text: str) -> tuple[Location, ...]:
-    """Read paths of folders with commas between."""
-    paths = [path.strip() for path in text.split(",") if path.strip()]
-    return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
 
 
 def _feed(
@@ -430,6 +335,10 @@ def _feed(
 
     own, following = cursors
     shown = [link("self", page.page, own)]
+    if page.relaxed and ("q" in repeated or "link" in repeated or service != f"{here}/search"):
+        strict = urlencode({**repeated, "words": "all"})
+        relation = f"{context.options.names.own_linkrel_base}/all-words"
+        shown.append(atom.Link(relation, f"{service}?{strict}&page=1&items-per-page={page.items_per_page}"))
     if page.has_more:
         shown.append(link("next", page.page + 1, following))
     if others and page.page > 1:
@@ -453,32 +362,9 @@ def _feed(
     )
 
 
-def _asked(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> AskedSearch:
-    query = parameters.read(request)
-    beside = [name for name in own if name != "link" and name in query]
-    if "link" in query and beside:
-        raise Malformed(f"The parameter 'link' stands for a whole query: {beside[0]!r} cannot go with it.")
-    kept = (*own, "facet-id-constraints", *_SHOWING)
-    repeated = {name: query[name] for name in kept if name in query}
-    return AskedSearch(
-        page=collections.read_number(query),
-        items_per_page=collections.read_size(query, options),
-        include_total=parameters.truth(query, "include-total", default=False),
-        wait_for=query.get("wait-for"),
-        media_type=feed_type(request, options),
-        inline=parameters.truth(query, "inline", default=False),
-        links=parameters.truth(query, "links", default=True),
-        view=representations.read_view(query, options.names),
-        repeated=repeated,
-        facets=facets.asked(query, options),
-        cursor=query.get("cursor") or None,
-    )
-
-
-def feed_type(request: Request, options: RepositoryOptions) -> str:
-    """Choose the media type of a search's feed: Atom where the caller likes others no better. Raises NotAcceptable."""
-    json, xml, *others = spelling.both(options.names)
-    return spelling.negotiate(request, (spelling.ATOM, "application/xml", xml, json, *others))
+def relaxed_header(*, relaxed: bool) -> dict[str, str]:
+    """Return the header that tells of a relaxed search, or none."""
+    return {parameters.WORDS_NEEDED.name: "any"} if relaxed else {}
 
 
 async def reached(context: RepositoryContext, index: Index, wanted: Position) -> None:

@@ -34,7 +34,7 @@ SEARCH: Table = {
 
 def of_one(wire: Documents, below: str) -> tuple[Address[RepositoryContext], ...]:
     """List those of one repository; ``below`` is what the path of every address of a repository begins with."""
-    hits = AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION,))
+    hits = AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.WORDS_NEEDED))
     searching = Address(
         f"{below}/search",
         {
@@ -60,7 +60,8 @@ def of_one(wire: Documents, below: str) -> tuple[Address[RepositoryContext], ...
 
 def of_several(wire: Documents) -> Address[RepositoryContext]:
     """Describe the one of all repositories."""
-    hits = AnswerDescription(200, "Hits of each repository, in one order.", wire.feed, (parameters.PARTIAL,))
+    told = (parameters.PARTIAL, parameters.WORDS_NEEDED)
+    hits = AnswerDescription(200, "Hits of each repository, in one order.", wire.feed, told)
     return Address(
         "/search",
         {

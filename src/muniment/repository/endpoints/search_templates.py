@@ -5,9 +5,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment import events
-from muniment.repository.endpoints import saved_bodies, saved_searches, saved_shapes, search
+from muniment.repository.endpoints import saved_bodies, saved_searches, saved_shapes, search, search_requests
 from muniment.repository.endpoints.context import RepositoryContext, enter
-from muniment.repository.endpoints.search import NamedQuery, QuerySource
+from muniment.repository.endpoints.search_requests import NamedQuery, QuerySource
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.refusals import UnknownSavedSearch
 from muniment.repository.saved import saved_searches as kept
@@ -22,7 +22,7 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
     """POST search-templates/{template}/execution: a page of hits, found with the caller's own rights."""
     caller = await enter(request, context)
     template_id, limits = saved_searches.identifier(request, "template"), saved_shapes.limits(context.options)
-    search.feed_type(request, context.options)
+    search_requests.feed_type(request, context.options)
     values = await saved_bodies.values(request, context)
 
     def find(cx: Connection, principals: Principals) -> NamedQuery:

@@ -21,6 +21,7 @@ from muniment.repository.aql.conditions import (
     Unless,
 )
 from muniment.repository.aql.tree import (
+    AnyWord,
     Both,
     Either,
     Expression,
@@ -166,6 +167,10 @@ class Examiner:
                 return _joined("all", "AND", [self._keywords(part, offered=offered) for part in keywords.parts])
             case Either():
                 return _joined("any", "OR", [self._keywords(part, offered=offered) for part in keywords.parts])
+            case AnyWord():
+                # Stop words do not count, so the index has not looked for them.
+                words = [word for word in keywords.words if self._leaves is None or word in self._leaves]
+                return _joined("any", "OR", [self._leaf(word, offered=offered) for word in words])
             case Without():
                 inner, _ = self._keywords(keywords.part, offered=False)
                 return ConditionPart("not", _OPPOSITES[inner.outcome], parts=(inner,)), []

@@ -38,6 +38,9 @@ from muniment.repository.search.results import SearchQuestion
 MOST_REASONS = 20
 """How many reasons an explanation names."""
 
+_TOGETHER = 0.01
+"""The least that words together add; what is less comes of rounding."""
+
 _UNITS = 10_000
 """How finely a feed shows scores: in ten-thousandths."""
 
@@ -45,8 +48,9 @@ _UNITS = 10_000
 class TermMatch(msgspec.Struct, frozen=True):
     """A word or phrase that matches in the ``text`` or the ``metadata``, and what it adds to the score.
 
-    The weights of all matches add up to the score as it is shown. ``properties`` are those of the metadata that hold
-    it, and None if they were not looked through.
+    Where any word is enough, ``together`` is what words near each other add, and that all words match. The weights of
+    all matches add up to the score as it is shown. ``properties`` are those of the metadata that hold it, and None if
+    they were not looked through.
     """
 
     term: str
@@ -336,8 +340,14 @@ def shares(total: str, weights: Sequence[float]) -> list[str]:
 
 def _matches(score: str, examiner: Examiner) -> tuple[TermMatch, ...]:
     found = examiner.contributions()
-    weights = shares(score, [weight for _, _, weight in found])
-    return tuple(
+    exact = [weight for _, _, weight in found]
+    rest = float(score) - sum(exact)
+    together = [rest] if rest > _TOGETHER else []
+    weights = shares(score, exact + together)
+    words = tuple(
         TermMatch(leaf.term, field, weight, () if field == "text" else leaf.properties)
-        for (leaf, field, _), weight in zip(found, weights, strict=True)
+        for (leaf, field, _), weight in zip(found, weights[: len(found)], strict=True)
     )
+    if not together:
+        return words
+    return *words, TermMatch(" ".join(dict.fromkeys(match.term for match in words)), "together", weights[-1])

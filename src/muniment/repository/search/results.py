@@ -5,14 +5,15 @@ snapshot has missed, and which properties the hits have now. So a page obeys eve
 however far the index agent is behind. Source: given 2.9; docs/decisions/0004.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal, TypeAlias
 
 import msgspec
 import structlog
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.repository.aql import bind, facets
+from muniment.repository.aql import bind, facets, relaxation
 from muniment.repository.aql.conditions import BoundQuery, Condition, ConditionSet
 from muniment.repository.aql.facets import BoundFacet, FacetBinder, FacetLimits
 from muniment.repository.aql.narrowing import Narrowing
@@ -39,6 +40,13 @@ _CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"}
 """The properties that a new ACL changes: a query for one of them would match the old value in the index."""
 
 
+WordsNeeded: TypeAlias = Literal["all", "any", "auto"]
+"""Which of several words with blanks between them an object needs: all, any, or any if fewer than a page have all.
+
+A search with an order of its own needs all of them unless it says ``any``.
+"""
+
+
 class SearchQuestion(msgspec.Struct, frozen=True):
     """A caller's question: a query as they wrote it, and the page of hits that they want.
 
@@ -54,6 +62,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     facet_limits: FacetLimits = FacetLimits()
     bare: bool = False
     start: int = 0
+    words: WordsNeeded = "all"
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -73,7 +82,7 @@ class HitPage(msgspec.Struct, frozen=True):
 
     ``has_more`` says whether another page follows. ``total`` is None unless the caller wants it. ``facet_hits`` is how
     many hits fed the facets, where that was not all of them. ``counters`` are those of the hits, empty where the index
-    does not know them.
+    does not know them. ``relaxed``: one of the words was enough.
     """
 
     hits: tuple[Hit, ...]
@@ -85,6 +94,7 @@ class HitPage(msgspec.Struct, frozen=True):
     facets: tuple[FacetCounts, ...] = ()
     facet_hits: int | None = None
     counters: tuple[int, ...] = ()
+    relaxed: bool = False
 
 
 def search(
@@ -111,6 +121,14 @@ def search(
     if offset + question.items_per_page > max_offset:
         raise BadQuery(f"Page {question.page} lies past hit {max_offset}, the deepest that paging reaches.")
     memory = memory or SearchMemory()
+    if question.words == "auto":
+        return _relaxed_if_few(
+            lambda asked: search(
+                *(cx, snapshot, repository, principals, asked, now, max_offset, max_pending),
+                *(memory, max_sorted, type_prefix),
+            ),
+            question,
+        )
     wanted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
     wanted = msgspec.structs.replace(wanted, offset=offset, limit=question.items_per_page + 1)
     if question.query.sorts:
@@ -142,7 +160,24 @@ def search(
         counters=tuple([summaries[hit.object_id].seq for hit in hits[: question.items_per_page]])
         if snapshot.numbered
         else (),
+        relaxed=_is_relaxed(question),
     )
+
+
+def _relaxed_if_few(answer: Callable[[SearchQuestion], HitPage], question: SearchQuestion) -> HitPage:
+    """Answer with the hits that have all words, or with those that have any if the former do not fill one page."""
+    strict = msgspec.structs.replace(question, words="all")
+    page = answer(strict)
+    if page.has_more or question.query.sorts or relaxation.relaxed(question.query) is None:
+        return page
+    first = page if question.page == 1 else answer(msgspec.structs.replace(strict, page=1))
+    if first.has_more or len(first.hits) >= question.items_per_page:
+        return page
+    return answer(msgspec.structs.replace(question, words="any"))
+
+
+def _is_relaxed(question: SearchQuestion) -> bool:
+    return question.words == "any" and relaxation.relaxed(question.query) is not None
 
 
 def standing(
@@ -233,6 +268,7 @@ def _shown(
         position=snapshot.position,
         facets=answer.facets,
         facet_hits=answer.facet_hits,
+        relaxed=_is_relaxed(question),
     )
 
 
@@ -247,7 +283,8 @@ def prepared(
     memory: SearchMemory,
 ) -> Search:
     """Make the search of a question, as the caller may see the snapshot; its limit is still to be said."""
-    query = bound(cx, repository, principals, memory, question.query, now)
+    asked = (relaxation.relaxed(question.query) if question.words == "any" else None) or question.query
+    query = bound(cx, repository, principals, memory, asked, now)
     counted, query = _with_facets(cx, repository, memory, question, query, now)
     names = facets.property_names(counted)
     return Search(

@@ -64,7 +64,7 @@ def test_2_8_the_shown_document_is_read() -> None:
         ExpressionSet(
             "AND",
             (
-                Fulltext(Both((Term("valve"), Term("maintenance")))),
+                Fulltext(Both((Term("valve"), Term("maintenance")), loose=True)),
                 Property("object_name", "BEGINS_WITH", "pump"),
                 PropertyList("owner_name", "IN", ("marta", "jon")),
                 PropertyRange("r_full_content_size", "BETWEEN", "1000", "900000"),
@@ -219,7 +219,7 @@ def test_every_expression_and_flag_is_read() -> None:
             Property("title", "IS_NULL"),
             PropertyList("title", "NOT_IN", ("a",)),
             RelativeDate("r_modify_date", "GREATER_THAN", -2, "YEAR"),
-            Fulltext(Both((Term("pmup", fuzzy=True), Phrase("a b")))),
+            Fulltext(Both((Term("pmup", fuzzy=True), Phrase("a b")), loose=True)),
         ),
     )
 

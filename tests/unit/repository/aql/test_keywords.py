@@ -5,6 +5,7 @@ import pytest
 from muniment.repository.aql import keywords
 from muniment.repository.aql.tree import Both, Either, Keywords, Phrase, QueryLimits, Term, Wild, Without
 from muniment.repository.refusals import BadQuery
+from tests.trees import shape
 
 A, B, C = Term("a"), Term("b"), Term("c")
 
@@ -35,7 +36,7 @@ A, B, C = Term("a"), Term("b"), Term("c")
     ],
 )
 def test_the_language(text: str, expected: Keywords) -> None:
-    assert keywords.read(text, QueryLimits()) == expected
+    assert shape(keywords.read(text, QueryLimits())) == expected
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_the_language(text: str, expected: Keywords) -> None:
     ],
 )
 def test_an_operator_that_joins_nothing_is_a_word(text: str, expected: Keywords) -> None:
-    assert keywords.read(text, QueryLimits()) == expected
+    assert shape(keywords.read(text, QueryLimits())) == expected
 
 
 @pytest.mark.parametrize("text", ["", " ", "!?", '""', '"', "()", "(((", ")))", "* ? & | :", '" - "', "NOT ()", "*"])
@@ -64,7 +65,7 @@ def test_punctuation_alone_is_no_keywords(text: str) -> None:
     [('a "b', Both((A, B))), ("a) b", Both((A, B))), ("(a b", Both((A, B))), ("a & b", Both((A, B))), ("a ** -", A)],
 )
 def test_stray_punctuation_is_harmless(text: str, expected: Keywords) -> None:
-    assert keywords.read(text, QueryLimits()) == expected
+    assert shape(keywords.read(text, QueryLimits())) == expected
 
 
 @pytest.mark.slow
@@ -74,7 +75,7 @@ def test_limits_hold() -> None:
         with pytest.raises(BadQuery):
             keywords.read(hostile, QueryLimits())
     assert keywords.read("()" * 100_000 + ")" * 100_000 + '"', QueryLimits()) is None
-    assert keywords.read("not " * 1023 + "a", QueryLimits()) == Without(A)
+    assert shape(keywords.read("not " * 1023 + "a", QueryLimits())) == Without(A)
 
 
 def test_words_are_counted_wherever_they_stand() -> None:

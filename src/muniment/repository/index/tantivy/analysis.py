@@ -6,12 +6,14 @@ a word, so that searches find any part of a sentence.
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tantivy
 
 from muniment.repository.aql import patterns
 from muniment.repository.aql.patterns import Gap, Pattern
+from muniment.repository.aql.tree import Term
 from muniment.repository.index.text import normal
 
 LONGEST_WORD = 512
@@ -28,6 +30,18 @@ LANGUAGES = frozenset(
     | {"Norwegian", "Portuguese", "Romanian", "Russian", "Spanish", "Swedish", "Tamil", "Turkish"}
 )
 """Languages whose words can be reduced to stems."""
+
+
+_WITHOUT_STOP_WORDS = frozenset({"Arabic", "Greek", "Romanian", "Tamil", "Turkish"})
+
+_OF_QUESTIONS = {
+    "English": (  # noqa: SIM905 - a list of words is easier to read without quotation marks
+        "about am any been being both can could did do does during each from had has have having he her him how i its "
+        "may me might more most must my only other our over per shall she should so some than them under us very via "
+        "we were what when where which who whom whose why would you your"
+    ).split()
+}
+"""Words with which questions are asked. The engine's list of stop words lacks them."""
 
 
 class Span(NamedTuple):
@@ -51,6 +65,7 @@ class Analyser:
         self.language = language
         self.exact_words: tantivy.TextAnalyzer = _folding().build()
         self.stems: tantivy.TextAnalyzer = _folding().filter(tantivy.Filter.stemmer(language)).build()
+        self._without_stop_words = _without_stop_words(language)
         self._folded: dict[str, str] = {}
 
     def exact(self, text: str) -> list[tuple[int, str]]:
@@ -72,6 +87,11 @@ class Analyser:
             if any(isinstance(piece, str) and piece for piece in pieces):
                 words.append(Pattern(pieces))
         return list(enumerate(words))
+
+    def telling(self, words: Sequence[Term]) -> Sequence[Term]:
+        """Return the words that are no stop words, or all if there is no other."""
+        telling = [word for word in words if self._without_stop_words.analyze(normal(word.text))]
+        return telling or words
 
     def flattened(self, text: str) -> str:
         """Fold text character by character, so that every character keeps its place."""
@@ -112,3 +132,10 @@ def _folding() -> tantivy.TextAnalyzerBuilder:
         .filter(tantivy.Filter.ascii_fold())
         .filter(tantivy.Filter.lowercase())
     )
+
+
+def _without_stop_words(language: str) -> tantivy.TextAnalyzer:
+    """Make the analyser that leaves out the stop words of a language. For some languages the engine knows none."""
+    words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
+    words = words.filter(tantivy.Filter.custom_stopword(_OF_QUESTIONS.get(language, [])))
+    return (words if language in _WITHOUT_STOP_WORDS else words.filter(tantivy.Filter.stopword(language))).build()

@@ -7,9 +7,10 @@ refuses the query and leaves no word out. A range of strings becomes a regular e
 which reads only the terms of the range. A range of numbers goes through the parser, which gets integers only.
 """
 
+import itertools
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, TypeAlias, assert_never
 
 import tantivy
@@ -29,15 +30,36 @@ from muniment.repository.aql.conditions import (
     Unless,
 )
 from muniment.repository.aql.patterns import Gap, Pattern
-from muniment.repository.aql.tree import Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
+from muniment.repository.aql.tree import (
+    AnyWord,
+    Both,
+    Either,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Term,
+    Value,
+    Wild,
+    Without,
+)
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import Leaf, Statistics, Visible
 from muniment.repository.index.tantivy import fields, regexes
 from muniment.repository.index.tantivy.analysis import Analyser
+from muniment.repository.index.tantivy.leaves import has_keywords, leaves, needs_all
 from muniment.repository.refusals import BadQuery
 
 _SEVERAL = 100
 """The number of terms up to which an OR is faster than a set."""
+
+LEAD = 4096.0
+"""What an object scores more in which all words of a relaxed search match. No such search scores as much by its words.
+
+A word scores at most 62 among a million objects, in content and metadata together (``relaxation.MOST_WORDS``).
+"""
+
+_NEIGHBOURS, _SLOP = 0.1, 3
+"""How much two words that stand within a few words of each other count, beside what they count as words."""
 
 MATCHES = 24
 """The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
@@ -105,13 +127,13 @@ class Compiler:
             return Query.boolean_query([*narrowed, *required] or [(Occur.Must, _silent(Query.all_query()))])
 
         anywhere = within(content=True)
-        by_keywords = query.condition is not None and _has_keywords(query.condition)
+        by_keywords = query.condition is not None and has_keywords(query.condition)
         compiled = tuple(
             CompiledLeaf(leaf, self.leaf(leaf, content=True), self.leaf(leaf, content=False))
-            for leaf in dict.fromkeys(leaves(query.condition))
+            for leaf in dict.fromkeys(leaves(query.condition, telling=self._analyser.telling))
         )
         in_metadata = within(content=False) if by_keywords else anywhere
-        return CompiledQuery(anywhere, in_metadata, compiled, _needs_all(query.condition))
+        return CompiledQuery(anywhere, in_metadata, compiled, needs_all(query.condition))
 
     def comparison(self, condition: Condition) -> Query:
         """Make the query for the objects that meet a condition on their properties, without a score."""
@@ -221,6 +243,8 @@ class Compiler:
                 return _all_of(required, excluded)
             case Either():
                 return _any_of([self._keywords(part, content) for part in keywords.parts])
+            case AnyWord():
+                return self._any_word(keywords, content)
             case Without():
                 return _all_of([], [self._keywords(keywords.part, content)])
             case Term() | Wild() | Phrase():
@@ -228,6 +252,24 @@ class Compiler:
                 return _any_of([self.leaf(keywords, content=in_content) for in_content in where])
             case _:
                 assert_never(keywords)
+
+    def _any_word(self, sought: AnyWord, content: bool) -> Query:
+        """Make the query for any of some words. Objects that come first score ``LEAD`` more."""
+        words = self._analyser.telling(sought.words)
+        found = [(Occur.Should, self._keywords(word, content)) for word in words]
+        first = Query.const_score_query(self._keywords(sought.first, content), LEAD)
+        return Query.boolean_query([*found, (Occur.Should, first), *self._neighbours(words, content)])
+
+    def _neighbours(self, words: Sequence[Term], content: bool) -> list[tuple[Occur, Query]]:
+        """Make queries that add to the score where two of the words that follow each other are near each other."""
+        field = fields.CONTENT if content else fields.METADATA
+        stems = [[stem for _, stem in self._analyser.stemmed(word.text)] for word in words]
+        pairs: list[list[str | tuple[int, str]]] = [[*one, *after] for one, after in itertools.pairwise(stems)]
+        return [
+            (Occur.Should, Query.boost_query(Query.phrase_query(self._schema, field, pair, _SLOP), _NEIGHBOURS))
+            for pair in pairs
+            if len(pair) > 1
+        ]
 
     def _words(self, field: str, words: list[tuple[int, str]]) -> Query:
         if not words:
@@ -339,65 +381,8 @@ class Compiler:
         return Query.term_set_query(self._schema, field, sorted(values))
 
 
-def leaves(condition: Condition | Keywords | None, *, denied: bool = False) -> Iterator[Leaf]:
-    """List the words and phrases by which a hit may have been found; with ``denied`` also those behind a NOT."""
-    match condition:
-        case ConditionSet():
-            for part in condition.conditions:
-                yield from leaves(part, denied=denied)
-        case Fulltext():
-            yield from leaves(condition.keywords, denied=denied)
-        case Both() | Either():
-            for keywords in condition.parts:
-                yield from leaves(keywords, denied=denied)
-        case Term() | Wild() | Phrase():
-            yield condition
-        case Without():
-            yield from leaves(condition.part, denied=True) if denied else ()
-        case Unless():
-            yield from leaves(condition.condition, denied=True) if denied else ()
-        case OneOf() | Between() | Like() | HasValue() | Carries() | None:
-            return
-        case _:
-            assert_never(condition)
-
-
-def _needs_all(condition: Condition | Keywords | None) -> bool:
-    """Say whether every hit matches every one of ``leaves``."""
-    match condition:
-        case ConditionSet():
-            parts, is_choice = condition.conditions, condition.operator == "OR"
-            return all(map(_needs_all, parts)) and not (is_choice and len(parts) > 1 and any(leaves(condition)))
-        case Fulltext():
-            return _needs_all(condition.keywords)
-        case Both():
-            return all(map(_needs_all, condition.parts))
-        case Either():
-            return len(condition.parts) == 1 and _needs_all(condition.parts[0])
-        case Term() | Wild() | Phrase() | Without() | Unless() | None:
-            return True
-        case OneOf() | Between() | Like() | HasValue() | Carries():
-            return True
-        case _:
-            assert_never(condition)
-
-
 def _alike(visible: Visible) -> bool:
     return visible.everything or (visible.browse_acls, visible.browse) == (visible.read_acls, visible.read)
-
-
-def _has_keywords(condition: Condition) -> bool:
-    match condition:
-        case ConditionSet():
-            return any(map(_has_keywords, condition.conditions))
-        case Unless():
-            return _has_keywords(condition.condition)
-        case Fulltext():
-            return True
-        case OneOf() | Between() | Like() | HasValue() | Carries():
-            return False
-        case _:
-            assert_never(condition)
 
 
 def _by_kind(values: Sequence[Value], *, written: bool) -> list[tuple[str, list[str | int]]]:

@@ -16,8 +16,9 @@ from muniment.repository.index.contract import Examination, Leaf, LeafWeight, Se
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.analysis import Analyser
-from muniment.repository.index.tantivy.compile import Compiler, leaves
+from muniment.repository.index.tantivy.compile import Compiler
 from muniment.repository.index.tantivy.excerpts import Finder
+from muniment.repository.index.tantivy.leaves import leaves
 from muniment.repository.index.text import normal
 
 MOST_COMPARED = 2_000_000
@@ -36,7 +37,7 @@ def examine(
         hits = searcher.search(compiler.among(one, [key]), 1, count=False).hits
         return float(hits[0][0]) if hits else None
 
-    wanted = list(dict.fromkeys(leaves(search.query.condition, denied=True)))
+    wanted = list(dict.fromkeys(leaves(search.query.condition, denied=True, telling=analyser.telling)))
     score = weight(query)
     weights = [(weight(compiler.leaf(leaf, True)), weight(compiler.leaf(leaf, False))) for leaf in wanted]
     places = _properties(analyser, document, wanted, [in_metadata is not None for _, in_metadata in weights])

@@ -1,0 +1,89 @@
+"""Which searches may be relaxed? Those of several words, as a question is typed.
+
+A search for all of its words that finds too little is asked again for any of them. Operators, quotation marks and
+wildcards say exactly what is wanted, so keywords that have one are never relaxed. In lower case, or where everything
+is in capitals, "and", "or" and "not" may be words of a sentence: such keywords are relaxed, and what follows "not"
+stays unwanted. What a query says beside its keywords stays, too. Source: docs/aql.md, "When not all words are found".
+"""
+
+from typing import NamedTuple, assert_never
+
+import msgspec
+
+from muniment.repository.aql.tree import (
+    AnyWord,
+    Both,
+    Either,
+    Expression,
+    ExpressionSet,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Property,
+    PropertyList,
+    PropertyRange,
+    Query,
+    RelativeDate,
+    Term,
+    Wild,
+    Without,
+)
+
+MOST_WORDS = 64
+"""How many words keywords may have to be relaxed."""
+
+
+def relaxed(query: Query) -> Query | None:
+    """Return the query for any of its words instead of all of them; None if it cannot be relaxed."""
+    if query.condition is None:
+        return None
+    condition = _relaxed(query.condition)
+    return None if condition == query.condition else msgspec.structs.replace(query, condition=condition)
+
+
+def _relaxed(expression: Expression) -> Expression:
+    match expression:
+        case ExpressionSet():
+            return ExpressionSet(expression.operator, tuple(map(_relaxed, expression.expressions)))
+        case Fulltext(keywords):
+            plain = None if keywords is None else _plain(keywords)
+            if keywords is None or plain is None or not 1 < len(plain.words) <= MOST_WORDS:
+                return expression
+            any_word = AnyWord(keywords, tuple(plain.words))
+            return Fulltext(Both((any_word, *plain.unwanted)) if plain.unwanted else any_word)
+        case Property() | PropertyList() | PropertyRange() | RelativeDate():
+            return expression
+        case _:
+            assert_never(expression)
+
+
+class _Plain(NamedTuple):
+    """Keywords that hold words and no operator that must be one: the words, each once, and what must not match."""
+
+    words: dict[Term, None]
+    unwanted: tuple[Without, ...] = ()
+
+
+def _plain(keywords: Keywords) -> _Plain | None:
+    """Return what plain keywords hold; None for any other."""
+    match keywords:
+        case Term():
+            return _Plain({keywords: None})
+        case Without(Term(), loose=True):
+            return _Plain({}, (keywords,))
+        case Both(loose=True) | Either(loose=True):
+            words: dict[Term, None] = {}
+            unwanted: tuple[Without, ...] = ()
+            for part in keywords.parts:
+                plain = _plain(part)
+                if plain is None or (plain.unwanted and isinstance(keywords, Either)):
+                    return None
+                words |= plain.words
+                unwanted += plain.unwanted
+            return _Plain(words, unwanted)
+        case Either(parts=(Term() as word, Wild(text=written))) if written == f"{word.text}?":
+            return _Plain({word: None})  # It ends a question.
+        case Both() | Either() | Without() | Wild() | Phrase() | AnyWord():
+            return None
+        case _:
+            assert_never(keywords)

@@ -1,0 +1,170 @@
+"""What does a request to search ask? Its parameters and its query, read.
+
+Source: given 2.8, 2.10; docs/interface.md, ours 6.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+
+from muniment.clock import Instant
+from muniment.repository.aql import as_json, as_xml, keywords
+from muniment.repository.aql.tree import Fulltext, Location, Query, QueryLimits, SortCriterion
+from muniment.repository.endpoints import collections, facets, parameters, representations, spelling
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.facets import AskedFacets
+from muniment.repository.endpoints.representations import View
+from muniment.repository.filters import reader
+from muniment.repository.options import RepositoryOptions
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.search.results import WordsNeeded
+from muniment.web import bodies
+from muniment.web.refusals import Malformed
+
+_SHORT = 4096
+"""How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
+
+
+SHOWING = ("include-total", "inline", "links", "view")
+"""The parameters that say how hits are shown. All others that links repeat say which hits they are, and in which order:
+cursors are bound to those."""
+
+
+class AskedSearch(msgspec.Struct, frozen=True):
+    """A request, read: the query, the page, and what its own links must repeat.
+
+    ``query`` is None where the link leads to it. ``posted`` says that it came as a document, which is kept for `next`.
+    """
+
+    page: int
+    items_per_page: int
+    include_total: bool
+    wait_for: str | None
+    media_type: str
+    inline: bool
+    links: bool
+    view: View
+    repeated: dict[str, str]
+    facets: AskedFacets
+    cursor: str | None = None
+    query: Query | None = None
+    posted: bool = False
+    kept: "QuerySource | None" = None
+    words: WordsNeeded = "all"
+
+
+class NamedQuery(msgspec.Struct, frozen=True):
+    """A query that callers keep, found: its title, and when it was changed."""
+
+    query: Query
+    title: str
+    modified: Instant
+
+
+class QuerySource(msgspec.Struct, frozen=True):
+    """Where a query is kept that is not part of the request.
+
+    ``find`` finds it, in the read that answers, so nobody executes what they may not see any more. ``path`` is where a
+    GET executes it, below the repository's address. Without one, the query is kept for ``next`` as a posted one is.
+    """
+
+    find: Callable[[Connection, Principals], NamedQuery]
+    path: str = ""
+
+
+async def read_keywords(request: Request, context: RepositoryContext) -> AskedSearch:
+    """Read what a GET asks for. Raises BadQuery, BadSort, UnknownType, Malformed, NotAcceptable."""
+    own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
+    asked = asked_of(request, context.options, own)
+    if "link" in asked.repeated:
+        return asked
+    query = await query_of_words(context, asked.repeated)
+    return msgspec.structs.replace(asked, query=query, words=words_needed(asked.repeated, context.options))
+
+
+async def read_document(request: Request, context: RepositoryContext) -> AskedSearch:
+    """Read what a POST asks for. Raises BadQuery, UnknownType, Malformed, TooLarge, NotAcceptable."""
+    asked = asked_of(request, context.options, ())
+    return msgspec.structs.replace(asked, query=await query_of_body(request, context), posted=True)
+
+
+async def query_of_words(context: RepositoryContext, values: Mapping[str, str]) -> Query:
+    """Read the query of a GET from its parameters. Raises BadQuery, BadSort, UnknownType, Malformed."""
+    text = values.get("q", "")
+    return await _read(context, len(text), lambda: _by_words(context.options, text, values))
+
+
+async def query_of_body(request: Request, context: RepositoryContext) -> Query:
+    """Read the query document that is the body of a POST. Raises BadQuery, and as ``bodies.raw``."""
+    bodies.check_encoding(request)
+    document = await bodies.raw(request, context.options.max_metadata_bytes)
+    read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
+    names, limits = context.options.names, _limits(context.options)
+    return await _read(context, len(document), lambda: context.memory.read(read, document, names, limits))
+
+
+async def _read(context: RepositoryContext, length: int, reading: Callable[[], Query]) -> Query:
+    """Read a query before anything is asked of the index: a bad one is refused whether there is an index or not."""
+    return reading() if length <= _SHORT else await context.transactions.off_loop(reading)
+
+
+def _limits(options: RepositoryOptions) -> QueryLimits:
+    return QueryLimits(options.max_query_depth, options.max_query_clauses)
+
+
+def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]) -> Query:
+    named, names = repeated.get("object-type"), options.names
+    sort = reader.read_sort(repeated.get("sort", ""), lambda name: spelling.read_property(name, names))
+    return Query(
+        types=(spelling.read_type(named, names),) if named else (),
+        condition=Fulltext(keywords.read(text, _limits(options))) if text.strip() else None,
+        sorts=tuple(SortCriterion(key.name, not key.descending, "", not key.folded, key.place) for key in sort),
+        locations=_locations(repeated.get("locations", "")),
+    )
+
+
+def _locations(text: str) -> tuple[Location, ...]:
+    """Read paths of folders with commas between."""
+    paths = [path.strip() for path in text.split(",") if path.strip()]
+    return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
+
+
+def asked_of(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> AskedSearch:
+    """Read the parameters of a search; ``own`` are those that say what it finds. Raises Malformed, NotAcceptable."""
+    query = parameters.read(request)
+    beside = [name for name in own if name != "link" and name in query]
+    if "link" in query and beside:
+        raise Malformed(f"The parameter 'link' stands for a whole query: {beside[0]!r} cannot go with it.")
+    kept = (*own, "facet-id-constraints", "words", *SHOWING)
+    repeated = {name: query[name] for name in kept if name in query}
+    return AskedSearch(
+        page=collections.read_number(query),
+        items_per_page=collections.read_size(query, options),
+        include_total=parameters.truth(query, "include-total", default=False),
+        wait_for=query.get("wait-for"),
+        media_type=feed_type(request, options),
+        inline=parameters.truth(query, "inline", default=False),
+        links=parameters.truth(query, "links", default=True),
+        view=representations.read_view(query, options.names),
+        repeated=repeated,
+        facets=facets.asked(query, options),
+        cursor=query.get("cursor") or None,
+        words=words_needed(query),
+    )
+
+
+def words_needed(query: Mapping[str, str], options: RepositoryOptions | None = None) -> WordsNeeded:
+    """Read which words a hit needs; with ``options``, a request that does not say so is that of a typed question.
+
+    Raises Malformed.
+    """
+    typed: WordsNeeded = "auto" if options is not None and options.relax_searches else "all"
+    return parameters.choice(query, "words", ("all", "any", "auto"), default=typed)
+
+
+def feed_type(request: Request, options: RepositoryOptions) -> str:
+    """Choose the media type of a search's feed: Atom where the caller likes others no better. Raises NotAcceptable."""
+    json, xml, *others = spelling.both(options.names)
+    return spelling.negotiate(request, (spelling.ATOM, "application/xml", xml, json, *others))

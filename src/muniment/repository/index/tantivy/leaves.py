@@ -1,0 +1,105 @@
+"""Which words and phrases does a query look up in the index, and must a hit match all of them?"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias, assert_never
+
+from muniment.repository.aql.conditions import (
+    Between,
+    Carries,
+    Condition,
+    ConditionSet,
+    HasValue,
+    Like,
+    OneOf,
+    Unless,
+)
+from muniment.repository.aql.tree import (
+    AnyWord,
+    Both,
+    Either,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Term,
+    Wild,
+    Without,
+)
+from muniment.repository.index.contract import Leaf
+
+Chooser: TypeAlias = Callable[[Sequence[Term]], Sequence[Term]]
+"""Chooses some of the words of which any is enough."""
+
+
+def leaves(
+    condition: Condition | Keywords | None, *, denied: bool = False, telling: Chooser = lambda words: words
+) -> Iterator[Leaf]:
+    """List the words and phrases by which a hit may have been found; with ``denied`` also those behind a NOT.
+
+    Where any word is enough, ``telling`` chooses those that count.
+    """
+    match condition:
+        case ConditionSet():
+            for part in condition.conditions:
+                yield from leaves(part, denied=denied, telling=telling)
+        case Fulltext():
+            yield from leaves(condition.keywords, denied=denied, telling=telling)
+        case Both() | Either():
+            for keywords in condition.parts:
+                yield from leaves(keywords, denied=denied, telling=telling)
+        case AnyWord():
+            yield from telling(condition.words)
+        case Term() | Wild() | Phrase():
+            yield condition
+        case Without(part=unwanted) | Unless(condition=unwanted):
+            yield from leaves(unwanted, denied=True, telling=telling) if denied else ()
+        case OneOf() | Between() | Like() | HasValue() | Carries() | None:
+            return
+        case _:
+            assert_never(condition)
+
+
+def needs_all(condition: Condition | Keywords | None) -> bool:
+    """Say whether every hit matches every one of ``leaves``."""
+    match condition:
+        case ConditionSet():
+            parts, is_choice = condition.conditions, condition.operator == "OR"
+            return all(map(needs_all, parts)) and not (is_choice and len(parts) > 1 and any(leaves(condition)))
+        case Fulltext():
+            return needs_all(condition.keywords)
+        case Both():
+            return all(map(needs_all, condition.parts))
+        case AnyWord():
+            return False
+        case Either():
+            return len(condition.parts) == 1 and needs_all(condition.parts[0])
+        case (
+            Term()
+            | Wild()
+            | Phrase()
+            | Without()
+            | Unless()
+            | OneOf()
+            | Between()
+            | Like()
+            | HasValue()
+            | Carries()
+            | None
+        ):
+            return True
+        case _:
+            assert_never(condition)
+
+
+def has_keywords(condition: Condition) -> bool:
+    """Say whether keywords are part of a condition."""
+    match condition:
+        case ConditionSet():
+            return any(map(has_keywords, condition.conditions))
+        case Unless():
+            return has_keywords(condition.condition)
+        case Fulltext():
+            return True
+        case OneOf() | Between() | Like() | HasValue() | Carries():
+            return False
+        case _:
+            assert_never(condition)
