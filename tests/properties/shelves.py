@@ -23,7 +23,7 @@ from muniment.repository.aql.conditions import (
 )
 from muniment.repository.aql.evaluate import evaluate
 from muniment.repository.aql.patterns import Gap, Pattern
-from muniment.repository.aql.tree import Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
+from muniment.repository.aql.tree import AnyWord, Both, Either, Fulltext, Keywords, Phrase, Term, Value, Wild, Without
 from muniment.repository.change_log.changes import Position
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
@@ -154,9 +154,16 @@ def terms() -> st.SearchStrategy[Keywords]:
     )
 
 
+def questions() -> st.SearchStrategy[Keywords]:
+    """Keywords of several words, relaxed."""
+    words = st.builds(Term, st.sampled_from([*WORDS, "of", "The", "what", "nothing"]), st.booleans())
+    several = st.lists(words, min_size=2, max_size=4, unique=True).map(tuple)
+    return several.map(lambda some: AnyWord(Both(some, loose=True), some))
+
+
 def keywords() -> st.SearchStrategy[Keywords]:
     return st.recursive(
-        terms(),
+        st.one_of(terms(), terms(), questions()),
         lambda inner: st.one_of(
             st.builds(Both, st.lists(inner, min_size=1, max_size=3).map(tuple)),
             st.builds(Either, st.lists(inner, min_size=1, max_size=3).map(tuple)),

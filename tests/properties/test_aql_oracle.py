@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from muniment.clock import Instant
 from muniment.db import Database
-from muniment.repository.aql import as_json, as_xml, bind
+from muniment.repository.aql import as_json, as_xml, bind, relaxation
 from muniment.repository.aql.conditions import Between, BoundQuery, Condition, ConditionSet
 from muniment.repository.aql.evaluate import evaluate
-from muniment.repository.aql.tree import Fulltext, Phrase, Query, QueryLimits, Value
+from muniment.repository.aql.tree import AnyWord, Fulltext, Keywords, Phrase, Query, QueryLimits, Value
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import Visible
 from muniment.repository.index.tantivy.leaves import leaves
@@ -47,6 +47,18 @@ def test_the_index_finds_what_the_oracle_finds(
         expected = found_by_oracle(query, visible, rows)
         assert {hit.object_id for hit in answer.hits} == expected, (query, visible)
         assert answer.total == len(answer.hits) == len(expected)
+
+
+@given(shelves.rows(), shelves.questions(), shelves.callers())
+@settings(SLOW, max_examples=examples(20, 500))
+def test_what_has_all_words_of_a_question_comes_first(
+    shelf: IndexFolder, rows: list[Row], question: Keywords, visible: Visible
+) -> None:
+    assert isinstance(question, AnyWord)
+    snapshot = shelf.holding([row.document() for row in rows])
+    every = found_by_oracle(BoundQuery((), Fulltext(question.first)), visible, rows)
+    hits = [hit.object_id for hit in ask(snapshot, BoundQuery((), Fulltext(question)), visible).hits]
+    assert set(hits[: len(every)]) == every
 
 
 @given(shelves.rows(), shelves.queries(), shelves.callers(), st.integers(1, 4))
@@ -109,16 +121,22 @@ NAMES, LIMITS = RepositoryNames(), QueryLimits()
 @given(
     worlds.things(),
     st.lists(
-        st.tuples(worlds.documents(with_facets=False), st.sampled_from(sorted(worlds.PEOPLE))), min_size=20, max_size=20
+        st.tuples(
+            worlds.documents(with_facets=False),
+            st.sampled_from(sorted(worlds.PEOPLE)),
+            st.sampled_from(["all", "any"]),
+        ),
+        min_size=20,
+        max_size=20,
     ),
 )
 @settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=examples(4, 500))
 def test_what_is_asked_in_either_spelling_is_what_the_oracle_finds(
-    repository_db: Database, now: Instant, things: list[Thing], asked: list[tuple[dict[str, Any], str]]
+    repository_db: Database, now: Instant, things: list[Thing], asked: list[tuple[dict[str, Any], str, str]]
 ) -> None:
     """Through the addresses, with sorts, locations and rights, on either database: 10,000 queries in a campaign."""
     with worlds.made(repository_db, now, things) as (world,):
-        for document, caller in asked:
+        for document, caller, words in asked:
             written = json.dumps(world.written(document))
             query = as_json.read(written.encode(), NAMES, LIMITS)
             again = as_json.write(as_xml.elements(worlds.to_xml(written).encode(), LIMITS))
@@ -127,9 +145,10 @@ def test_what_is_asked_in_either_spelling_is_what_the_oracle_finds(
                 as_json.read(again.encode(), NAMES, LIMITS),
             ):
                 assert _without_places(other) == _without_places(query)
-            expected = _found(world, things, caller, query, world.written(document), now)
+            meant = (relaxation.relaxed(query) if words == "any" else None) or query
+            expected = _found(world, things, caller, meant, world.written(document), now)
             for in_xml in (False, True):
-                answer = world.ask(caller, document, {"include-total": "true"}, in_xml=in_xml)
+                answer = world.ask(caller, document, {"include-total": "true", "words": words}, in_xml=in_xml)
                 if expected is None:
                     assert answer.status_code == 400, (caller, document)
                     continue

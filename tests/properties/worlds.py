@@ -215,7 +215,7 @@ class World:
 
     def numbers(self, answer: httpx.Response) -> list[int]:
         """Name the hits of a page."""
-        assert answer.status_code == 200, answer.text
+        assert answer.status_code == 200, (answer.text, answer.request.url, answer.request.content)
         return [int(self.names[entry["id"]]) for entry in answer.json()["entries"]]
 
     def walk(self, caller: str, answer: httpx.Response) -> Iterator[httpx.Response]:

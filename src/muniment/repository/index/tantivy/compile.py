@@ -337,12 +337,12 @@ class Compiler:
                 path = _path("s", name)
                 return Query.fuzzy_term_query(self._schema, path, fields.MARKER + beginning, 0, True, True)
             case _:
-                return self._strings(name, list(map(regexes.of_pattern, alternatives)))
+                return self._strings(name, regexes.of_patterns(alternatives))
 
     def _strings(self, name: str, expressions: Sequence[str]) -> Query:
         """Make the query for the strings of a property that match one of these regular expressions."""
         path = f"s\x01{name}\x00s{fields.MARKER}"
-        together = [f"{path}(?:{self._affordable(each)})" for each in regexes.joined(expressions)]
+        together = [f"{path}(?:{self._affordable(each)})" for each in expressions]
         return _any_of([Query.regex_query(self._schema, fields.PROPERTIES, each) for each in together])
 
     def _affordable(self, expression: str) -> str:
@@ -364,7 +364,8 @@ class Compiler:
         low, high = range_.low, range_.high
         if isinstance(low, str) or isinstance(high, str):
             first, last = (None if bound is None else fold(str(bound)) for bound in (low, high))
-            return self._strings(range_.name, regexes.of_range(first, last, range_.low_open, range_.high_open))
+            within = regexes.of_range(first, last, range_.low_open, range_.high_open)
+            return self._strings(range_.name, regexes.joined(within))
         kind = "f" if isinstance(low, float) or isinstance(high, float) else "i"
         least = fields.LEAST if low is None else max(_as_integer(low) + range_.low_open, fields.LEAST)
         most = fields.MOST if high is None else min(_as_integer(high) - range_.high_open, fields.MOST)

@@ -11,6 +11,9 @@ from muniment.repository.aql.patterns import Gap, Pattern
 _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
 
+_FLOATING_BYTES = 120
+"""How many bytes of alternatives, at any place in a text, the engine takes in one expression whatever they are."""
+
 MOST_COST = 150_000
 """What the regular expressions of one query may cost together: the engine needs a second or two to read them."""
 
@@ -66,14 +69,35 @@ def joined(expressions: Sequence[str]) -> list[str]:
 
 
 def cost(expression: str) -> int:
-    """Say what it costs to read an expression: by its length, and by the square of the gaps of each alternative."""
+    """Say what it costs to read an expression: by its length, and by the square of the gaps of each alternative.
+
+    Alternatives at any place in a text cost twice as much.
+    """
     gaps = [each.count(".*") + each.count(".?") for each in expression.split("|")]
-    return len(expression) + 12 * sum(number * number for number in gaps)
+    return len(expression) * (2 if expression.startswith(".*(") else 1) + 12 * sum(number * number for number in gaps)
 
 
 def of_pattern(pattern: Pattern) -> str:
     """Write the regular expression that matches the texts that a pattern matches."""
     return "".join(map(_piece, pattern.pieces))
+
+
+def of_patterns(alternatives: Sequence[Pattern]) -> list[str]:
+    """Write regular expressions that together match the texts that any of some patterns matches.
+
+    If all begin or end with any run of characters, each expression says so once: with a run in each of its
+    alternatives, the engine would need more states than it permits.
+    """
+    if len(alternatives) == 1:
+        return [of_pattern(alternatives[0])]
+    begins, ends = (all(each.pieces[at : at + 1 or None] == (Gap.RUN,) for each in alternatives) for at in (0, -1))
+    inner = [of_pattern(Pattern(each.pieces[int(begins) : len(each.pieces) - int(ends)])) for each in alternatives]
+    if not begins:
+        return [f"(?:{each}).*" if ends else each for each in joined(inner)]
+    longest = max(sum(len(piece.encode()) for piece in each.pieces if isinstance(piece, str)) for each in alternatives)
+    several = max(1, _FLOATING_BYTES // max(1, longest))
+    some = ["|".join(inner[at : at + several]) for at in range(0, len(inner), several)]
+    return [f".*(?:{each}){'.*' if ends else ''}" for each in some]
 
 
 def _piece(piece: str | Gap) -> str:

@@ -147,7 +147,7 @@ def test_what_the_text_tells_is_what_the_engine_would_tell(
     world.hold(*PLACES)
     visible = Visible(browse_acls=frozenset({1, 2}), read_acls=reads)
     quick = world.ask(condition, visible)
-    monkeypatch.setattr("muniment.repository.index.tantivy.compile._needs_all", lambda _: False)
+    monkeypatch.setattr("muniment.repository.index.tantivy.compile.needs_all", lambda _: False)
     world.reader = TantivyIndex(world.folder)
     assert world.ask(condition, visible) == quick
     assert quick.hits or len(reads) < 2
