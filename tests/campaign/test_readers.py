@@ -93,7 +93,7 @@ def test_bytes_that_reach_new_code_are_read_or_refused(name: str, tmp_path: Path
         name,
         *options,
         f"-artifact_prefix={tmp_path}/",
-        kept,
+        str(kept),
     ]
     # A shell between: a process inherits the peak memory of whoever starts it, and libFuzzer takes that for its own.
     run = subprocess.run(

@@ -51,7 +51,7 @@ class Analyser(Protocol):
         """Split text with wildcards into patterns of words, with their places."""
 
     def telling(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the words that are no stop words, or all if there is no other."""
+        """Return the words that are no stop words, or all if there is no other; of forms of one word, the first."""
 
 
 def evaluate(

@@ -10,6 +10,7 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
+from muniment.repository.aql import patterns
 from muniment.repository.aql.tree import (
     AnyWord,
     Both,
@@ -18,7 +19,6 @@ from muniment.repository.aql.tree import (
     ExpressionSet,
     Fulltext,
     Keywords,
-    Phrase,
     Property,
     PropertyList,
     PropertyRange,
@@ -66,9 +66,10 @@ class _Plain(NamedTuple):
 
 def _plain(keywords: Keywords) -> _Plain | None:
     """Return what plain keywords hold; None for any other."""
+    word = _word(keywords)
+    if word is not None:
+        return _Plain({word: None})
     match keywords:
-        case Term():
-            return _Plain({keywords: None})
         case Without(Term(), loose=True):
             return _Plain({}, (keywords,))
         case Both(loose=True) | Either(loose=True):
@@ -81,9 +82,18 @@ def _plain(keywords: Keywords) -> _Plain | None:
                 words |= plain.words
                 unwanted += plain.unwanted
             return _Plain(words, unwanted)
-        case Either(parts=(Term() as word, Wild(text=written))) if written == f"{word.text}?":
-            return _Plain({word: None})  # It ends a question.
-        case Both() | Either() | Without() | Wild() | Phrase() | AnyWord():
-            return None
         case _:
-            assert_never(keywords)
+            return None
+
+
+def _word(keywords: Keywords) -> Term | None:
+    """Return the word that keywords consist of, with or without marks around it; else None."""
+    match keywords:
+        case Term():
+            return keywords
+        case Either(parts=(Term() as word, Wild(text))) if text == f"{word.text}?":
+            return word  # It ends a question.
+        case Wild(text) if not patterns.has_gaps(text.strip("?")):
+            return Term(text.strip("?"))  # As where quotation marks were lost.
+        case _:
+            return None

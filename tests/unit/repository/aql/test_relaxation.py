@@ -48,6 +48,7 @@ def relaxed(text: str) -> Keywords | None:
         ("a - b, c!", ("a", "b", "c")),
         ("what is lift?", ("what", "is", "lift")),
         ("and a", ("and", "a")),
+        ("the ?slip? effect", ("the", "slip", "effect")),
     ],
 )
 def test_words_are_relaxed_to_any_of_them(text: str, words: tuple[str, ...]) -> None:

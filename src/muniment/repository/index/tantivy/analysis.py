@@ -89,9 +89,15 @@ class Analyser:
         return list(enumerate(words))
 
     def telling(self, words: Sequence[Term]) -> Sequence[Term]:
+        """Return the words that are no stop words, or all if there is no other; of forms of one word, the first."""
+        forms: dict[tuple[bool, *tuple[str, ...]], Term] = {}
+        for word in self.without_stops(words):
+            forms.setdefault((word.fuzzy, *(stem for _, stem in self.stemmed(word.text))), word)
+        return list(forms.values())
+
+    def without_stops(self, words: Sequence[Term]) -> Sequence[Term]:
         """Return the words that are no stop words, or all if there is no other."""
-        telling = [word for word in words if self._without_stop_words.analyze(normal(word.text))]
-        return telling or words
+        return [word for word in words if self._without_stop_words.analyze(normal(word.text))] or words
 
     def flattened(self, text: str) -> str:
         """Fold text character by character, so that every character keeps its place."""

@@ -58,7 +58,7 @@ LEAD = 4096.0
 A word scores at most 62 among a million objects, in content and metadata together (``relaxation.MOST_WORDS``).
 """
 
-_NEIGHBOURS, _SLOP = 0.1, 3
+_NEIGHBOURS, _SLOP = 0.12, 2
 """How much two words that stand within a few words of each other count, beside what they count as words."""
 
 MATCHES = 24
@@ -255,15 +255,16 @@ class Compiler:
 
     def _any_word(self, sought: AnyWord, content: bool) -> Query:
         """Make the query for any of some words. Objects that come first score ``LEAD`` more."""
-        words = self._analyser.telling(sought.words)
-        found = [(Occur.Should, self._keywords(word, content)) for word in words]
+        found = [(Occur.Should, self._keywords(word, content)) for word in self._analyser.telling(sought.words)]
         first = Query.const_score_query(self._keywords(sought.first, content), LEAD)
-        return Query.boolean_query([*found, (Occur.Should, first), *self._neighbours(words, content)])
+        return Query.boolean_query([*found, (Occur.Should, first), *self._neighbours(sought.words, content)])
 
     def _neighbours(self, words: Sequence[Term], content: bool) -> list[tuple[Occur, Query]]:
-        """Make queries that add to the score where two of the words that follow each other are near each other."""
+        """Make queries that add to the score where two words that follow each other are near each other."""
         field = fields.CONTENT if content else fields.METADATA
-        stems = [[stem for _, stem in self._analyser.stemmed(word.text)] for word in words]
+        stems = [
+            [stem for _, stem in self._analyser.stemmed(word.text)] for word in self._analyser.without_stops(words)
+        ]
         pairs: list[list[str | tuple[int, str]]] = [[*one, *after] for one, after in itertools.pairwise(stems)]
         return [
             (Occur.Should, Query.boost_query(Query.phrase_query(self._schema, field, pair, _SLOP), _NEIGHBOURS))
