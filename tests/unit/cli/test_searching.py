@@ -74,6 +74,11 @@ def test_a_search_document_and_an_empty_text_are_questions_too(
     everything = json.loads(muniment("search", "", "--json"))
     assert (everything["total"], len(everything["hits"])) == (3, 3)
     assert muniment("search", "", "--limit", "2").startswith("3 found\n")
+    typed = muniment("search", "which pump stands in the house", "--json")
+    assert [hit["title"] for hit in json.loads(typed)["hits"]] == ["second.txt", "first.txt"]
+    assert muniment("search", "pump house").startswith("2 found: what has all words first")
+    assert muniment("search", "pump house", "--all-words").startswith("1 found\n")
+    assert muniment("search", "pump AND house").startswith("1 found\n")
     file = tmp_path / "query.xml"
     file.write_text(
         '<search xmlns="urn:muniment:vocab"><types><type>document</type></types><expression-set><expressions>'

@@ -25,7 +25,7 @@ from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.change_log import changes
 from muniment.repository.search import results
-from muniment.repository.search.results import SearchQuestion
+from muniment.repository.search.results import SearchQuestion, WordsNeeded
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _LATE: Instant = 5 * SECOND
@@ -38,6 +38,7 @@ class _Question(NamedTuple):
     document: bytes | None
     repository_name: str
     limit: int
+    words_needed: WordsNeeded = "all"
 
 
 class _Hit(NamedTuple):
@@ -45,6 +46,14 @@ class _Hit(NamedTuple):
     title: str
     score: float
     summary: str
+
+
+class _Answer(NamedTuple):
+    """The hits, and how many there are in all. ``relaxed``: one of the words was enough."""
+
+    total: int
+    hits: list[_Hit]
+    relaxed: bool
 
 
 def search_command(
@@ -68,6 +77,9 @@ def search_command(
     ] = "",
     client: Annotated[str, typer.Option(help="The client to sign in with.")] = initialise.CLIENT,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Show no more hits than this.")] = 10,
+    all_words: Annotated[
+        bool, typer.Option("--all-words", help="Show only what has all words, however little that is.")
+    ] = False,
     ca_file: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="CA certificates of the server; otherwise the data folder's."),
@@ -87,7 +99,9 @@ def search_command(
     data: DataFolder = context.obj
     if (words is None) == (not aql):
         raise Failure("Give keywords, '' for all that is visible, or a search document with --aql FILE.", Exit.USAGE)
-    question = _Question(words or "", _document(data, aql) if aql else None, repository_name, limit)
+    relaxes = bool(words) and not all_words and data.settings.repository.relax_searches
+    needed: WordsNeeded = "auto" if relaxes else "all"
+    question = _Question(words or "", _document(data, aql) if aql else None, repository_name, limit, needed)
     token = os.environ.get("MUNIMENT_TOKEN", "")
     if for_user and not explained:
         raise Failure("--for goes with --explain.", Exit.USAGE)
@@ -96,14 +110,15 @@ def search_command(
             raise Failure("An explanation is the administrator's: name the user with --for, not --user.", Exit.USAGE)
         return explaining.explain(data, _query(data, question), repository_name, explained, for_user, as_json=as_json)
     if user or token:
-        total, hits = _as_user(data, question, user, client, ca_file, token)
+        answer = _as_user(data, question, user, client, ca_file, token)
     else:
-        total, hits = _as_administrator(data, question)
+        answer = _as_administrator(data, question)
     if as_json:
-        terminal.print_json({"total": total, "hits": [hit._asdict() for hit in hits]})
+        terminal.print_json({"total": answer.total, "hits": [hit._asdict() for hit in answer.hits]})
         return Exit.OK
-    terminal.line(f"{total} found")
-    for hit in hits:
+    few = ": what has all words first, then what has any (--all-words leaves that out)" if answer.relaxed else ""
+    terminal.line(f"{answer.total} found{few}")
+    for hit in answer.hits:
         terminal.line(terminal.harmless(f"{hit.score:.3f}  {hit.id}  {hit.title}"))
         if hit.summary:
             terminal.line(terminal.harmless(f"      {' '.join(hit.summary.split())}"))
@@ -128,7 +143,7 @@ def _query(data: DataFolder, question: _Question) -> Query:
     return Query(condition=Fulltext(keywords.read(question.words, limits)) if question.words.strip() else None)
 
 
-def _as_administrator(data: DataFolder, question: _Question) -> tuple[int, list[_Hit]]:
+def _as_administrator(data: DataFolder, question: _Question) -> _Answer:
     options = data.settings.repository
     query = _query(data, question)
     with data.database("repository") as database:
@@ -143,7 +158,7 @@ def _as_administrator(data: DataFolder, question: _Question) -> tuple[int, list[
                     snapshot,
                     repository,
                     initialise.administrator(data),
-                    SearchQuestion(query, 1, question.limit, include_total=True),
+                    SearchQuestion(query, 1, question.limit, include_total=True, words=question.words_needed),
                     clock.now(),
                     options.max_page_offset,
                     options.max_pending_changes,
@@ -157,12 +172,13 @@ def _as_administrator(data: DataFolder, question: _Question) -> tuple[int, list[
             "The index has not moved for a while, so changes are missing from these results: is 'muniment serve' or "
             "'muniment agent' running? 'muniment index status' says how far it is."
         )
-    return page.total or 0, [_Hit(hit.object_id, hit.title, hit.score, hit.summary) for hit in page.hits]
+    hits = [_Hit(hit.object_id, hit.title, hit.score, hit.summary) for hit in page.hits]
+    return _Answer(page.total or 0, hits, page.relaxed)
 
 
 def _as_user(
     data: DataFolder, question: _Question, user: str, client: str, ca_file: Path | None, token: str
-) -> tuple[int, list[_Hit]]:
+) -> _Answer:
     settings = data.settings
     context = _tls_context(data, ca_file)
     base = data.server_address
@@ -180,9 +196,9 @@ def _as_user(
         raise Failure(f"{base} cannot be reached ({error}): is 'muniment serve' running?", Exit.NOT_READY) from error
     if answer.status_code != 200:
         raise Failure(f"The server answered {answer.status_code}: {_message(answer)}", Exit.REFUSED)
-    return _read_feed(
-        answer.content, settings.repository.names.vocab_namespace, settings.repository.names.relevance_namespace
-    )
+    names = settings.repository.names
+    total, hits = _read_feed(answer.content, names.vocab_namespace, names.relevance_namespace)
+    return _Answer(total, hits, answer.headers.get("Muniment-Words") == "any")
 
 
 def _ask(data: DataFolder, http: httpx.Client, question: _Question, bearer: str) -> httpx.Response:
@@ -191,7 +207,8 @@ def _ask(data: DataFolder, http: httpx.Client, question: _Question, bearer: str)
     parameters = {"items-per-page": str(question.limit), "include-total": "true"}
     headers = {"Authorization": f"Bearer {bearer}", "Accept": "application/atom+xml"}
     if question.document is None:
-        return http.get(address, params={"q": question.words, **parameters}, headers=headers)
+        words = {"q": question.words, "words": question.words_needed}
+        return http.get(address, params={**words, **parameters}, headers=headers)
     headers["Content-Type"] = "application/xml"
     return http.post(address, params=parameters, headers=headers, content=question.document)
 
