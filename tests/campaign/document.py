@@ -42,6 +42,7 @@ _QUERY: Mapping[str, Json] = {
     "limit": _text("1", "2", "1000"),
     "repositories": _text(Prop.REPOSITORY, f"{Prop.REPOSITORY},nowhere", "\\,"),
     "include-total": _text("true", "false"),
+    "words": _text("all", "any", "auto"),
     "links": _text("true", "false"),
     "inline": _text("true", "false"),
     "view": _text(":all", ":default", "object_name,title"),

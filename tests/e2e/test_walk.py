@@ -23,6 +23,11 @@ from tests.waiting import until
 WORD = "Zwetschgenbaum"
 
 
+def _started(process: int) -> int:
+    """Return when a process was started, in ticks since the machine was."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])
+
+
 class Demo:
     """``muniment demo`` in a process of its own, with a few documents that all hold one word."""
 
@@ -68,9 +73,9 @@ class Demo:
         return any((self.data / "content" / "packs").glob("*")) and not self.facts_file.exists()
 
     def children(self) -> list[int]:
-        """Name its processes, in the order in which they were started."""
+        """Name its processes, in the order in which they were started. Numbers of processes begin anew some time."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return sorted(map(int, children))
+        return sorted(map(int, children), key=_started)
 
     def stop(self) -> None:
         """Stop it gracefully."""
