@@ -95,7 +95,8 @@ def test_bytes_that_reach_new_code_are_read_or_refused(name: str, tmp_path: Path
         f"-artifact_prefix={tmp_path}/",
         str(kept),
     ]
-    # A shell between: a process inherits the peak memory of whoever starts it, and libFuzzer takes that for its own.
+    # A process inherits the peak memory of the one that starts it, and libFuzzer takes that for its own. So a shell
+    # starts it, which is small.
     run = subprocess.run(
         ["/bin/sh", "-c", '"$@"; exit $?', "sh", *guided],
         capture_output=True,

@@ -23,8 +23,8 @@ from tests.waiting import until
 WORD = "Zwetschgenbaum"
 
 
-def _started(process: int) -> int:
-    """Return when a process was started, in ticks since the machine was."""
+def _start_time(process: int) -> int:
+    """Return when a process was started, in clock ticks after the machine."""
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])
 
 
@@ -73,9 +73,9 @@ class Demo:
         return any((self.data / "content" / "packs").glob("*")) and not self.facts_file.exists()
 
     def children(self) -> list[int]:
-        """Name its processes, in the order in which they were started. Numbers of processes begin anew some time."""
+        """Name its processes, in the order in which they were started. Their ids do not tell it: ids are used again."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return sorted(map(int, children), key=_started)
+        return sorted(map(int, children), key=_start_time)
 
     def stop(self) -> None:
         """Stop it gracefully."""

@@ -262,7 +262,8 @@ def made(database: Database, now: Instant, *several: Sequence[Thing]) -> Iterato
             for world in worlds:
                 world.close()
             loop.close()
-            # It counts against the same callers; to the next world, which begins at the same moment, it would be new.
+            # All worlds have the same callers, whose quota counts walks and links. Each world begins at the same time.
+            # So what the next world keeps would be the oldest, and would be dropped first.
             with database.begin() as cx:
                 for table in ("walks", "links"):
                     cx.execute(sa.text(f"DELETE FROM {table}"))

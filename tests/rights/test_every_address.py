@@ -292,7 +292,7 @@ OPEN = {"/services", "/product-info", "/repositories"}
 """What is shown to everybody."""
 
 REFUSED_AT_ONCE = {("POST", f"{BELOW}/index-report")}
-"""What nobody may do who is no administrator of the repository, as nobody is whom a directory lets in here."""
+"""What only administrators of the repository may do; no caller here is one."""
 
 AT_ONCE = {
     *OPEN,

@@ -24,6 +24,7 @@ from muniment.repository import repositories
 from muniment.repository.aql import as_xml, keywords
 from muniment.repository.aql.tree import Fulltext, Query, QueryLimits
 from muniment.repository.change_log import changes
+from muniment.repository.endpoints import parameters, search_requests
 from muniment.repository.search import results
 from muniment.repository.search.results import SearchQuestion, WordsNeeded
 
@@ -49,7 +50,7 @@ class _Hit(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """The hits, and how many there are in all. ``relaxed``: one of the words was enough."""
+    """The hits, and how many there are in all. ``relaxed``: any of the words was enough."""
 
     total: int
     hits: list[_Hit]
@@ -78,7 +79,7 @@ def search_command(
     client: Annotated[str, typer.Option(help="The client to sign in with.")] = initialise.CLIENT,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Show no more hits than this.")] = 10,
     all_words: Annotated[
-        bool, typer.Option("--all-words", help="Show only what has all words, however little that is.")
+        bool, typer.Option("--all-words", help="Show only what has all of the words, even if that is little.")
     ] = False,
     ca_file: Annotated[
         Path | None,
@@ -99,8 +100,7 @@ def search_command(
     data: DataFolder = context.obj
     if (words is None) == (not aql):
         raise Failure("Give keywords, '' for all that is visible, or a search document with --aql FILE.", Exit.USAGE)
-    relaxes = bool(words) and not all_words and data.settings.repository.relax_searches
-    needed: WordsNeeded = "auto" if relaxes else "all"
+    needed = search_requests.default_words(data.settings.repository) if words and not all_words else "all"
     question = _Question(words or "", _document(data, aql) if aql else None, repository_name, limit, needed)
     token = os.environ.get("MUNIMENT_TOKEN", "")
     if for_user and not explained:
@@ -116,8 +116,8 @@ def search_command(
     if as_json:
         terminal.print_json({"total": answer.total, "hits": [hit._asdict() for hit in answer.hits]})
         return Exit.OK
-    few = ": what has all words first, then what has any (--all-words leaves that out)" if answer.relaxed else ""
-    terminal.line(f"{answer.total} found{few}")
+    order = ": what has all words first, then what has any of them (--all-words: only the former)"
+    terminal.line(f"{answer.total} found{order if answer.relaxed else ''}")
     for hit in answer.hits:
         terminal.line(terminal.harmless(f"{hit.score:.3f}  {hit.id}  {hit.title}"))
         if hit.summary:
@@ -198,7 +198,7 @@ def _as_user(
         raise Failure(f"The server answered {answer.status_code}: {_message(answer)}", Exit.REFUSED)
     names = settings.repository.names
     total, hits = _read_feed(answer.content, names.vocab_namespace, names.relevance_namespace)
-    return _Answer(total, hits, answer.headers.get("Muniment-Words") == "any")
+    return _Answer(total, hits, answer.headers.get(parameters.WORDS_NEEDED.name) == "any")
 
 
 def _ask(data: DataFolder, http: httpx.Client, question: _Question, bearer: str) -> httpx.Response:

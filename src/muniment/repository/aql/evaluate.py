@@ -50,8 +50,8 @@ class Analyser(Protocol):
     def wild(self, text: str) -> list[tuple[int, Pattern]]:
         """Split text with wildcards into patterns of words, with their places."""
 
-    def telling(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the words that are no stop words, or all if there is no other; of forms of one word, the first."""
+    def content_words(self, words: Sequence[Term]) -> Sequence[Term]:
+        """Return the words without stop words, or all if they are nothing else; of two forms of a word, the first."""
 
 
 def evaluate(
@@ -161,7 +161,7 @@ class _Object(_Properties):
     def _choices(self, keywords: Either | AnyWord) -> Sequence[Keywords]:
         if isinstance(keywords, Either):
             return keywords.parts
-        return *self._analyser.telling(keywords.words), keywords.first
+        return *self._analyser.content_words(keywords.words), keywords.first
 
     def _matches_term(self, term: Term) -> bool:
         words = self._analyser.exact(term.text) if term.fuzzy else []

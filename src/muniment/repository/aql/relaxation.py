@@ -33,18 +33,18 @@ MOST_WORDS = 64
 """How many words keywords may have to be relaxed."""
 
 
-def relaxed(query: Query) -> Query | None:
+def relax(query: Query) -> Query | None:
     """Return the query for any of its words instead of all of them; None if it cannot be relaxed."""
     if query.condition is None:
         return None
-    condition = _relaxed(query.condition)
+    condition = _relax(query.condition)
     return None if condition == query.condition else msgspec.structs.replace(query, condition=condition)
 
 
-def _relaxed(expression: Expression) -> Expression:
+def _relax(expression: Expression) -> Expression:
     match expression:
         case ExpressionSet():
-            return ExpressionSet(expression.operator, tuple(map(_relaxed, expression.expressions)))
+            return ExpressionSet(expression.operator, tuple(map(_relax, expression.expressions)))
         case Fulltext(keywords):
             plain = None if keywords is None else _plain(keywords)
             if keywords is None or plain is None or not 1 < len(plain.words) <= MOST_WORDS:
@@ -58,7 +58,7 @@ def _relaxed(expression: Expression) -> Expression:
 
 
 class _Plain(NamedTuple):
-    """Keywords that hold words and no operator that must be one: the words, each once, and what must not match."""
+    """Keywords without an operator that stands out: their words, each once, and what must not match."""
 
     words: dict[Term, None]
     unwanted: tuple[Without, ...] = ()

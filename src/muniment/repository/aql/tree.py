@@ -94,7 +94,7 @@ class Without(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class AnyWord(msgspec.Struct, frozen=True, tag=True):
-    """At least one of the words must match that are no stop words; if all are stop words, one of these.
+    """At least one content word must match: a word that is no stop word. If all are stop words, any of them is enough.
 
     Objects that meet ``first`` match, too, and come before all others.
     """

@@ -15,7 +15,6 @@ from starlette.responses import Response
 from muniment import events
 from muniment.clock import SECOND
 from muniment.repository import repositories
-from muniment.repository.aql import relaxation
 from muniment.repository.aql.tree import Query
 from muniment.repository.endpoints import collections, parameters, representations, search, search_requests, spelling
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address, base_address, enter_all
@@ -77,7 +76,7 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     link = asked.repeated.get("link")
     if link is None:
         query = await search_requests.query_of_words(context, asked.repeated)
-        words = search_requests.words_needed(asked.repeated, context.options)
+        words = search_requests.words_needed(asked.repeated, search_requests.default_words(context.options))
         asked = msgspec.structs.replace(asked, words=words)
     else:
         query = await _linked(context, callers, link)
@@ -119,7 +118,7 @@ async def _answer(
     asked = msgspec.structs.replace(asked, limit=min(asked.limit, share))
     every = msgspec.structs.replace(asked, words="all") if asked.words == "auto" else asked
     found, silent, closed = await _ask_all(request, context, callers, every, query)
-    if asked.words == "auto" and not asked.start and not query.sorts and relaxation.relaxed(query) is not None:
+    if asked.words == "auto" and not asked.start and results.may_relax(query):
         hits = sum(len(one.page.hits) for one in found)
         if hits < asked.limit and not any(one.page.has_more for one in found):
             any_word = msgspec.structs.replace(asked, words="any")
@@ -130,7 +129,7 @@ async def _answer(
         raise next(iter((*silent.values(), *closed.values())), NotSignedIn("No repository is open any more."))
     reach = context.options.max_page_offset - asked.limit
     further = asked.start + asked.limit <= reach and any(one.page.has_more for one in found)
-    relaxed = any(one.page.relaxed for one in found)
+    relaxed = _is_relaxed(found)
     repeated = asked.repeated | ({"words": "any"} if relaxed else {})
     if posted and found and (further or asked.start):
         repeated = {"link": await _keep(context, found[0].caller, query), **repeated}
@@ -142,7 +141,7 @@ async def _answer(
         feed = _feed(context, found, asked, query, base, repeated, further=further, partial=bool(silent))
         return spelling.feed(asked.form.media_type, feed, context.options.names)
 
-    headers = {"Content-Type": asked.form.media_type, **search.relaxed_header(relaxed=relaxed)}
+    headers = {"Content-Type": asked.form.media_type, **search.words_header(relaxed=relaxed)}
     if silent:
         headers[parameters.PARTIAL.name] = ", ".join(quote(name, safe="") for name in silent)
     return Response(await context.transactions.off_loop(written), headers=headers)
@@ -245,9 +244,8 @@ def _feed(
         return atom.Link(rel, f"{base}?{urlencode(stretch)}")
 
     links = [link("self", asked.start)]
-    if repeated.get("words") == "any" and ("q" in repeated or "link" in repeated):
-        strict = urlencode({**repeated, "words": "all", "start": "0", "limit": str(asked.limit)})
-        links.append(atom.Link(f"{context.options.names.own_linkrel_base}/all-words", f"{base}?{strict}"))
+    if _is_relaxed(found) and ("q" in repeated or "link" in repeated):
+        links.append(search.all_words_link(context, base, repeated, {"start": 0, "limit": asked.limit}))
     if further:
         links.append(link("next", asked.start + asked.limit))
     if asked.start:
@@ -271,6 +269,10 @@ def _feed(
         facets=(),
         partial=partial,
     )
+
+
+def _is_relaxed(found: Sequence[_Found]) -> bool:
+    return any(one.page.relaxed for one in found)
 
 
 def _names(request: Request) -> tuple[str, ...]:
@@ -301,5 +303,5 @@ def _asked(request: Request, options: RepositoryOptions) -> _Asked:
             parameters.truth(values, "links", default=True),
         ),
         repeated={name: text for name, text in values.items() if name not in ("start", "limit")},
-        words=search_requests.words_needed(values),
+        words=search_requests.words_needed(values, "all"),
     )

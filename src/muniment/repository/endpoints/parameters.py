@@ -67,8 +67,8 @@ COLLECTIONS = Parameter("collections", "Accepted, and has no effect: a repositor
 QUERY_LOCALE = Parameter("query-locale", "Accepted, and has no effect: keywords are read in the server's language.")
 WORDS = Parameter(
     "words",
-    "Which words with blanks between them a hit needs: `all`, `any`, or `auto`: any of them if fewer than a page have "
-    "all. A GET with `q` is `auto` unless the server says otherwise, every other search is `all`.",
+    "How many of the words of a question a hit needs: `all`; `any`; or `auto`, which is `any` if fewer than a page "
+    "have all. A GET with `q` is `auto` unless the server says otherwise, and every other search is `all`.",
     {"type": "string", "enum": ["all", "any", "auto"]},
 )
 SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS)
@@ -202,7 +202,7 @@ PARTIAL = Parameter(
     "Muniment-Partial", "The repositories that did not answer, percent-encoded, with commas between.", place="header"
 )
 WORDS_NEEDED = Parameter(
-    "Muniment-Words", "`any` where one of the words was enough, because fewer than a page had all.", place="header"
+    "Muniment-Words", "`any` if the search was relaxed: any of its words was enough.", place="header"
 )
 IGNORED = Parameter("Muniment-Ignored", "The parameters of the query that the address does not know.", place="header")
 _EXPOSED = (

@@ -87,7 +87,7 @@ async def execute(request: Request, context: RepositoryContext, caller: Caller, 
 
     Where a GET executes it, the feed has an ETag of what it tells, and 304 answers a caller who has it already.
     """
-    asked = search_requests.asked_of(request, context.options, ())
+    asked = search_requests.read_parameters(request, context.options, ())
     asked = msgspec.structs.replace(asked, kept=kept, posted=not kept.path)
     return await _answer(request, context, caller, asked)
 
@@ -130,7 +130,7 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
 
     for _ in range(_TRIES):
         feed, position = await caller.search(index, answered)
-        headers = {positions.HEADER: position, **relaxed_header(relaxed=feed.relaxed)}
+        headers = {positions.HEADER: position, **words_header(relaxed=feed.relaxed)}
         if feed.etag:
             headers |= {"ETag": feed.etag, **spelling.PRIVATE}
             if representations.matches(request, "if-none-match", feed.etag.removeprefix("W/")):
@@ -336,9 +336,8 @@ def _feed(
     own, following = cursors
     shown = [link("self", page.page, own)]
     if page.relaxed and ("q" in repeated or "link" in repeated or service != f"{here}/search"):
-        strict = urlencode({**repeated, "words": "all"})
-        relation = f"{context.options.names.own_linkrel_base}/all-words"
-        shown.append(atom.Link(relation, f"{service}?{strict}&page=1&items-per-page={page.items_per_page}"))
+        place = {"page": 1, "items-per-page": page.items_per_page}
+        shown.append(all_words_link(context, service, repeated, place))
     if page.has_more:
         shown.append(link("next", page.page + 1, following))
     if others and page.page > 1:
@@ -362,8 +361,16 @@ def _feed(
     )
 
 
-def relaxed_header(*, relaxed: bool) -> dict[str, str]:
-    """Return the header that tells of a relaxed search, or none."""
+def all_words_link(
+    context: RepositoryContext, service: str, repeated: Mapping[str, str], place: Mapping[str, int]
+) -> atom.Link:
+    """Return the link from a relaxed search to what has all words; ``place`` is the place of its first page."""
+    asked = urlencode({**repeated, "words": "all", **place})
+    return atom.Link(f"{context.options.names.own_linkrel_base}/all-words", f"{service}?{asked}")
+
+
+def words_header(*, relaxed: bool) -> dict[str, str]:
+    """Return the header that says that a search was relaxed, or none."""
     return {parameters.WORDS_NEEDED.name: "any"} if relaxed else {}
 
 

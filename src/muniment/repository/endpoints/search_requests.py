@@ -77,16 +77,17 @@ class QuerySource(msgspec.Struct, frozen=True):
 async def read_keywords(request: Request, context: RepositoryContext) -> AskedSearch:
     """Read what a GET asks for. Raises BadQuery, BadSort, UnknownType, Malformed, NotAcceptable."""
     own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
-    asked = asked_of(request, context.options, own)
+    asked = read_parameters(request, context.options, own)
     if "link" in asked.repeated:
         return asked
     query = await query_of_words(context, asked.repeated)
-    return msgspec.structs.replace(asked, query=query, words=words_needed(asked.repeated, context.options))
+    words = words_needed(asked.repeated, default_words(context.options))
+    return msgspec.structs.replace(asked, query=query, words=words)
 
 
 async def read_document(request: Request, context: RepositoryContext) -> AskedSearch:
     """Read what a POST asks for. Raises BadQuery, UnknownType, Malformed, TooLarge, NotAcceptable."""
-    asked = asked_of(request, context.options, ())
+    asked = read_parameters(request, context.options, ())
     return msgspec.structs.replace(asked, query=await query_of_body(request, context), posted=True)
 
 
@@ -131,7 +132,7 @@ def _locations(text: str) -> tuple[Location, ...]:
     return tuple(Location(path, descendants=True, place=f"locations[{number}]") for number, path in enumerate(paths))
 
 
-def asked_of(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> AskedSearch:
+def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> AskedSearch:
     """Read the parameters of a search; ``own`` are those that say what it finds. Raises Malformed, NotAcceptable."""
     query = parameters.read(request)
     beside = [name for name in own if name != "link" and name in query]
@@ -151,17 +152,18 @@ def asked_of(request: Request, options: RepositoryOptions, own: tuple[str, ...])
         repeated=repeated,
         facets=facets.asked(query, options),
         cursor=query.get("cursor") or None,
-        words=words_needed(query),
+        words=words_needed(query, "all"),
     )
 
 
-def words_needed(query: Mapping[str, str], options: RepositoryOptions | None = None) -> WordsNeeded:
-    """Read which words a hit needs; with ``options``, a request that does not say so is that of a typed question.
+def words_needed(query: Mapping[str, str], default: WordsNeeded) -> WordsNeeded:
+    """Read how many of its words a hit needs. Raises Malformed."""
+    return parameters.choice(query, "words", ("all", "any", "auto"), default=default)
 
-    Raises Malformed.
-    """
-    typed: WordsNeeded = "auto" if options is not None and options.relax_searches else "all"
-    return parameters.choice(query, "words", ("all", "any", "auto"), default=typed)
+
+def default_words(options: RepositoryOptions) -> WordsNeeded:
+    """Return how many of its words a hit of a typed question needs, where the request does not say it."""
+    return "auto" if options.relax_searches else "all"
 
 
 def feed_type(request: Request, options: RepositoryOptions) -> str:

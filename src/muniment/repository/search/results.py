@@ -41,9 +41,9 @@ _CHANGED_WITH_THE_ACL = frozenset({bind.ACL_NAME, "r_modify_date", "r_modifier"}
 
 
 WordsNeeded: TypeAlias = Literal["all", "any", "auto"]
-"""Which of several words with blanks between them an object needs: all, any, or any if fewer than a page have all.
+"""How many of its question's words an object needs: all; any; or ``auto``, which is any if fewer than a page have all.
 
-A search with an order of its own needs all of them unless it says ``any``.
+In a search with an order of its own, ``auto`` is all.
 """
 
 
@@ -82,7 +82,7 @@ class HitPage(msgspec.Struct, frozen=True):
 
     ``has_more`` says whether another page follows. ``total`` is None unless the caller wants it. ``facet_hits`` is how
     many hits fed the facets, where that was not all of them. ``counters`` are those of the hits, empty where the index
-    does not know them. ``relaxed``: one of the words was enough.
+    does not know them. ``relaxed``: any of the words was enough.
     """
 
     hits: tuple[Hit, ...]
@@ -160,7 +160,7 @@ def search(
         counters=tuple([summaries[hit.object_id].seq for hit in hits[: question.items_per_page]])
         if snapshot.numbered
         else (),
-        relaxed=_is_relaxed(question),
+        relaxed=_relaxed_query(question) is not None,
     )
 
 
@@ -168,7 +168,7 @@ def _relaxed_if_few(answer: Callable[[SearchQuestion], HitPage], question: Searc
     """Answer with the hits that have all words, or with those that have any if the former do not fill one page."""
     strict = msgspec.structs.replace(question, words="all")
     page = answer(strict)
-    if page.has_more or question.query.sorts or relaxation.relaxed(question.query) is None:
+    if page.has_more or not may_relax(question.query):
         return page
     first = page if question.page == 1 else answer(msgspec.structs.replace(strict, page=1))
     if first.has_more or len(first.hits) >= question.items_per_page:
@@ -176,8 +176,14 @@ def _relaxed_if_few(answer: Callable[[SearchQuestion], HitPage], question: Searc
     return answer(msgspec.structs.replace(question, words="any"))
 
 
-def _is_relaxed(question: SearchQuestion) -> bool:
-    return question.words == "any" and relaxation.relaxed(question.query) is not None
+def may_relax(query: Query) -> bool:
+    """Say whether a search that finds too little can be relaxed: it has words for that, and no order of its own."""
+    return not query.sorts and relaxation.relax(query) is not None
+
+
+def _relaxed_query(question: SearchQuestion) -> Query | None:
+    """Return the relaxed query of a question for which any word is enough; None for any other."""
+    return relaxation.relax(question.query) if question.words == "any" else None
 
 
 def standing(
@@ -268,7 +274,7 @@ def _shown(
         position=snapshot.position,
         facets=answer.facets,
         facet_hits=answer.facet_hits,
-        relaxed=_is_relaxed(question),
+        relaxed=_relaxed_query(question) is not None,
     )
 
 
@@ -283,7 +289,7 @@ def prepared(
     memory: SearchMemory,
 ) -> Search:
     """Make the search of a question, as the caller may see the snapshot; its limit is still to be said."""
-    asked = (relaxation.relaxed(question.query) if question.words == "any" else None) or question.query
+    asked = _relaxed_query(question) or question.query
     query = bound(cx, repository, principals, memory, asked, now)
     counted, query = _with_facets(cx, repository, memory, question, query, now)
     names = facets.property_names(counted)

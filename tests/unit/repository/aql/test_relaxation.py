@@ -27,7 +27,7 @@ def read(text: str) -> Keywords:
 
 def relaxed(text: str) -> Keywords | None:
     """Return what keywords are relaxed to; None if they stay."""
-    query = relaxation.relaxed(Query(condition=Fulltext(read(text))))
+    query = relaxation.relax(Query(condition=Fulltext(read(text))))
     if query is None:
         return None
     assert isinstance(query.condition, Fulltext)
@@ -93,6 +93,6 @@ def test_the_rest_of_the_query_stays() -> None:
     comparison = Property("title", "EQUAL", "a b")
     query = Query(("document",), ExpressionSet("AND", (Fulltext(read("a b")), comparison, Fulltext(None))))
     words = Fulltext(AnyWord(read("a b"), (A, B)))
-    assert relaxation.relaxed(query) == Query(("document",), ExpressionSet("AND", (words, comparison, Fulltext(None))))
+    assert relaxation.relax(query) == Query(("document",), ExpressionSet("AND", (words, comparison, Fulltext(None))))
     for condition in (None, comparison, Fulltext(None)):
-        assert relaxation.relaxed(Query(condition=condition)) is None
+        assert relaxation.relax(Query(condition=condition)) is None

@@ -32,16 +32,17 @@ LANGUAGES = frozenset(
 """Languages whose words can be reduced to stems."""
 
 
-_WITHOUT_STOP_WORDS = frozenset({"Arabic", "Greek", "Romanian", "Tamil", "Turkish"})
+_WITHOUT_STOP_LIST = frozenset({"Arabic", "Greek", "Romanian", "Tamil", "Turkish"})
+"""Languages whose stop words the engine does not know."""
 
-_OF_QUESTIONS = {
+_QUESTION_WORDS = {
     "English": (  # noqa: SIM905 - a list of words is easier to read without quotation marks
         "about am any been being both can could did do does during each from had has have having he her him how i its "
         "may me might more most must my only other our over per shall she should so some than them under us very via "
         "we were what when where which who whom whose why would you your"
     ).split()
 }
-"""Words with which questions are asked. The engine's list of stop words lacks them."""
+"""Words that ask a question and tell nothing of it. The engine's lists of stop words lack them."""
 
 
 class Span(NamedTuple):
@@ -65,7 +66,7 @@ class Analyser:
         self.language = language
         self.exact_words: tantivy.TextAnalyzer = _folding().build()
         self.stems: tantivy.TextAnalyzer = _folding().filter(tantivy.Filter.stemmer(language)).build()
-        self._without_stop_words = _without_stop_words(language)
+        self._stopping = _stopping(language)
         self._folded: dict[str, str] = {}
 
     def exact(self, text: str) -> list[tuple[int, str]]:
@@ -88,16 +89,16 @@ class Analyser:
                 words.append(Pattern(pieces))
         return list(enumerate(words))
 
-    def telling(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the words that are no stop words, or all if there is no other; of forms of one word, the first."""
+    def content_words(self, words: Sequence[Term]) -> Sequence[Term]:
+        """Return the words without stop words, or all if they are nothing else; of two forms of a word, the first."""
         forms: dict[tuple[bool, *tuple[str, ...]], Term] = {}
-        for word in self.without_stops(words):
+        for word in self.without_stop_words(words):
             forms.setdefault((word.fuzzy, *(stem for _, stem in self.stemmed(word.text))), word)
         return list(forms.values())
 
-    def without_stops(self, words: Sequence[Term]) -> Sequence[Term]:
-        """Return the words that are no stop words, or all if there is no other."""
-        return [word for word in words if self._without_stop_words.analyze(normal(word.text))] or words
+    def without_stop_words(self, words: Sequence[Term]) -> Sequence[Term]:
+        """Return the words without stop words, or all if they are nothing else."""
+        return [word for word in words if self._stopping.analyze(normal(word.text))] or words
 
     def flattened(self, text: str) -> str:
         """Fold text character by character, so that every character keeps its place."""
@@ -140,8 +141,8 @@ def _folding() -> tantivy.TextAnalyzerBuilder:
     )
 
 
-def _without_stop_words(language: str) -> tantivy.TextAnalyzer:
-    """Make the analyser that leaves out the stop words of a language. For some languages the engine knows none."""
+def _stopping(language: str) -> tantivy.TextAnalyzer:
+    """Make an analyser that leaves out the stop words of a language."""
     words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
-    words = words.filter(tantivy.Filter.custom_stopword(_OF_QUESTIONS.get(language, [])))
-    return (words if language in _WITHOUT_STOP_WORDS else words.filter(tantivy.Filter.stopword(language))).build()
+    words = words.filter(tantivy.Filter.custom_stopword(_QUESTION_WORDS.get(language, [])))
+    return (words if language in _WITHOUT_STOP_LIST else words.filter(tantivy.Filter.stopword(language))).build()

@@ -53,13 +53,14 @@ _SEVERAL = 100
 """The number of terms up to which an OR is faster than a set."""
 
 LEAD = 4096.0
-"""What an object scores more in which all words of a relaxed search match. No such search scores as much by its words.
+"""What an object scores more that meets the keywords of a relaxed search as they were written.
 
-A word scores at most 62 among a million objects, in content and metadata together (``relaxation.MOST_WORDS``).
+It is more than what words score by themselves: among a million objects a word scores at most 62, in content and
+metadata together, and a relaxed search has few words (``relaxation.MOST_WORDS``).
 """
 
 _NEIGHBOURS, _SLOP = 0.12, 2
-"""How much two words that stand within a few words of each other count, beside what they count as words."""
+"""What part of its score as a phrase a pair of words adds, and how far from each other the two may stand."""
 
 MATCHES = 24
 """The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
@@ -130,7 +131,7 @@ class Compiler:
         by_keywords = query.condition is not None and has_keywords(query.condition)
         compiled = tuple(
             CompiledLeaf(leaf, self.leaf(leaf, content=True), self.leaf(leaf, content=False))
-            for leaf in dict.fromkeys(leaves(query.condition, telling=self._analyser.telling))
+            for leaf in dict.fromkeys(leaves(query.condition, choose=self._analyser.content_words))
         )
         in_metadata = within(content=False) if by_keywords else anywhere
         return CompiledQuery(anywhere, in_metadata, compiled, needs_all(query.condition))
@@ -255,15 +256,15 @@ class Compiler:
 
     def _any_word(self, sought: AnyWord, content: bool) -> Query:
         """Make the query for any of some words. Objects that come first score ``LEAD`` more."""
-        found = [(Occur.Should, self._keywords(word, content)) for word in self._analyser.telling(sought.words)]
+        found = [(Occur.Should, self._keywords(word, content)) for word in self._analyser.content_words(sought.words)]
         first = Query.const_score_query(self._keywords(sought.first, content), LEAD)
         return Query.boolean_query([*found, (Occur.Should, first), *self._neighbours(sought.words, content)])
 
     def _neighbours(self, words: Sequence[Term], content: bool) -> list[tuple[Occur, Query]]:
-        """Make queries that add to the score where two words that follow each other are near each other."""
+        """Make queries that add to the score where two neighbours in the question are close to each other in a text."""
         field = fields.CONTENT if content else fields.METADATA
         stems = [
-            [stem for _, stem in self._analyser.stemmed(word.text)] for word in self._analyser.without_stops(words)
+            [stem for _, stem in self._analyser.stemmed(word.text)] for word in self._analyser.without_stop_words(words)
         ]
         pairs: list[list[str | tuple[int, str]]] = [[*one, *after] for one, after in itertools.pairwise(stems)]
         return [

@@ -37,7 +37,7 @@ def examine(
         hits = searcher.search(compiler.among(one, [key]), 1, count=False).hits
         return float(hits[0][0]) if hits else None
 
-    wanted = list(dict.fromkeys(leaves(search.query.condition, denied=True, telling=analyser.telling)))
+    wanted = list(dict.fromkeys(leaves(search.query.condition, denied=True, choose=analyser.content_words)))
     score = weight(query)
     weights = [(weight(compiler.leaf(leaf, True)), weight(compiler.leaf(leaf, False))) for leaf in wanted]
     places = _properties(analyser, document, wanted, [in_metadata is not None for _, in_metadata in weights])

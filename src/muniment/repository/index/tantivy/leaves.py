@@ -27,31 +27,31 @@ from muniment.repository.aql.tree import (
 from muniment.repository.index.contract import Leaf
 
 Chooser: TypeAlias = Callable[[Sequence[Term]], Sequence[Term]]
-"""Chooses some of the words of which any is enough."""
+"""Says which words count where any of them is enough."""
 
 
 def leaves(
-    condition: Condition | Keywords | None, *, denied: bool = False, telling: Chooser = lambda words: words
+    condition: Condition | Keywords | None, *, denied: bool = False, choose: Chooser = lambda words: words
 ) -> Iterator[Leaf]:
     """List the words and phrases by which a hit may have been found; with ``denied`` also those behind a NOT.
 
-    Where any word is enough, ``telling`` chooses those that count.
+    Where any word is enough, ``choose`` says which of them count.
     """
     match condition:
         case ConditionSet():
             for part in condition.conditions:
-                yield from leaves(part, denied=denied, telling=telling)
+                yield from leaves(part, denied=denied, choose=choose)
         case Fulltext():
-            yield from leaves(condition.keywords, denied=denied, telling=telling)
+            yield from leaves(condition.keywords, denied=denied, choose=choose)
         case Both() | Either():
             for keywords in condition.parts:
-                yield from leaves(keywords, denied=denied, telling=telling)
+                yield from leaves(keywords, denied=denied, choose=choose)
         case AnyWord():
-            yield from telling(condition.words)
+            yield from choose(condition.words)
         case Term() | Wild() | Phrase():
             yield condition
         case Without(part=unwanted) | Unless(condition=unwanted):
-            yield from leaves(unwanted, denied=True, telling=telling) if denied else ()
+            yield from leaves(unwanted, denied=True, choose=choose) if denied else ()
         case OneOf() | Between() | Like() | HasValue() | Carries() | None:
             return
         case _:

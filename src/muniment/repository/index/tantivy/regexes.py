@@ -11,8 +11,8 @@ from muniment.repository.aql.patterns import Gap, Pattern
 _LAST_CHARACTER = 0x10FFFF
 _LONGEST_EXPRESSION = 1000
 
-_FLOATING_BYTES = 120
-"""How many bytes of alternatives, at any place in a text, the engine takes in one expression whatever they are."""
+_BYTES_ANYWHERE = 120
+"""How many bytes of alternatives the engine surely takes in one expression that matches at any place in a text."""
 
 MOST_COST = 150_000
 """What the regular expressions of one query may cost together: the engine needs a second or two to read them."""
@@ -71,7 +71,7 @@ def joined(expressions: Sequence[str]) -> list[str]:
 def cost(expression: str) -> int:
     """Say what it costs to read an expression: by its length, and by the square of the gaps of each alternative.
 
-    Alternatives at any place in a text cost twice as much.
+    An expression that matches at any place in a text costs twice its length.
     """
     gaps = [each.count(".*") + each.count(".?") for each in expression.split("|")]
     return len(expression) * (2 if expression.startswith(".*(") else 1) + 12 * sum(number * number for number in gaps)
@@ -83,10 +83,10 @@ def of_pattern(pattern: Pattern) -> str:
 
 
 def of_patterns(alternatives: Sequence[Pattern]) -> list[str]:
-    """Write regular expressions that together match the texts that any of some patterns matches.
+    """Write regular expressions that together match every text that one of the patterns matches.
 
-    If all begin or end with any run of characters, each expression says so once: with a run in each of its
-    alternatives, the engine would need more states than it permits.
+    If all patterns begin or end with a gap of any length, each expression has that gap once. With the gap in each of
+    its alternatives, the engine would need more states than it permits.
     """
     if len(alternatives) == 1:
         return [of_pattern(alternatives[0])]
@@ -95,7 +95,7 @@ def of_patterns(alternatives: Sequence[Pattern]) -> list[str]:
     if not begins:
         return [f"(?:{each}).*" if ends else each for each in joined(inner)]
     longest = max(sum(len(piece.encode()) for piece in each.pieces if isinstance(piece, str)) for each in alternatives)
-    several = max(1, _FLOATING_BYTES // max(1, longest))
+    several = max(1, _BYTES_ANYWHERE // max(1, longest))
     some = ["|".join(inner[at : at + several]) for at in range(0, len(inner), several)]
     return [f".*(?:{each}){'.*' if ends else ''}" for each in some]
 
