@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from string import ascii_lowercase
 
 import msgspec
 
@@ -172,14 +173,12 @@ def keep(lines: Sequence[Line], rows: Sequence[str], *, quick: bool) -> None:
 
 def _written(lines: Sequence[Line]) -> str:
     runs = sorted({line.when for line in lines if line.when})
-    marked = {when: "*" * number for number, when in enumerate(runs)} if len(runs) > 1 else {}
+    marked = {when: f"({letter})" for letter, when in zip(ascii_lowercase, runs, strict=False)} if len(runs) > 1 else {}
     said = [_machine(), ""]
     if len(runs) == 1:
         said[0] += f" Measured {runs[0]}."
     else:
-        said[0] += (
-            " Measured " + "; ".join(f"{when}{' ' + mark if mark else ''}" for when, mark in marked.items()) + "."
-        )
+        said[0] += " Measured " + "; ".join(f"{mark} {when}" for when, mark in marked.items()) + "."
     said += [*table(lines, marked), ""]
     remarks = [f"- **{line.work}**, beside {line.beside}: {line.remark}" for line in lines if line.remark]
     peers = sorted({line.versions for line in lines if line.versions})
@@ -193,7 +192,7 @@ def table(lines: Sequence[Line], marked: dict[str, str] | None = None) -> list[s
     written = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for line in lines:
         ratio = "" if line.ratio is None else f"{line.ratio:.2f}x"
-        work = line.work + (marked or {}).get(line.when, "").replace("*", r"\*")
+        work = f"{line.work} {(marked or {}).get(line.when, '')}".rstrip()
         figures = (line.ours, line.theirs, line.our_cpu, line.their_cpu)
         cells = (work, line.beside, line.must, line.aim, ratio, _met(line), *figures)
         written.append("| " + " | ".join(cells) + " |")
