@@ -18,6 +18,7 @@ from muniment.naming import fold_name
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.facets import BoundFacet
 from muniment.repository.aql.tree import Phrase, Term, Wild
+from muniment.repository.aql.values import Kind
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.document import Document
 
@@ -121,6 +122,18 @@ class Search(msgspec.Struct, frozen=True):
     bare: bool = False
 
 
+class SortedBy(msgspec.Struct, frozen=True):
+    """A property of one value at most, by which hits are ordered; hits without a value come last.
+
+    A text counts by its code points, ``folded`` by those of its folded form; of either, the first 255 characters.
+    """
+
+    name: str
+    kind: Kind
+    descending: bool = False
+    folded: bool = False
+
+
 class IndexHit(msgspec.Struct, frozen=True):
     """One result: the object's id, its score, an excerpt around the match, and the terms that matched."""
 
@@ -194,6 +207,12 @@ class Snapshot(Protocol):
 
     def search(self, search: Search) -> Answer:
         """Answer a search. Raises BadQuery if the engine refuses the query, as for too many words of a prefix."""
+
+    def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
+        """Answer a search in the order of these properties, equal hits by counter; None if the index cannot tell it.
+
+        The total is in the answer. Facets are fed as by ``search``. Raises as ``search``.
+        """
 
     def counters(self, search: Search, order: Order) -> Sequence[int]:
         """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.

@@ -131,13 +131,16 @@ def search(
         )
     wanted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
     wanted = msgspec.structs.replace(wanted, offset=offset, limit=question.items_per_page + 1)
-    if question.query.sorts:
+    answer: Answer | None = None
+    if sorts := question.query.sorts:
+        answer = sorting.answer(snapshot, wanted, sorts, memory.catalogue(cx, repository.id), max_sorted, type_prefix)
+    if sorts and answer is None:
         view = RepositoryView.read(cx, repository, principals)
-        counters = sorting.counters(cx, view, snapshot, wanted, question.query.sorts, max_sorted, type_prefix)
+        counters = sorting.counters(cx, view, snapshot, wanted, sorts, max_sorted, type_prefix)
         on_page = tuple(counters[: question.items_per_page])
         page = _shown(cx, snapshot, repository, principals, question, wanted, on_page)
         return msgspec.structs.replace(page, has_more=len(counters) > len(on_page), counters=on_page)
-    answer, visible_objects = snapshot.search(wanted), wanted.visible
+    answer, visible_objects = answer or snapshot.search(wanted), wanted.visible
     summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
     hits = [
         _to_hit(hit, summary)
@@ -376,7 +379,10 @@ def visible(
     }
     hidden = missed.keys() - decidable.keys()
     if principals.administrator:
-        return Visible(everything=True, owner=principals.key, hidden=frozenset(hidden))
+        seen = frozenset(decidable)
+        return Visible(
+            everything=True, owner=principals.key, hidden=frozenset(hidden), decided=seen, browse=seen, read=seen
+        )
     granted = (memory or SearchMemory()).granted(cx, repository.id, principals)
     browsable, readable = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():

@@ -21,6 +21,7 @@ from muniment.repository.aql.tree import Value
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import FacetCounts, FacetValue
 from muniment.repository.index.tantivy import fields
+from muniment.repository.index.tantivy.order import index_kind
 from muniment.repository.refusals import BadQuery
 
 MOST_VALUES = 65_000
@@ -100,7 +101,7 @@ class FacetCounter:
         return candidates
 
     def _by_value(self, query: Query, facet: BoundFacet) -> list[_Candidate]:
-        kind = _index_kind(facet)
+        kind = index_kind(facet.kind, folded=facet.folded)
         terms = {"field": _path(kind, facet), "size": MOST_VALUES, "segment_size": MOST_VALUES}
         answer = msgspec.convert(self._ask(query, {"values": {"terms": terms}})["values"], _Terms, strict=False)
         if answer.sum_other_doc_count or answer.doc_count_error_upper_bound:
@@ -194,18 +195,6 @@ class _Ranges(msgspec.Struct):
 
 class _Metric(msgspec.Struct):
     value: float | None = None
-
-
-def _index_kind(facet: BoundFacet) -> str:
-    match facet.kind:
-        case "string" | "id":
-            return "s" if facet.folded else "v"
-        case "boolean":
-            return "b"
-        case "double":
-            return "f"
-        case _:
-            return "i"
 
 
 def _value(kind: str, key: str | float) -> Value:

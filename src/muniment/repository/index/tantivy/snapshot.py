@@ -19,6 +19,7 @@ from muniment.repository.index.contract import (
     IndexHit,
     Order,
     Search,
+    SortedBy,
     Visible,
 )
 from muniment.repository.index.document import Document
@@ -107,11 +108,40 @@ class TantivySnapshot:
         with failures.refused("a search failed"):
             compiler, plan, query = self._compiled(search)
             ranked, total = self._page(query, search, scored=bool(plan.compiled.leaves))
-            hits = self._bare_hits(ranked) if search.bare else ()
-            if ranked and not search.bare:
-                hits = self._hits(compiler, search.visible, ranked, plan)
-            counts, fed = self._facets(compiler, query, search, scored=bool(plan.compiled.leaves))
-            return Answer(hits, total, counts, fed)
+            return self._answer(compiler, plan, query, search, ranked, total)
+
+    def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
+        """Answer a search in the order of these properties, equal hits by counter; None if the index cannot tell it.
+
+        One question to the engine orders and counts all hits, and another one scores those of the page.
+        """
+        if not self._dated:
+            return None
+        with failures.refused("a search failed"):
+            compiler, plan, query = self._compiled(search)
+            found = self._ranking.by_values(query, sorts, search.offset, search.limit)
+            if found is None:
+                return None
+            counters, total = found
+            ranked = self._ranking.with_counters(query, counters)
+            if not plan.compiled.leaves:
+                ranked = [(0.0, address) for _, address in ranked]
+            return self._answer(compiler, plan, query, search, ranked, total)
+
+    def _answer(
+        self,
+        compiler: Compiler,
+        plan: _Plan,
+        query: Query,
+        search: Search,
+        ranked: Sequence[Ranked],
+        total: int | None,
+    ) -> Answer:
+        hits = self._bare_hits(ranked) if search.bare else ()
+        if ranked and not search.bare:
+            hits = self._hits(compiler, search.visible, ranked, plan)
+        counts, fed = self._facets(compiler, query, search, scored=bool(plan.compiled.leaves))
+        return Answer(hits, total, counts, fed)
 
     def counters(self, search: Search, order: Order) -> list[int]:
         """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.
