@@ -18,7 +18,7 @@ from muniment.repository.filters.tree import SortKey
 from muniment.repository.folding import fold
 from muniment.repository.objects import lists, object_types, objects, table
 from muniment.repository.objects.object_types import ObjectType
-from muniment.repository.objects.properties import PropertyDefinition
+from muniment.repository.objects.properties import Given, PropertyDefinition
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.principals import Principals
@@ -276,7 +276,12 @@ def test_the_database_orders_what_the_index_does_not_hold_as_lists_compare_it(fi
 def test_a_long_text_is_ordered_by_the_database_by_its_first_255_characters(filled: Shelf) -> None:
     sorts = [SortCriterion("title", ascii=True), SortCriterion("whole", ascending=False)]
     for ending, whole in (("b", 1), ("a", 2), ("", 3)):
-        given = {"object_name": "long", "title": "0" * 255 + ending, "whole": whole, "acl_name": "public"}
+        given: dict[str, Given] = {
+            "object_name": "long",
+            "title": "0" * 255 + ending,
+            "whole": whole,
+            "acl_name": "public",
+        }
         filled.create(given, MARTA, "form")
     filled.catch_up()
     by_index, by_database = both_ways(filled, MARTA, sorts)

@@ -1,7 +1,7 @@
 """What a caller may see of an index that is behind, and how a page is put together."""
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import pytest
 from sqlalchemy.engine import Connection
@@ -13,7 +13,16 @@ from muniment.repository.aql.conditions import BoundQuery, Carries, ConditionSet
 from muniment.repository.aql.tree import Fulltext, PropertyList, Query, Term, Value
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind, Position
-from muniment.repository.index.contract import Answer, DocumentDigest, Examination, IndexHit, Order, Search, Visible
+from muniment.repository.index.contract import (
+    Answer,
+    DocumentDigest,
+    Examination,
+    IndexHit,
+    Order,
+    Search,
+    SortedBy,
+    Visible,
+)
 from muniment.repository.index.document import Document
 from muniment.repository.objects import creation, object_types
 from muniment.repository.objects.table import StoredObject
@@ -48,6 +57,9 @@ class Given:
     def numbered(self) -> bool:
         """Know counters."""
         return True
+
+    def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> None:
+        """Know no order by values."""
 
     def counters(self, search: Search, order: Order) -> list[int]:
         """Have no hit in any order."""

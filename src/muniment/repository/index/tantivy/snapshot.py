@@ -281,8 +281,7 @@ class TantivySnapshot:
         if not search.facets:
             return (), None
         fed, query = self._fed(query, search, scored=scored)
-        counter = FacetCounter(self._searcher, compiler.comparison)
-        return tuple(counter.count(query, facet) for facet in search.facets), fed
+        return FacetCounter(self._searcher, compiler.comparison).count(query, search.facets), fed
 
     def _fed(self, query: Query, search: Search, *, scored: bool) -> tuple[int | None, Query]:
         """Narrow a query to the first hits, where so few feed the facets."""
