@@ -59,7 +59,7 @@ class FacetCounter:
         self._questions = 0
 
     def count(self, query: Query, several: Sequence[BoundFacet]) -> tuple[FacetCounts, ...]:
-        """Count a query's hits by facets, all values of all of them at once. Raises BadQuery for what takes too long."""
+        """Count a query's hits by facets, all their values at once. Raises BadQuery where it takes too long."""
         by_value = {str(at): _terms(facet) for at, facet in enumerate(several) if _by_each_value(facet)}
         answers = self._ask(query, by_value) if by_value else {}
         return tuple(self._count(query, facet, answers.get(str(at))) for at, facet in enumerate(several))
