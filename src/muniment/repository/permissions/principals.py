@@ -80,7 +80,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return keyed
 
     def bound(self, memory: KeyMemory) -> "Principals | None":
-        """Return the caller with the keys of their identities; None if the memory lacks one, or the directory sent none.
+        """Return the caller with the keys of their identities; None if the memory lacks one or none was sent.
 
         A binding never changes, so one memory is asked once.
         """
