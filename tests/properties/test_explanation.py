@@ -88,7 +88,8 @@ def test_an_index_weighs_each_word_where_the_oracle_finds_it_and_scores_as_the_s
                 nothing = (row.type, row.acl_id)
                 in_text = evaluate(words, *nothing, {}, row.document().text, True, ANALYSER, IDS)
                 in_metadata = evaluate(words, *nothing, row.values, "", True, ANALYSER, IDS)
-                assert (leaf.in_content is not None) == in_text, leaf
+                assert leaf.in_text == in_text, leaf
+                assert (leaf.anywhere is not None) == (in_text or in_metadata), leaf
                 assert (leaf.in_metadata is not None) == in_metadata, leaf
                 assert bool(leaf.properties) == in_metadata, leaf
     assert snapshot.examine(search, "0900000100ffffff") is None

@@ -290,12 +290,13 @@ class FeedDocument(msgspec.Struct, rename="kebab"):
     partial: bool | msgspec.UnsetType = msgspec.UNSET
 
 
-class TermMatchDocument(msgspec.Struct):
-    """A word or phrase that matches in the text or the metadata, and what it adds to the score."""
+class TermMatchDocument(msgspec.Struct, rename="kebab"):
+    """A word or phrase that matches in the text or the metadata, and what it adds; or what words add together."""
 
     term: str
-    field: str
     weight: str
+    together: bool | msgspec.UnsetType = msgspec.UNSET
+    found_in: list[str] | msgspec.UnsetType = msgspec.UNSET
     properties: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -143,16 +143,18 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class LeafWeight(msgspec.Struct, frozen=True):
-    """What one word or phrase of a query adds to the score of one object: by its content, and by its metadata.
+    """What one word or phrase of a query adds to the score of one object, by all of it and by the metadata alone.
 
-    None: it is not there. ``term`` is its text as the terms of a hit show it. ``properties`` names the properties that
-    hold it, and is None where they were not looked through, because there is too much to compare.
+    ``anywhere`` counts for those who may read the object, ``in_metadata`` for those who may only browse it; None: it is
+    not there. ``in_text``: the text holds it. ``term`` is its text as the terms of a hit show it. ``properties`` names
+    the properties that hold it, and is None where they were not looked through, because there is too much to compare.
     """
 
     leaf: Leaf
     term: str
-    in_content: float | None
+    anywhere: float | None
     in_metadata: float | None
+    in_text: bool
     properties: tuple[str, ...] | None = ()
 
 

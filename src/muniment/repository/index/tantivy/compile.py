@@ -55,12 +55,21 @@ _SEVERAL = 100
 LEAD = 4096.0
 """What an object scores more that meets the keywords of a relaxed search as they were written.
 
-It is more than what words score by themselves: among a million objects a word scores at most 62, in content and
-metadata together, and a relaxed search has few words (``relaxation.MOST_WORDS``).
+It is more than what words score by themselves: among a million objects a word scores at most 33, with all that
+its form and its neighbours add, and a relaxed search has few words (``relaxation.MOST_WORDS``).
 """
 
 _NEIGHBOURS, _SLOP = 0.12, 2
 """What part of its score as a phrase a pair of words adds, and how far from each other the two may stand."""
+
+_AS_WRITTEN = 0.1
+"""What part of its score a word adds that stands in the object just as in the query, and not in another form."""
+
+_BROWSED = 0.5
+"""What part of its score a match counts in an object that the caller may only browse.
+
+Metadata are short and hold few words, so a match there scores about twice what it scores among all words of an object.
+"""
 
 MATCHES = 24
 """The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
@@ -72,10 +81,10 @@ PermissionMemory: TypeAlias = Memory[tuple[frozenset[int], str], Query]
 
 
 class CompiledLeaf(NamedTuple):
-    """A leaf of a query, and the queries of the engine that find it in the content and in the metadata."""
+    """A leaf of a query, and the queries of the engine that find it anywhere in an object, and in the metadata."""
 
     leaf: Leaf
-    in_content: Query
+    anywhere: Query
     in_metadata: Query
 
 
@@ -95,7 +104,8 @@ class CompiledQuery(NamedTuple):
 class Compiler:
     """Compiles queries for one searcher. If ``statistics`` are given, they replace those of the index in scores.
 
-    ``permissions`` remembers the queries for what ACLs permit, which depend on the schema alone.
+    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit, which depend on
+    the schema alone.
     """
 
     def __init__(
@@ -103,6 +113,7 @@ class Compiler:
         index: tantivy.Index,
         searcher: tantivy.Searcher,
         schema: tantivy.Schema,
+        number: int,
         analyser: Analyser,
         permissions: "PermissionMemory",
         statistics: Statistics | None = None,
@@ -110,6 +121,7 @@ class Compiler:
         self._index = index
         self._searcher = searcher
         self._schema = schema
+        self._searched = {readable: fields.searched(number, readable=readable) for readable in (True, False)}
         self._analyser = analyser
         self._permissions = permissions
         self._statistics = statistics
@@ -122,23 +134,23 @@ class Compiler:
         """
         narrowed = [(Occur.Must, _silent(self._terms(fields.TYPE, query.types)))] if query.types else []
 
-        def within(content: bool) -> Query:
+        def within(readable: bool) -> Query:
             condition = query.condition
-            required = [] if condition is None else [(Occur.Must, self._condition(condition, content))]
+            required = [] if condition is None else [(Occur.Must, self._condition(condition, readable))]
             return Query.boolean_query([*narrowed, *required] or [(Occur.Must, _silent(Query.all_query()))])
 
-        anywhere = within(content=True)
+        anywhere = within(readable=True)
         by_keywords = query.condition is not None and has_keywords(query.condition)
         compiled = tuple(
-            CompiledLeaf(leaf, self.leaf(leaf, content=True), self.leaf(leaf, content=False))
+            CompiledLeaf(leaf, self.leaf(leaf, readable=True), self.leaf(leaf, readable=False))
             for leaf in dict.fromkeys(leaves(query.condition, choose=self._analyser.content_words))
         )
-        in_metadata = within(content=False) if by_keywords else anywhere
+        in_metadata = within(readable=False) if by_keywords else anywhere
         return CompiledQuery(anywhere, in_metadata, compiled, needs_all(query.condition))
 
     def comparison(self, condition: Condition) -> Query:
         """Make the query for the objects that meet a condition on their properties, without a score."""
-        return _silent(self._condition(condition, content=False))
+        return _silent(self._condition(condition, readable=False))
 
     def visible(self, query: CompiledQuery, visible: Visible) -> Query:
         """Make the query for those of a query's objects that the caller may see.
@@ -172,9 +184,12 @@ class Compiler:
         found = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
         return Query.boolean_query([few, *found])
 
-    def leaf(self, leaf: Leaf, content: bool) -> Query:
-        """Make the query for a leaf in the content, or in the metadata."""
-        stems, words = (fields.CONTENT, fields.CONTENT_EXACT) if content else (fields.METADATA, fields.METADATA_EXACT)
+    def leaf(self, leaf: Leaf, readable: bool) -> Query:
+        """Make the query for a leaf anywhere in an object that the caller may read, or else in the metadata."""
+        query = _any_of([self._leaf(leaf, *pair) for pair in self._searched[readable]])
+        return query if readable else Query.boost_query(query, _BROWSED)
+
+    def _leaf(self, leaf: Leaf, stems: str, words: str) -> Query:
         match leaf:
             case Phrase():
                 return self._words(words, self._analyser.exact(leaf.text))
@@ -220,15 +235,15 @@ class Compiler:
             permitted = Query.boolean_query([(Occur.Must, permitted), hidden])
         return permitted
 
-    def _condition(self, condition: Condition, content: bool) -> Query:
+    def _condition(self, condition: Condition, readable: bool) -> Query:
         match condition:
             case ConditionSet():
-                parts = [self._condition(part, content) for part in condition.conditions]
+                parts = [self._condition(part, readable) for part in condition.conditions]
                 return _all_of(parts) if condition.operator == "AND" else _any_of(parts)
             case Unless():
-                return _all_of([], [self._condition(condition.condition, content)])
+                return _all_of([], [self._condition(condition.condition, readable)])
             case Fulltext(keywords):
-                return Query.empty_query() if keywords is None else self._keywords(keywords, content)
+                return Query.empty_query() if keywords is None else self._keywords(keywords, readable)
             case Carries():
                 return _silent(self._acls(frozenset(condition.acls)))
             case OneOf() | Between() | Like() | HasValue():
@@ -236,42 +251,53 @@ class Compiler:
             case _:
                 assert_never(condition)
 
-    def _keywords(self, keywords: Keywords, content: bool) -> Query:
+    def _keywords(self, keywords: Keywords, readable: bool) -> Query:
         match keywords:
             case Both():
-                required = [self._keywords(part, content) for part in keywords.parts if not isinstance(part, Without)]
-                excluded = [self._keywords(part.part, content) for part in keywords.parts if isinstance(part, Without)]
+                required = [self._keywords(part, readable) for part in keywords.parts if not isinstance(part, Without)]
+                excluded = [self._keywords(part.part, readable) for part in keywords.parts if isinstance(part, Without)]
                 return _all_of(required, excluded)
             case Either():
-                return _any_of([self._keywords(part, content) for part in keywords.parts])
+                words = [part for part in keywords.parts if isinstance(part, Term)]
+                closer = self._closer(words, readable) if len(words) == len(keywords.parts) > 1 else []
+                return _any_of([*(self._keywords(part, readable) for part in keywords.parts), *closer])
             case AnyWord():
-                return self._any_word(keywords, content)
+                return self._any_word(keywords, readable)
             case Without():
-                return _all_of([], [self._keywords(keywords.part, content)])
+                return _all_of([], [self._keywords(keywords.part, readable)])
             case Term() | Wild() | Phrase():
-                where = (False, True) if content else (False,)
-                return _any_of([self.leaf(keywords, content=in_content) for in_content in where])
+                return self.leaf(keywords, readable)
             case _:
                 assert_never(keywords)
 
-    def _any_word(self, sought: AnyWord, content: bool) -> Query:
+    def _any_word(self, sought: AnyWord, readable: bool) -> Query:
         """Make the query for any of some words. Objects that come first score ``LEAD`` more."""
-        found = [(Occur.Should, self._keywords(word, content)) for word in self._analyser.content_words(sought.words)]
-        first = Query.const_score_query(self._keywords(sought.first, content), LEAD)
-        return Query.boolean_query([*found, (Occur.Should, first), *self._neighbours(sought.words, content)])
+        words = self._analyser.content_words(sought.words)
+        first = Query.const_score_query(self._keywords(sought.first, readable), LEAD)
+        return _any_of([*(self.leaf(word, readable) for word in words), first, *self._closer(sought.words, readable)])
 
-    def _neighbours(self, words: Sequence[Term], content: bool) -> list[tuple[Occur, Query]]:
-        """Make queries that add to the score where two neighbours in the question are close to each other in a text."""
-        field = fields.CONTENT if content else fields.METADATA
+    def _closer(self, words: Sequence[Term], readable: bool) -> list[Query]:
+        """Make queries that add to the score of objects that hold words just as the query does.
+
+        That is, a word in the same form, or two neighbours close to each other. Each object that these queries find has
+        one of the words.
+        """
+        queries = []
         stems = [
             [stem for _, stem in self._analyser.stemmed(word.text)] for word in self._analyser.without_stop_words(words)
         ]
-        pairs: list[list[str | tuple[int, str]]] = [[*one, *after] for one, after in itertools.pairwise(stems)]
-        return [
-            (Occur.Should, Query.boost_query(Query.phrase_query(self._schema, field, pair, _SLOP), _NEIGHBOURS))
-            for pair in pairs
-            if len(pair) > 1
+        pairs: list[list[str | tuple[int, str]]] = [
+            [*word, *following] for word, following in itertools.pairwise(stems)
         ]
+        for field in self._searched[readable]:
+            for word in self._analyser.content_words(words):
+                as_written = self._words(field.words, self._analyser.exact(word.text))
+                queries.append(Query.boost_query(as_written, _AS_WRITTEN))
+            for pair in pairs:
+                if len(pair) > 1:
+                    near = Query.phrase_query(self._schema, field.stems, pair, _SLOP)
+                    queries.append(Query.boost_query(near, _NEIGHBOURS))
+        return queries if readable else [Query.boost_query(query, _BROWSED) for query in queries]
 
     def _words(self, field: str, words: list[tuple[int, str]]) -> Query:
         if not words:

@@ -66,26 +66,25 @@ class SnapshotMemory:
 
 
 class TantivySnapshot:
-    """The index as of one commit (a Snapshot). Any thread may use it. ``dated``: its format has modification times."""
+    """The index as of one commit (a Snapshot), of one of the formats ``fields.READABLE``. Any thread may use it."""
 
     def __init__(
         self,
         index: tantivy.Index,
         searcher: tantivy.Searcher,
-        schema: tantivy.Schema,
         analyser: Analyser,
         memory: SnapshotMemory,
-        *,
-        dated: bool,
+        number: int = fields.FORMAT,
     ) -> None:
         self._index = index
         self._searcher = searcher
-        self._schema = schema
+        self._format = number
+        self._schema = schema = fields.schema(number)
         self._analyser = analyser
         self._memory = memory
         self._ranking = Ranking(searcher, schema)
         self._reading = reading.Reading(searcher, schema)
-        self._dated = dated
+        self._dated = number >= fields.DATED
         self._position = fields.read_position(searcher, schema)
 
     @property
@@ -157,7 +156,7 @@ class TantivySnapshot:
 
     def _compiled(self, search: Search) -> tuple[Compiler, _Plan, Query]:
         compiler = Compiler(
-            *(self._index, self._searcher, self._schema, self._analyser, self._memory.permissions),
+            *(self._index, self._searcher, self._schema, self._format, self._analyser, self._memory.permissions),
             search.statistics,
         )
         plan = self._plan(compiler, search)
@@ -221,12 +220,14 @@ class TantivySnapshot:
             excerpt, terms, text = found[at], every_term, texts[at]
             if excerpt is None:
                 matched = matches[_place(address)]
-                in_text = [leaf for leaf in range(len(leaves)) if readable[at] and matched[leaf]]
                 in_metadata = [leaf for leaf in range(len(leaves)) if matched[len(leaves) + leaf]]
-                excerpt = plan.finder.excerpt(text, in_text) if text and in_text else None
+                anywhere = [leaf for leaf in range(len(leaves)) if matched[leaf]] if readable[at] else in_metadata
+                # What is not in the metadata must be in the text, so it is worth a thorough search.
+                thorough = len(anywhere) > len(in_metadata)
+                excerpt = plan.finder.excerpt(text, anywhere, thorough=thorough) if text and anywhere else None
                 if excerpt is None and in_metadata:
                     excerpt = _metadata_excerpt(plan.finder, fields.read_source(stored_documents[at]), in_metadata)
-                terms = tuple(dict.fromkeys([plan.terms[leaf] for leaf in sorted({*in_text, *in_metadata})]))
+                terms = tuple(dict.fromkeys([plan.terms[leaf] for leaf in anywhere]))
             hits.append(
                 IndexHit(keys[at], float(score), excerpts.beginning(text) if excerpt is None else excerpt, terms)
             )
@@ -235,9 +236,9 @@ class TantivySnapshot:
     def _matches(
         self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """Return, for each of these objects, whether each leaf is in its content, then whether in its metadata."""
+        """Return, for each of these objects, whether each leaf is anywhere in it, then whether in its metadata."""
         matches: dict[tuple[int, int], list[bool]] = defaultdict(list)
-        queries = [*(each.in_content for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
+        queries = [*(each.anywhere for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
         for start in range(0, len(queries), MATCHES):
             some = queries[start : start + MATCHES]
             for sum_, address in self._searcher.search(compiler.matching(keys, some), len(keys), count=False).hits:

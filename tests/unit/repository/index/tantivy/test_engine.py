@@ -1,5 +1,6 @@
 """The embedded index: what an answer looks like, what a commit is, what happens when something fails."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,10 @@ from muniment.repository.aql.tree import Both, Either, Fulltext, Keywords, Phras
 from muniment.repository.aql.values import Kind
 from muniment.repository.change_log.changes import START, Position
 from muniment.repository.folding import fold
-from muniment.repository.index.contract import Answer, FacetCounts, Search, Statistics, Visible
+from muniment.repository.index.contract import Answer, FacetCounts, OtherFormat, Search, Statistics, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import failures, fields
+from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.order import REACH
 from muniment.repository.index.tantivy.regexes import of_range
@@ -357,13 +359,96 @@ def test_statistics_brought_along_stand_in_for_the_index_s_own(world: World) -> 
     )
     seen = Visible(browse_acls=frozenset({1}), read_acls=frozenset({1}))
     either = Fulltext(Either((Term("pump"), Term("valve"))))
-    own = Statistics(2, {(fields.CONTENT, "pump"): 1, (fields.CONTENT, "valv"): 2})
+    stems, words = fields.ANYWHERE
+    own = Statistics(2, {(stems, "pump"): 1, (stems, "valv"): 2, (words, "pump"): 1, (words, "valve"): 2})
     snapshot = world.reader.snapshot()
     with_own = snapshot.search(Search(BoundQuery((), either), seen, 0, 10, statistics=own)).hits
     without = snapshot.search(Search(BoundQuery((), either), seen, 0, 10)).hits
     assert [hit.object_id for hit in with_own] == [key(1), key(2)]
     gap = [scores[0].score - scores[1].score for scores in (with_own, without)]
-    assert gap[0] > 3 * gap[1] > 0
+    assert gap[0] > 2 * gap[1] > 0
+
+
+def words_of(number: int) -> str:
+    return " ".join(f"w{number}x{at}" for at in range(12))
+
+
+@pytest.mark.parametrize("name", fields.HEADINGS)
+def test_one_match_in_a_heading_outranks_one_in_a_text_of_three_times_its_length(world: World, name: str) -> None:
+    heading = Document(
+        key(1), 1, 0, "document", 1, "marta@staff", {name: ("pumps of an ordinary length",)}, words_of(1)
+    )
+    in_text = kept(2, f"pumps {words_of(2)}", title="words of an ordinary length")
+    longer = Document(
+        key(3), 3, 0, "document", 1, "marta@staff", {name: ("a valve",)}, " ".join(map(words_of, range(4)))
+    )
+    other = kept(4, f"valve {words_of(5)}")
+    world.hold(heading, in_text, longer, other)
+    assert world.found(says("pump")) == [key(1), key(2)]
+    assert world.found(says("valve")) == [key(3), key(4)]
+
+
+def test_equal_headings_count_once_and_no_phrase_reaches_from_one_value_to_the_next(world: World) -> None:
+    twice: dict[str, tuple[Value, ...]] = {"title": ("Red Pump",), "object_name": ("Red Pump",)}
+    world.hold(
+        Document(key(1), 1, 0, "document", 1, "marta@staff", twice, "text"),
+        Document(key(2), 2, 0, "document", 1, "marta@staff", {"title": ("Red Pump",)}, "text"),
+    )
+    first, second = world.ask(says("pump")).hits
+    assert first.score == second.score
+    assert world.found(Fulltext(Phrase("pump red"))) == []
+    assert world.found(Fulltext(Phrase("pump text"))) == []
+    assert set(world.found(Fulltext(Phrase("red pump")))) == {key(1), key(2)}
+
+
+def test_words_as_they_are_written_and_neighbours_come_first_where_any_word_is_enough(world: World) -> None:
+    world.hold(kept(1, "pumping of red valves"), kept(2, "pumped the red valve"), kept(3, "red pumps and one valve"))
+    words = (Term("pumped"), Term("valve"))
+    (found, *_) = world.found(Fulltext(Either(words)))
+    assert found == key(2)
+    near = (Term("red"), Term("pumps"))
+    assert world.found(Fulltext(Either(near)))[0] == key(3)
+
+
+def test_an_index_of_the_format_before_answers_until_it_is_made_anew(tmp_path: Path) -> None:
+    folder, schema = tmp_path / "old", fields.schema(fields.WEIGHTED - 1)
+    folder.mkdir()
+    (folder / "muniment.json").write_text(json.dumps({"format": fields.WEIGHTED - 1, "language": "English"}))
+    index = tantivy.Index(schema, str(folder))
+    fields.register(index, Analyser())
+    writer = index.writer(15_000_000, 1)
+    for document in (kept(1, "the secret pump", title="A valve"), kept(2, "valves", title="nothing")):
+        old = tantivy.Document()
+        for name, text in (("key", document.key), ("type", document.type), ("acl", "1"), ("owner", document.owner)):
+            old.add_text(name, text)
+        for name in ("content", "content_exact"):
+            old.add_text(name, document.text)
+        for name in ("metadata", "metadata_exact"):
+            old.add_text(name, str(document.values["title"][0]))
+        old.add_unsigned("number", document.seq)
+        old.add_integer("modified", document.modified)
+        old.add_bytes("source", fields.source(document))
+        writer.add_document(old)
+    writer.add_document(fields.position_document(Position(0, 3), schema))
+    writer.commit()
+    writer.wait_merging_threads()
+    reader = TantivyIndex(folder)
+    snapshot, everything = reader.snapshot(), Visible(everything=True)
+    assert snapshot.position == Position(0, 3)
+
+    def ask(condition: Condition, visible: Visible) -> dict[str, tuple[str, tuple[str, ...]]]:
+        hits = snapshot.search(Search(BoundQuery((), condition), visible, 0, 10)).hits
+        return {hit.object_id: (hit.excerpt, hit.terms) for hit in hits}
+
+    browsed = Visible(browse_acls=frozenset({1}))
+    assert ask(says("valve"), everything) == {key(1): ("A valve", ("valve",)), key(2): ("valves", ("valve",))}
+    assert ask(says("pump"), everything) == {key(1): ("the secret pump", ("pump",))}
+    assert ask(Fulltext(Phrase("secret pump")), everything).keys() == {key(1)}
+    assert ask(says("valve"), browsed) == {key(1): ("A valve", ("valve",))}
+    assert ask(says("pump"), browsed) == {}
+    assert [each.text for each in snapshot.documents()] == ["the secret pump", "valves"]
+    with pytest.raises(OtherFormat):
+        TantivyWriter(folder)
 
 
 def test_a_second_writer_is_refused(world: World) -> None:
@@ -403,7 +488,7 @@ def test_a_folder_that_takes_the_place_of_another_is_followed(tmp_path: Path, wo
 
 def test_a_panic_of_the_engine_is_a_refusal() -> None:
     with pytest.raises(IndexUnavailable, match="tried"), failures.refused("it was tried"):
-        tantivy.Query.phrase_query(fields.schema(), fields.CONTENT, ["one"])
+        tantivy.Query.phrase_query(fields.schema(), fields.ANYWHERE.stems, ["one"])
     with pytest.raises(KeyboardInterrupt), failures.refused("it was tried"):
         raise KeyboardInterrupt
 
