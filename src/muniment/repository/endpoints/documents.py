@@ -273,6 +273,14 @@ class EntryDocument(msgspec.Struct):
     links: list[LinkDocument] | msgspec.UnsetType = msgspec.UNSET
     score: str | msgspec.UnsetType = msgspec.UNSET
     terms: list[str] | msgspec.UnsetType = msgspec.UNSET
+    marks: "list[MarkDocument] | msgspec.UnsetType" = msgspec.UNSET
+
+
+class MarkDocument(msgspec.Struct):
+    """A place of a summary that matches: the number of its first character, and of the one behind its last."""
+
+    start: int
+    end: int
 
 
 class FeedDocument(msgspec.Struct, rename="kebab"):

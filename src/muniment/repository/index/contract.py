@@ -106,7 +106,7 @@ class Search(msgspec.Struct, frozen=True):
 
     ``facet_hits`` is how many hits, the first ones, feed the facets; None for all. ``among`` names the objects that
     alone count, None for all. If the limit leaves none of them out, hits come in any order. ``bare``: the hits have
-    neither excerpts nor terms.
+    neither excerpts nor terms. ``marks``: they say where their excerpts match.
     """
 
     query: BoundQuery
@@ -119,15 +119,21 @@ class Search(msgspec.Struct, frozen=True):
     statistics: Statistics | None = None
     among: frozenset[str] | None = None
     bare: bool = False
+    marks: bool = False
 
 
 class IndexHit(msgspec.Struct, frozen=True):
-    """One result: the object's id, its score, an excerpt around the match, and the terms that matched."""
+    """One result: the object's id, its score, an excerpt around the match, and the terms that matched.
+
+    ``marks`` are the places in the excerpt that match: the first character, and the one behind the last. They are None
+    unless the search wants them.
+    """
 
     object_id: str
     score: float
     excerpt: str
     terms: tuple[str, ...]
+    marks: tuple[tuple[int, int], ...] | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -66,16 +66,16 @@ VALUE_KINDS = ("s", "i", "f", "b")
 """The sub-objects of PROPERTIES of which one holds the values of a property that has any."""
 
 
-class Pair(NamedTuple):
+class WordFields(NamedTuple):
     """Two fields of the same words: their stems, and the words as they are."""
 
     stems: str
     words: str
 
 
-ANYWHERE = Pair("anywhere", "anywhere_exact")
-METADATA = Pair("metadata", "metadata_exact")
-CONTENT = Pair("content", "content_exact")
+ANYWHERE = WordFields("anywhere", "anywhere_exact")
+METADATA = WordFields("metadata", "metadata_exact")
+CONTENT = WordFields("content", "content_exact")
 """The text alone, in formats before ``WEIGHTED``."""
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -134,7 +134,7 @@ def schema(number: int = FORMAT) -> tantivy.Schema:
     return builder.build()
 
 
-def searched(number: int, *, readable: bool) -> Sequence[Pair]:
+def searched(number: int, *, readable: bool) -> Sequence[WordFields]:
     """Return the fields that a search looks through in objects that the caller may read, or may only browse."""
     if not readable:
         return (METADATA,)

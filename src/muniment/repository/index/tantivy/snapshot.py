@@ -108,7 +108,7 @@ class TantivySnapshot:
             ranked, total = self._page(query, search, scored=bool(plan.compiled.leaves))
             hits = self._bare_hits(ranked) if search.bare else ()
             if ranked and not search.bare:
-                hits = self._hits(compiler, search.visible, ranked, plan)
+                hits = self._hits(compiler, search.visible, ranked, plan, marks=search.marks)
             counts, fed = self._facets(compiler, query, search, scored=bool(plan.compiled.leaves))
             return Answer(hits, total, counts, fed)
 
@@ -198,6 +198,8 @@ class TantivySnapshot:
         visible: Visible,
         ranked: Sequence[Ranked],
         plan: _Plan,
+        *,
+        marks: bool,
     ) -> tuple[IndexHit, ...]:
         stored_documents = [self._searcher.doc(address) for _, address in ranked]
         keys = [fields.read_key(document) for document in stored_documents]
@@ -228,9 +230,10 @@ class TantivySnapshot:
                 if excerpt is None and in_metadata:
                     excerpt = _metadata_excerpt(plan.finder, fields.read_source(stored_documents[at]), in_metadata)
                 terms = tuple(dict.fromkeys([plan.terms[leaf] for leaf in anywhere]))
-            hits.append(
-                IndexHit(keys[at], float(score), excerpts.beginning(text) if excerpt is None else excerpt, terms)
-            )
+            if excerpt is None:
+                excerpt = excerpts.beginning(text)
+            matching = plan.finder.marks(excerpt) if marks else None
+            hits.append(IndexHit(keys[at], float(score), excerpt, terms, matching))
         return tuple(hits)
 
     def _matches(
