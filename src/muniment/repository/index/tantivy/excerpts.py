@@ -9,8 +9,7 @@ import itertools
 import operator
 import re
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from muniment.memories import Memory
@@ -25,7 +24,7 @@ LENGTH = 200
 
 _BEFORE = 60
 _WINDOW = LENGTH - _BEFORE - 20
-_EACH = 8
+_EACH = 4
 _STOP_WORD = 0.1
 _FIRST_PIECE = 192
 _PIECE = 65_536
@@ -84,17 +83,24 @@ class Finder:
 
         The beginning of a text is a piece of its own, and is enough if it holds all of the patterns.
         """
-        tries, most = iter(range(_TRIES)), _EACH if len(patterns) > 1 else 1
+        tries, most = _TRIES, _EACH if len(patterns) > 1 else 1
         overlap = max(len(pattern.beginning) for pattern in patterns)
         begin, end = 0, _FIRST_PIECE
         places: list[_Place] = []
-        while begin < len(text) and operator.length_hint(tries):
+        while begin < len(text) and tries > 0:
             flat = self._analyser.flattened(text[begin : end + overlap])
+            matching = 0
             for pattern in patterns:
-                beginnings = zip(_beginnings(pattern.beginning, text, begin, flat), tries, strict=False)
-                matches = (at for at, _ in beginnings if self._matches_at(pattern, text, at))
-                places += [(at, pattern) for at in itertools.islice(matches, most)]
-            if (places or not thorough) and (begin or len({pattern for _, pattern in places}) == len(patterns)):
+                at, left = flat.find(pattern.beginning), most
+                while at >= 0 and left and tries > 0:
+                    if begin + at == 0 or not text[begin + at - 1].isalnum():
+                        tries -= 1
+                        if self._matches_at(pattern, text, begin + at):
+                            places.append((begin + at, pattern))
+                            left -= 1
+                    at = flat.find(pattern.beginning, at + 1)
+                matching += left < most
+            if (begin and (places or not thorough)) or matching == len(patterns):
                 break
             begin, end = end, end + _PIECE
         return places or (self._by_splitting(text[:_SPLIT_WHOLE], patterns) if thorough else [])
@@ -159,30 +165,28 @@ def _ending(text: str, least: int, most: int) -> str:
     return text[: text.rfind(" ")] + _MORE if " " in text else text + _MORE
 
 
-def _beginnings(wanted: str, text: str, begin: int, flat: str) -> Iterator[int]:
-    """List where words of a text begin like this; ``flat`` is the folded piece of the text from ``begin`` on."""
-    at = flat.find(wanted)
-    while at >= 0:
-        if begin + at == 0 or not text[begin + at - 1].isalnum():
-            yield begin + at
-        at = flat.find(wanted, at + 1)
-
-
 def _best(places: list["_Place"]) -> tuple[int, int]:
     """Return the first and the last match of the window in which the most patterns match; of equal ones the first."""
     if len(places) == 1:
         return places[0][0], places[0][0]
-    places = sorted(set(places), key=operator.itemgetter(0))
-    within: Counter[_Pattern] = Counter()
-    best, window, behind = 0.0, (0, 0), 0
+    places.sort(key=operator.itemgetter(0))
+    within: dict[_Pattern, int] = dict.fromkeys([pattern for _, pattern in places], 0)
+    best, window = 0.0, (0, 0)
+    weight, behind, last = 0.0, 0, len(places)
     for at, pattern in places:
-        while behind < len(places) and places[behind][0] <= at + _WINDOW:
-            within[places[behind][1]] += 1
+        while behind < last and places[behind][0] <= at + _WINDOW:
+            entering = places[behind][1]
+            if not within[entering]:
+                weight += entering.weight
+            within[entering] += 1
             behind += 1
-        weight = sum(each.weight for each, count in within.items() if count)
         if weight > best + _STOP_WORD / 2:
             best, window = weight, (at, places[behind - 1][0])
+            if behind == last:
+                break
         within[pattern] -= 1
+        if not within[pattern]:
+            weight -= pattern.weight
     return window
 
 
