@@ -7,7 +7,7 @@ A search takes a snapshot of the index first, and then opens a read of the datab
 the snapshot has missed, and the answer is true as of the read.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, TypeAlias
 
@@ -72,17 +72,6 @@ class Visible(msgspec.Struct, frozen=True):
         return indexed.acl in self.read_acls or (bool(self.owner) and fold_name(indexed.owner) == self.owner)
 
 
-class Statistics(msgspec.Struct, frozen=True):
-    """Term statistics that replace those of the index in scores.
-
-    ``documents`` is the number of all documents, ``document_frequency`` the number of documents with a term, by field
-    and term.
-    """
-
-    documents: int
-    document_frequency: Mapping[tuple[str, str], int]
-
-
 class FacetValue(msgspec.Struct, frozen=True):
     """A value of a facet with its number of hits. ``constraint`` narrows a search to them (``aql.narrowing``)."""
 
@@ -116,7 +105,6 @@ class Search(msgspec.Struct, frozen=True):
     total: bool = False
     facets: tuple[BoundFacet, ...] = ()
     facet_hits: int | None = None
-    statistics: Statistics | None = None
     among: frozenset[str] | None = None
     bare: bool = False
     marks: bool = False
@@ -212,7 +200,7 @@ class Snapshot(Protocol):
     def examine(self, search: Search, key: str) -> Examination | None:
         """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``.
 
-        Weights have the statistics of scores: those by which an object is found add up to its score.
+        Weights are those of scores: those by which an object is found add up to its score.
         """
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:

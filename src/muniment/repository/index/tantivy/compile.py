@@ -8,7 +8,6 @@ which reads only the terms of the range. A range of numbers goes through the par
 """
 
 import itertools
-import math
 import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, TypeAlias, assert_never
@@ -43,10 +42,11 @@ from muniment.repository.aql.tree import (
     Without,
 )
 from muniment.repository.folding import fold
-from muniment.repository.index.contract import Leaf, Statistics, Visible
+from muniment.repository.index.contract import Leaf, Visible
 from muniment.repository.index.tantivy import fields, regexes
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.leaves import has_keywords, leaves, needs_all
+from muniment.repository.index.tantivy.rarity import Rarity
 from muniment.repository.refusals import BadQuery
 
 _SEVERAL = 100
@@ -64,12 +64,6 @@ _NEIGHBOURS, _SLOP = 0.12, 2
 
 _AS_WRITTEN = 0.1
 """What part of its score a word adds that stands in the object just as in the query, and not in another form."""
-
-_BROWSED = 0.5
-"""What part of its score a match counts in an object that the caller may only browse.
-
-Metadata are short and hold few words, so a match there scores about twice what it scores among all words of an object.
-"""
 
 MATCHES = 24
 """The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
@@ -102,7 +96,7 @@ class CompiledQuery(NamedTuple):
 
 
 class Compiler:
-    """Compiles queries for one searcher. If ``statistics`` are given, they replace those of the index in scores.
+    """Compiles queries for one index. If a ``rarity`` is given, words weigh what they weigh for its caller.
 
     ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit, which depend on
     the schema alone.
@@ -111,20 +105,18 @@ class Compiler:
     def __init__(
         self,
         index: tantivy.Index,
-        searcher: tantivy.Searcher,
         schema: tantivy.Schema,
         number: int,
         analyser: Analyser,
         permissions: "PermissionMemory",
-        statistics: Statistics | None = None,
+        rarity: Rarity | None = None,
     ) -> None:
         self._index = index
-        self._searcher = searcher
         self._schema = schema
         self._searched = {readable: fields.searched(number, readable=readable) for readable in (True, False)}
         self._analyser = analyser
         self._permissions = permissions
-        self._statistics = statistics
+        self._rarity = rarity
         self._expressions = 0
 
     def compile(self, query: BoundQuery) -> CompiledQuery:
@@ -132,6 +124,14 @@ class Compiler:
 
         Raises BadQuery for a name that no property can have, and for regular expressions that would take too long.
         """
+        compiled = tuple(
+            CompiledLeaf(leaf, self.leaf(leaf, readable=True), self.leaf(leaf, readable=False))
+            for leaf in dict.fromkeys(leaves(query.condition, choose=self._analyser.content_words))
+        )
+        return CompiledQuery(*self.hits(query), compiled, needs_all(query.condition))
+
+    def hits(self, query: BoundQuery) -> tuple[Query, Query]:
+        """Make the queries for what matches anywhere, and in the metadata alone. Raises as ``compile``."""
         narrowed = [(Occur.Must, _silent(self._terms(fields.TYPE, query.types)))] if query.types else []
 
         def within(readable: bool) -> Query:
@@ -141,12 +141,7 @@ class Compiler:
 
         anywhere = within(readable=True)
         by_keywords = query.condition is not None and has_keywords(query.condition)
-        compiled = tuple(
-            CompiledLeaf(leaf, self.leaf(leaf, readable=True), self.leaf(leaf, readable=False))
-            for leaf in dict.fromkeys(leaves(query.condition, choose=self._analyser.content_words))
-        )
-        in_metadata = within(readable=False) if by_keywords else anywhere
-        return CompiledQuery(anywhere, in_metadata, compiled, needs_all(query.condition))
+        return anywhere, within(readable=False) if by_keywords else anywhere
 
     def comparison(self, condition: Condition) -> Query:
         """Make the query for the objects that meet a condition on their properties, without a score."""
@@ -162,6 +157,16 @@ class Compiler:
             return _all_of([_silent(self.browsable(visible)), query.anywhere])
         found_anywhere = _all_of([_silent(self.readable(visible)), query.anywhere])
         return _any_of([found_anywhere, _all_of([_silent(self._only_browsable(visible)), query.in_metadata])])
+
+    def holding(self, visible: Visible, word: str, exact: bool) -> Query:
+        """Make the query by which a caller finds the objects with a word, in its exact form or by its stem."""
+        anywhere, in_metadata = (
+            _silent(
+                _any_of([self._term(pair.words if exact else pair.stems, word) for pair in self._searched[readable]])
+            )
+            for readable in (True, False)
+        )
+        return self.visible(CompiledQuery(anywhere, in_metadata, (), needs_all=True), visible)
 
     def among(self, query: Query, keys: Collection[str]) -> Query:
         """Make the query for those of a query's objects that have one of these keys."""
@@ -186,8 +191,7 @@ class Compiler:
 
     def leaf(self, leaf: Leaf, readable: bool) -> Query:
         """Make the query for a leaf anywhere in an object that the caller may read, or else in the metadata."""
-        query = _any_of([self._leaf(leaf, *pair) for pair in self._searched[readable]])
-        return query if readable else Query.boost_query(query, _BROWSED)
+        return _any_of([self._leaf(leaf, *pair) for pair in self._searched[readable]])
 
     def _leaf(self, leaf: Leaf, stems: str, words: str) -> Query:
         match leaf:
@@ -286,18 +290,16 @@ class Compiler:
         stems = [
             [stem for _, stem in self._analyser.stemmed(word.text)] for word in self._analyser.without_stop_words(words)
         ]
-        pairs: list[list[str | tuple[int, str]]] = [
-            [*word, *following] for word, following in itertools.pairwise(stems)
-        ]
+        pairs = [[*word, *following] for word, following in itertools.pairwise(stems)]
         for field in self._searched[readable]:
             for word in self._analyser.content_words(words):
                 as_written = self._words(field.words, self._analyser.exact(word.text))
                 queries.append(Query.boost_query(as_written, _AS_WRITTEN))
             for pair in pairs:
                 if len(pair) > 1:
-                    near = Query.phrase_query(self._schema, field.stems, pair, _SLOP)
-                    queries.append(Query.boost_query(near, _NEIGHBOURS))
-        return queries if readable else [Query.boost_query(query, _BROWSED) for query in queries]
+                    near = Query.phrase_query(self._schema, field.stems, [*pair], _SLOP)
+                    queries.append(Query.boost_query(self._weighed(near, field.stems, pair), _NEIGHBOURS))
+        return queries
 
     def _words(self, field: str, words: list[tuple[int, str]]) -> Query:
         if not words:
@@ -305,7 +307,8 @@ class Compiler:
         if len(words) == 1:
             return self._word(field, words[0][1])
         first_place = words[0][0]
-        return Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
+        phrase = Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
+        return self._weighed(phrase, field, [word for _, word in words])
 
     def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
         """Make the query for words that match these patterns and follow each other."""
@@ -336,12 +339,11 @@ class Compiler:
         return [Query.fuzzy_term_query(self._schema, field, words[0][1], 1, True, False)]
 
     def _word(self, field: str, word: str) -> Query:
-        query = Query.term_query(self._schema, field, word, "freq")
-        if self._statistics is None or (field, word) not in self._statistics.document_frequency:
-            return query
-        visible_weight = _idf(self._statistics.document_frequency[field, word], self._statistics.documents)
-        own_weight = _idf(self._searcher.doc_freq(field, word), self._searcher.num_docs)
-        return Query.boost_query(query, visible_weight / own_weight)
+        return self._weighed(Query.term_query(self._schema, field, word, "freq"), field, [word])
+
+    def _weighed(self, query: Query, field: str, words: Sequence[str]) -> Query:
+        """Give a query for a word or a phrase the weight that it has for the caller."""
+        return query if self._rarity is None else Query.boost_query(query, self._rarity.factor(field, words))
 
     def _comparison(self, comparison: OneOf | Between | Like | HasValue) -> Query:
         if not _NAME.fullmatch(comparison.name):
@@ -452,8 +454,3 @@ def _any_of(parts: Sequence[Query]) -> Query:
     if len(parts) == 1:
         return parts[0]
     return Query.boolean_query([(Occur.Should, query) for query in parts])
-
-
-def _idf(documents_with: int, documents: int) -> float:
-    documents = max(documents, documents_with)
-    return math.log(1 + (documents - documents_with + 0.5) / (documents_with + 0.5))

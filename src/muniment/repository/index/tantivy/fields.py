@@ -78,6 +78,9 @@ METADATA = WordFields("metadata", "metadata_exact")
 CONTENT = WordFields("content", "content_exact")
 """The text alone, in formats before ``WEIGHTED``."""
 
+EXACT = frozenset(fields.words for fields in (ANYWHERE, METADATA, CONTENT))
+"""The fields of words as they are."""
+
 LEAST, MOST = -(2**63), 2**63 - 1
 """The integers that the index can hold."""
 
