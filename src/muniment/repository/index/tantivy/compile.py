@@ -86,13 +86,14 @@ class CompiledQuery(NamedTuple):
     """A bound query as queries of the engine, for any caller: objects that match anywhere, or in the metadata alone.
 
     Without keywords both are one. ``leaves`` are those by which a hit may have been found, each once. With
-    ``needs_all`` each hit has matched all of them.
+    ``needs_all`` each hit has matched all of them. ``level`` is the score of every hit, None where hits differ.
     """
 
     anywhere: Query
     in_metadata: Query
     leaves: tuple[CompiledLeaf, ...]
     needs_all: bool
+    level: float | None = None
 
 
 class Compiler:
@@ -124,11 +125,14 @@ class Compiler:
 
         Raises BadQuery for a name that no property can have, and for regular expressions that would take too long.
         """
+        every_leaf = list(leaves(query.condition, choose=self._analyser.content_words))
         compiled = tuple(
             CompiledLeaf(leaf, self.leaf(leaf, readable=True), self.leaf(leaf, readable=False))
-            for leaf in dict.fromkeys(leaves(query.condition, choose=self._analyser.content_words))
+            for leaf in dict.fromkeys(every_leaf)
         )
-        return CompiledQuery(*self.hits(query), compiled, needs_all(query.condition))
+        all_needed = needs_all(query.condition)
+        is_level = bool(every_leaf) and all_needed and all(map(self._is_level, every_leaf))
+        return CompiledQuery(*self.hits(query), compiled, all_needed, float(len(every_leaf)) if is_level else None)
 
     def hits(self, query: BoundQuery) -> tuple[Query, Query]:
         """Make the queries for what matches anywhere, and in the metadata alone. Raises as ``compile``."""
@@ -309,6 +313,12 @@ class Compiler:
         first_place = words[0][0]
         phrase = Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
         return self._weighed(phrase, field, [word for _, word in words])
+
+    def _is_level(self, leaf: Leaf) -> bool:
+        """Say whether every object that a leaf finds scores 1: a single word with wildcards, looked up in one field."""
+        words = self._analyser.wild(leaf.text) if isinstance(leaf, Wild) else []
+        one_field = all(len(pairs) == 1 for pairs in self._searched.values())
+        return one_field and [len(pattern.pieces) > 1 for _, pattern in words] == [True]
 
     def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
         """Make the query for words that match these patterns and follow each other."""

@@ -35,9 +35,6 @@ _SEVERAL = 100
 _BESIDE = 200
 """How many hits beyond a page are read first, to find all hits whose score equals that of the last hit."""
 
-_FURTHER = 4
-"""The factor by which more hits are read when the first ones do not include all of them."""
-
 
 class Ranking:
     """Ranks the hits of queries of one searcher."""
@@ -70,9 +67,8 @@ class Ranking:
         count = end + _BESIDE
         result = self._searcher.search(query, count, count=total)
         ranked = list(result.hits)
-        while len(ranked) == count <= REACH and ranked[end - 1][0] == ranked[-1][0]:
-            count = min(_FURTHER * count, REACH + 1)
-            ranked = list(self._searcher.search(query, count, count=False).hits)
+        if len(ranked) == count <= REACH and ranked[end - 1][0] == ranked[-1][0]:
+            ranked = list(self._searcher.search(query, REACH + 1, count=False).hits)
         if end < len(ranked) <= REACH:
             ranked = [hit for hit in ranked if hit[0] >= ranked[end - 1][0]]
         return self._head_in_order(ranked)[offset:end], count_of(result)
