@@ -140,13 +140,14 @@ class IndexHit(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """The answer to a search. ``total`` is exact; it is None unless the search wants it.
 
-    ``facet_hits`` is how many hits fed the facets, where that was not all of them.
+    ``facet_hits`` is how many hits fed the facets, where that was not all of them. ``more``: others follow these hits.
     """
 
     hits: tuple[IndexHit, ...]
     total: int | None = None
     facets: tuple[FacetCounts, ...] = ()
     facet_hits: int | None = None
+    more: bool = False
 
 
 class LeafWeight(msgspec.Struct, frozen=True):

@@ -70,7 +70,8 @@ class Ranking:
         if len(ranked) == count <= REACH and ranked[end - 1][0] == ranked[-1][0]:
             ranked = list(self._searcher.search(query, REACH + 1, count=False).hits)
         if end < len(ranked) <= REACH:
-            ranked = [hit for hit in ranked if hit[0] >= ranked[end - 1][0]]
+            edge = ranked[end - 1][0]
+            ranked = ranked[:end] + list(itertools.takewhile(lambda hit: hit[0] == edge, ranked[end:]))
         return self._head_in_order(ranked)[offset:end], count_of(result)
 
     def by_modification(

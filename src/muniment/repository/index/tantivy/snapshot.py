@@ -112,8 +112,10 @@ class TantivySnapshot:
         """
         with failures.refused("a search failed"):
             compiler, plan, query = self._compiled(search)
-            ranked, total = self._page(query, search, plan.compiled)
-            return self._answer(compiler, plan, query, search, ranked, total)
+            one_more = msgspec.structs.replace(search, limit=search.limit + 1) if search.limit > 0 else search
+            ranked, total = self._page(query, one_more, plan.compiled)
+            shown, more = ranked[: search.limit], len(ranked) > search.limit
+            return self._answer(compiler, plan, query, search, shown, total, more=more)
 
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
         """Answer a search in the order of these properties, equal hits by counter; None if the index cannot tell it.
@@ -131,7 +133,8 @@ class TantivySnapshot:
             ranked = self._ranking.with_counters(query, counters)
             if not plan.compiled.leaves:
                 ranked = [(0.0, address) for _, address in ranked]
-            return self._answer(compiler, plan, query, search, ranked, total)
+            more = total > search.offset + search.limit
+            return self._answer(compiler, plan, query, search, ranked, total, more=more)
 
     def _answer(
         self,
@@ -141,12 +144,14 @@ class TantivySnapshot:
         search: Search,
         ranked: Sequence[Ranked],
         total: int | None,
+        *,
+        more: bool,
     ) -> Answer:
         hits = self._bare_hits(ranked) if search.bare else ()
         if ranked and not search.bare:
             hits = self._hits(compiler, search.visible, ranked, plan, marks=search.marks)
         counts, fed = self._facets(compiler, query, search, plan.compiled)
-        return Answer(hits, total, counts, fed)
+        return Answer(hits, total, counts, fed, more)
 
     def counters(self, search: Search, order: Order) -> list[int]:
         """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.

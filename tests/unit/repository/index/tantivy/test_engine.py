@@ -16,7 +16,7 @@ from muniment.repository.aql.tree import AnyWord, Both, Either, Fulltext, Keywor
 from muniment.repository.aql.values import Kind
 from muniment.repository.change_log.changes import START, Position
 from muniment.repository.folding import fold
-from muniment.repository.index.contract import Answer, FacetCounts, OtherFormat, Search, Visible
+from muniment.repository.index.contract import Answer, FacetCounts, OtherFormat, Search, SortedBy, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import failures, fields
 from muniment.repository.index.tantivy.analysis import Analyser
@@ -326,6 +326,18 @@ def test_a_word_beside_one_with_a_wildcard_still_makes_scores(world: World) -> N
         assert len({hit.score for hit in world.ask(Fulltext(condition)).hits}) == 3
     scores = {hit.object_id: hit.score for hit in world.ask(Fulltext(Either((Wild("xum*"), Wild("re*"))))).hits}
     assert scores == dict.fromkeys((key(1), key(2), key(3)), 1.0)
+
+
+@pytest.mark.parametrize("condition", [None, says("pump"), Fulltext(Wild("pu*"))])
+def test_an_answer_says_whether_hits_follow(world: World, condition: Condition | None) -> None:
+    world.hold(*(kept(at, "pump") for at in range(5)))
+    for offset, limit, more in ((0, 4, True), (0, 5, False), (4, 1, False), (3, 1, True), (0, 9, False), (7, 1, False)):
+        answer = world.ask(condition, offset=offset, limit=limit)
+        assert (len(answer.hits), answer.more) == (max(0, min(limit, 5 - offset)), more)
+        by_name = Search(BoundQuery((), condition), EVERYTHING, offset, limit)
+        by_index = world.reader.snapshot().search_sorted(by_name, [SortedBy("object_name", "string")])
+        assert by_index is not None
+        assert (len(by_index.hits), by_index.more) == (len(answer.hits), more)
 
 
 def test_a_page_of_nothing_still_counts(world: World) -> None:
