@@ -157,10 +157,14 @@ class Compiler:
         An object that the caller may read may match anywhere. An object that they may only browse must match in the
         metadata.
         """
-        if _alike(visible) or query.in_metadata is query.anywhere:
+        if _is_one(query, visible):
             return _all_of([_silent(self.browsable(visible)), query.anywhere])
         found_anywhere = _all_of([_silent(self.readable(visible)), query.anywhere])
         return _any_of([found_anywhere, _all_of([_silent(self._only_browsable(visible)), query.in_metadata])])
+
+    def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
+        """Make a query that scores the objects which ``visible`` finds as that does; it may find others as well."""
+        return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
 
     def holding(self, visible: Visible, word: str, exact: bool) -> Query:
         """Make the query by which a caller finds the objects with a word, in its exact form or by its stem."""
@@ -420,6 +424,11 @@ class Compiler:
         if len(values) <= _SEVERAL:
             return _any_of([self._term(field, value) for value in sorted(values)])
         return Query.term_set_query(self._schema, field, sorted(values))
+
+
+def _is_one(query: CompiledQuery, visible: Visible) -> bool:
+    """Say whether one query finds what may be read and what may be browsed."""
+    return _alike(visible) or query.in_metadata is query.anywhere
 
 
 def _alike(visible: Visible) -> bool:

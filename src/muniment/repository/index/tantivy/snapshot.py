@@ -130,7 +130,8 @@ class TantivySnapshot:
             if found is None:
                 return None
             counters, total = found
-            ranked = self._ranking.with_counters(query, counters)
+            # Who may see these hits is decided: to ask again whose ACLs they carry is most of the work.
+            ranked = self._ranking.with_counters(compiler.scoring(plan.compiled, search.visible), counters)
             if not plan.compiled.leaves:
                 ranked = [(0.0, address) for _, address in ranked]
             more = total > search.offset + search.limit
@@ -212,6 +213,7 @@ class TantivySnapshot:
                 _SIZES * len(written),
             )
             compiled = compiled._replace(anywhere=hits[0], in_metadata=hits[1])
+            plan = plan._replace(compiled=compiled)
         query = compiler.visible(compiled, search.visible)
         return compiler, plan, query if search.among is None else compiler.among(query, search.among)
 
