@@ -118,7 +118,9 @@ def count(cx: Connection, acl_ids: Collection[int], accessors: Collection[str]) 
     return dict(cx.execute(query).all()) if acl_ids else {}
 
 
-def permits(acl_id: sa.ColumnElement[int], accessors: Collection[str]) -> sa.ColumnElement[bool]:
+def permits(
+    acl_id: sa.ColumnElement[int], accessors: Collection[str] | sa.BindParameter[Any]
+) -> sa.ColumnElement[bool]:
     """Make the condition that a row's ACL permits something to one of the accessors."""
     return sa.exists().where(
         acl_entries.c.acl_id == acl_id,
