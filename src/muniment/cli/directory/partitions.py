@@ -61,7 +61,7 @@ def set_partition(context: typer.Context, name: PartitionName, description: NewD
 
 @partition.command("rename")
 def rename_partition(context: typer.Context, name: PartitionName, new_name: NewName) -> None:
-    """Rename a partition that holds no users and no groups: their ids end with its name."""
+    """Rename a partition. It must hold no users and no groups, because their ids end with its name."""
     data: DataFolder = context.obj
     rename_entry(data, _by_name(data, name), new_name)
 

@@ -254,7 +254,7 @@ def select_by_ids(ids: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
 
 
 def read(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any]) -> list[Entry]:
-    """Run a query of ``select_by_ids`` with the other module's parameters, and return the entries."""
+    """Run a query that ``select_by_ids`` returned, with values for its parameters, and return the entries."""
     return [to_entry(row) for row in cx.execute(query, parameters)]
 
 

@@ -1,8 +1,10 @@
-"""Which names and passwords were right moments ago? Each has one living grant here, ended when the pair is forgotten.
+"""Which pairs of a name and a password were right moments ago?
 
-A password costs a hash that is slow on purpose, and HTTP Basic sends it with every request. So a pair is remembered for
-a while after its sign-in: as a keyed digest, with its access token, which tokeninfo is asked about at every request. A
-wrong password is never remembered (decision 0036).
+Each pair has one living grant, which ends when the pair is forgotten.
+
+A password costs a hash that is slow on purpose, and HTTP Basic sends it with every request. So a process remembers a
+pair for a while after its sign-in: its keyed digest and its access token. At every request tokeninfo is asked about the
+token. A wrong password is never remembered (decision 0036).
 """
 
 import asyncio

@@ -152,7 +152,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET acls/{acl}: by its id, or by a name that needs no owner beside it."""
+    """GET acls/{acl}: answer with the ACL of this id, or of this name if it is clear without an owner."""
     caller = await enter(request, context)
     repository, name = caller.repository, _called(request)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))

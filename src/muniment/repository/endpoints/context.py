@@ -187,7 +187,7 @@ class Caller:
         return positions.spell(self._seal, self.repository.id, principals, position, plain=self._plain_positions)
 
     async def position(self, written: str) -> Position:
-        """Read a position that the caller sends. Raises Malformed, NotPermitted, and as ``read``."""
+        """Read a position that the caller sends. Raises Malformed, NotPermitted, and what ``read`` raises."""
         return await self.read(
             lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, written)
         )

@@ -78,7 +78,7 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class SearchDraft(msgspec.Struct, frozen=True):
-    """What a body says: what is to be set, its document included, or whose document it is to have."""
+    """What a body asks for: the properties and the document to set, or the search whose document to take."""
 
     change: SearchChange
     reference: Reference | None

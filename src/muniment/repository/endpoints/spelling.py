@@ -74,7 +74,7 @@ def write_property(name: str, names: RepositoryNames) -> str:
 
 
 def read_accessor(accessor: str, names: RepositoryNames) -> str:
-    """Translate an accessor on the wire: the owner and the world bear the prefix of the built-in types."""
+    """Translate an accessor from the wire, where the owner and the world have the prefix of the built-in types."""
     bare = accessor.removeprefix(names.type_prefix)
     return bare if bare in (OWNER, WORLD) else accessor
 

@@ -54,7 +54,7 @@ def count(cx: Connection, repository_id: int, principals: Principals, selection:
 
 
 def entries(cx: Connection, found: Sequence[ListedAcl], principals: Principals) -> dict[int, dict[str, Permission]]:
-    """List by name the entries of these ACLs that the caller may see, by the ACL's internal key."""
+    """Return, for the key of each ACL's row, those of its entries that the caller may see, by accessor name."""
     owned = acl_entries.of(cx, [one.acl.id for one in found if one.owned])
     foreign = acl_entries.of(cx, [one.acl.id for one in found if not one.owned], principals.accessors | {OWNER})
     return acl_entries.by_name(cx, {one.acl.id: {**owned, **foreign}.get(one.acl.id, {}) for one in found})

@@ -103,7 +103,7 @@ def beginning(text: str) -> str:
 
 
 def cut(text: str, at: int) -> str:
-    """Cut out the part of a text around a place, at whole words, with white space collapsed."""
+    """Cut out the part of a text around the character ``at``, at whole words, with white space collapsed."""
     before = " ".join(text[max(0, at - 4 * _BEFORE) : at].split()) if at else ""
     gap = " " if at and text[at - 1].isspace() and before else ""
     if len(before) > _BEFORE:
