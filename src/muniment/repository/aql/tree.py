@@ -107,7 +107,7 @@ Keywords: TypeAlias = Term | Wild | Phrase | Both | Either | Without | AnyWord
 
 
 class Fulltext(msgspec.Struct, frozen=True, tag=True):
-    """Keywords that match an object's metadata or content. Without a word in the text they are None and match nothing."""
+    """Keywords that match an object's metadata or content. Without a word in the text they are None: no match."""
 
     keywords: Keywords | None
 
