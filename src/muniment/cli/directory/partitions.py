@@ -83,8 +83,8 @@ def add_unit(
     """Make an organizational unit and print its location."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        added = editing.add_unit(cx, find_entry(data, cx, parent), name, data.now, description=description)
-    line(entries.location(data.settings.directory.names, added))
+        unit_entry = editing.add_unit(cx, find_entry(data, cx, parent), name, data.now, description=description)
+    line(entries.location(data.settings.directory.names, unit_entry))
 
 
 @unit.command("list")

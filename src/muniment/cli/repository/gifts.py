@@ -31,7 +31,7 @@ class Progress:
 
     def __init__(self, data: DataFolder) -> None:
         self._limit = data.settings.repository.max_pending_changes
-        self._shown = ExitStack()
+        self._bars = ExitStack()
         self._counting: terminal.Counting | None = None
         self._repository = ""
 
@@ -39,14 +39,14 @@ class Progress:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._shown.close()
+        self._bars.close()
 
     def reach(self, repository: str, count: int) -> None:
         """Show how many objects of this repository are given."""
         if self._counting is None or self._repository != repository:
-            self._shown.close()
+            self._bars.close()
             self._repository = repository
-            self._counting = self._shown.enter_context(terminal.counting(f"Giving what is in {repository}", None))
+            self._counting = self._bars.enter_context(terminal.counting(f"Giving what is in {repository}", None))
         self._counting.reach(count)
 
     def index_stands_still(self, repository: str) -> None:

@@ -102,8 +102,8 @@ def find_group(cx: Connection, names: DirectoryNames, group_id: str) -> Entry:
 
 def find_client(cx: Connection, name: str) -> Entry:
     """Find an OAuth client by its name. Raises UnknownEntry."""
-    if found := find_of_client(cx, name):
-        return found[0].user
+    if matches := find_of_client(cx, name):
+        return matches[0].user
     raise UnknownEntry(f"There is no client {name[:100]!r}.")
 
 

@@ -41,8 +41,8 @@ class DirectoryElsewhere:
 
     def __init__(self, tokeninfo_url: str, ca_file: str, client_id: str = "", client_secret: str = "") -> None:
         self._tokeninfo_url = tokeninfo_url
-        known = TOKENINFO_ADDRESS.fullmatch(tokeninfo_url)
-        self._base = known[1] if known else ""
+        match = TOKENINFO_ADDRESS.fullmatch(tokeninfo_url)
+        self._base = match[1] if match else ""
         self._client = {"client_id": client_id, **({"client_secret": client_secret} if client_secret else {})}
         self._http = httpx.AsyncClient(
             verify=ssl.create_default_context(cafile=ca_file or None),

@@ -115,7 +115,7 @@ def listing_of(targets: Sequence[LinkTarget]) -> Answering:
         feed = collections.feed_request(request, context, own, "Repositories")
 
         def entries(members: Sequence[ListedRepository]) -> list[FeedEntry]:
-            return [_entry(feed, one, address(request, context, one), targets) for one, _ in members]
+            return [_entry(feed, each, address(request, context, each), targets) for each, _ in members]
 
         body = await context.transactions.read_long(_STRANGERS, lambda cx: feed.write(_listed(cx, feed, entries)))
         return feed.answer(body)

@@ -201,10 +201,10 @@ def _list(
     folder = Folder(view, folder_id, type_name)
 
     def entries(members: Sequence[ListedObject]) -> list[FeedEntry]:
-        plain = [collections.object_entry(here, one.stored, names) for one in members]
+        plain = [collections.object_entry(here, each.stored, names) for each in members]
         if not feed.page.inline:
             return plain
-        bodies = collections.object_bodies(cx, view, [one.stored for one in members])
+        bodies = collections.object_bodies(cx, view, [each.stored for each in members])
         things = [feed.object_thing(here, body) for body in bodies]
         return [feed.with_thing(entry, thing) for entry, thing in zip(plain, things, strict=True)]
 

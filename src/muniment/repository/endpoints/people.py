@@ -104,14 +104,14 @@ def _listed(
     resource_id, selection = repository.resource_id, feed.page.selection
 
     def entries(members: Sequence[ListedPerson]) -> list[FeedEntry]:
-        listed = []
+        feed_entries = []
         for person, _ in members:
             summary = person.description or person.id
             entry = collections.plain_entry(_address(here, person), person.id, "Muniment", summary, person.modified)
             if feed.page.inline:
                 entry = feed.with_thing(entry, _thing(here, person, feed.names, feed.media_type))
-            listed.append(entry)
-        return listed
+            feed_entries.append(entry)
+        return feed_entries
 
     return collections.page(
         cx,

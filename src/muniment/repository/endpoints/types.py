@@ -49,7 +49,7 @@ def _listed(cx: Connection, repository: Repository, principals: Principals, feed
 
     def entries(members: Sequence[ListedType]) -> list[FeedEntry]:
         catalogue = object_types.catalogue(cx, repository.id) if feed.page.inline else None
-        listed = []
+        feed_entries = []
         for kind in members:
             name = spelling.write_type(kind.name, names)
             parent = spelling.write_type(kind.parent, names) if kind.parent else ""
@@ -57,8 +57,8 @@ def _listed(cx: Connection, repository: Repository, principals: Principals, feed
             if catalogue is not None:
                 thing = representations.type_thing(here, catalogue.get(kind.name), catalogue, names, feed.media_type)
                 entry = feed.with_thing(entry, thing)
-            listed.append(entry)
-        return listed
+            feed_entries.append(entry)
+        return feed_entries
 
     return collections.page(
         cx,

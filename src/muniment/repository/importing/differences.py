@@ -55,14 +55,14 @@ def compare(
         if imported.object_id in alive
     ]
     gone = [each for each in former if each.key not in present]
-    found = Differences(files_before=sum(each.imported.size >= 0 for each in former))
-    _match_files(found, [each for each in gone if each.imported.size >= 0], listing, known, digest)
-    _match_folders(found, [each for each in gone if each.imported.size < 0], listing, known, alive)
-    return found
+    differences = Differences(files_before=sum(each.imported.size >= 0 for each in former))
+    _match_files(differences, [each for each in gone if each.imported.size >= 0], listing, known, digest)
+    _match_folders(differences, [each for each in gone if each.imported.size < 0], listing, known, alive)
+    return differences
 
 
 def _match_files(
-    found: Differences,
+    differences: Differences,
     gone: list[FormerFile],
     listing: FolderContents,
     known: Mapping[str, ImportRecord],
@@ -83,12 +83,12 @@ def _match_files(
             choice = candidates[0]
         if choice is not None:
             candidates.remove(choice)
-            found.moved[path] = choice
-    found.files = [each for some in by_content.values() for each in some]
+            differences.moved[path] = choice
+    differences.files = [each for some in by_content.values() for each in some]
 
 
 def _match_folders(
-    found: Differences,
+    differences: Differences,
     gone: list[FormerFile],
     listing: FolderContents,
     known: Mapping[str, ImportRecord],
@@ -97,13 +97,13 @@ def _match_folders(
     """A folder moved if the first of the files that moved into its new place came from it."""
     left = {each.imported.object_id: each for each in gone}
     new = {path for path in listing.folders if record.key(path) not in known}
-    for path, file in list(found.moved.items()):
+    for path, file in list(differences.moved.items()):
         place, origin = os.path.dirname(path), file.stored.folder_id
         while place in new and origin is not None and origin in left:
-            found.moved[place] = left.pop(origin)
+            differences.moved[place] = left.pop(origin)
             new.remove(place)
             place, origin = os.path.dirname(place), alive[origin].folder_id
-    found.folders = sorted(left.values(), key=lambda each: _depth(each.stored, alive), reverse=True)
+    differences.folders = sorted(left.values(), key=lambda each: _depth(each.stored, alive), reverse=True)
 
 
 def _depth(stored: StoredObject, alive: Mapping[str, StoredObject]) -> int:

@@ -202,7 +202,7 @@ def remove(
 def store_results(
     cx: Connection,
     repository_id: int,
-    found: SavedSearch,
+    search: SavedSearch,
     object_ids: list[str],
     principals: Principals,
     quota: SavedSearchQuota,
@@ -213,14 +213,14 @@ def store_results(
     It is a VersionConflict if the search was changed after the caller had executed it.
     """
     query = sa.select(saved_searches).with_for_update()
-    row = _row(cx, query, repository_id, "search", found.id, principals)
-    if row.revision != found.revision:
+    row = _row(cx, query, repository_id, "search", search.id, principals)
+    if row.revision != search.revision:
         raise VersionConflict("The search was changed while it was executed: try again.")
-    written = stored_results.write(object_ids)
+    text = stored_results.write(object_ids)
     # What is replaced counts no more.
-    stored_results.remove(cx, found.id, principals.key)
-    _check_quota(cx, principals.key, quota, size=len(written))
-    stored_results.keep(cx, found.id, principals.key, written, now)
+    stored_results.remove(cx, search.id, principals.key)
+    _check_quota(cx, principals.key, quota, size=len(text))
+    stored_results.keep(cx, search.id, principals.key, text, now)
 
 
 def page(
@@ -242,10 +242,8 @@ def page(
             OrderKey(saved_searches.c.id),
         )
     )
-    found = pages.fetch(
-        cx, _members(repository_id, kind, principals), _property_of(kind), own_first, stretch, selection
-    )
-    return [ListedSearch(_summary(row), place) for row, place in found]
+    rows = pages.fetch(cx, _members(repository_id, kind, principals), _property_of(kind), own_first, stretch, selection)
+    return [ListedSearch(_summary(row), place) for row, place in rows]
 
 
 def count(
@@ -255,12 +253,12 @@ def count(
     return pages.count(cx, _members(repository_id, kind, principals), _property_of(kind), selection)
 
 
-def with_documents(cx: Connection, found: Sequence[SearchSummary]) -> list[SavedSearch]:
+def with_documents(cx: Connection, summaries: Sequence[SearchSummary]) -> list[SavedSearch]:
     """Read the documents of these searches, those of one page, in one statement."""
-    ids = [one.id for one in found]
+    ids = [each.id for each in summaries]
     query = sa.select(saved_searches.c.id, *_DOCUMENT_COLUMNS).where(saved_searches.c.id.in_(ids))
     by_id = {row.id: _document(row) for row in cx.execute(query)}
-    return [SavedSearch(**msgspec.structs.asdict(one), document=by_id[one.id]) for one in found]
+    return [SavedSearch(**msgspec.structs.asdict(each), document=by_id[each.id]) for each in summaries]
 
 
 def may_change(search: SearchSummary, principals: Principals) -> bool:
