@@ -45,7 +45,7 @@ class DocumentationPage(NamedTuple):
 
 
 def names() -> list[str]:
-    """Name every page, those of a folder after those above it. Nothing where no documentation is installed."""
+    """Return the name of each page, those of a folder last. Without documentation there is none."""
     folder = _folder()
     if folder is None:
         return []

@@ -77,7 +77,7 @@ def address_below(wire: Documents, below: str, searching: Table) -> Address[Repo
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
-    """POST: the query as a document in XML or JSON."""
+    """POST search/explanation: explain a query that is a document in XML or JSON."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     return await _answer(request, context, caller, await search_requests.read_document(request, context), media_type)

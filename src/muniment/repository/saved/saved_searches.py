@@ -208,9 +208,9 @@ def store_results(
     quota: SavedSearchQuota,
     now: Instant,
 ) -> None:
-    """Keep what the caller has found by this saved search. Raises UnknownSavedSearch, QuotaExceeded, VersionConflict.
+    """Store the ids of this search's hits for the caller. Raises UnknownSavedSearch, QuotaExceeded, VersionConflict.
 
-    It is a VersionConflict if the search was changed after the caller had executed it.
+    Raises VersionConflict if the search was changed after the caller had executed it.
     """
     query = sa.select(saved_searches).with_for_update()
     row = _row(cx, query, repository_id, "search", search.id, principals)
