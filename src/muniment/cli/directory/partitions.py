@@ -100,8 +100,8 @@ def list_content(
     """List what lies directly in a unit, or in a partition's root unit: units, groups and users."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.read() as cx:
-        listed = entries.inside(cx, find_entry(data, cx, container))
-    show_entries(data, listed, as_json=as_json, header=header)
+        content = entries.inside(cx, find_entry(data, cx, container))
+    show_entries(data, content, as_json=as_json, header=header)
 
 
 @unit.command("set")

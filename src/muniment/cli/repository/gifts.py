@@ -80,11 +80,11 @@ def print_departure(data: DataFolder, name: str, departure: Departure, given_to:
 
 def spell(counts: Sequence[GiftCount]) -> str:
     """Write in one line how much was given in which repository."""
-    spelled = [
+    gift_rows = [
         f"{count.repository}: {count.objects} objects, {count.acls} ACLs, {count.searches} saved searches"
         for count in counts
     ]
-    return "; ".join(spelled) or "nothing"
+    return "; ".join(gift_rows) or "nothing"
 
 
 def give_command(

@@ -87,8 +87,8 @@ class DirectoryElsewhere:
         if (answer.status_code, error_code) == (400, "invalid_grant"):
             raise NotSignedIn("The user name or the password is wrong, or the user may not use this repository.")
         if answer.status_code == 503:
-            written = answer.headers.get("Retry-After", "")
-            retry = int(written) if written.isascii() and written.isdecimal() else 1
+            header = answer.headers.get("Retry-After", "")
+            retry = int(header) if header.isascii() and header.isdecimal() else 1
             raise Overloaded("Too many sign-ins are under way.", min(max(retry, 1), _LONGEST_RETRY))
         log.error(
             "the directory refuses to sign callers in",

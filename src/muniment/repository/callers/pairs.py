@@ -151,8 +151,8 @@ class Pairs:
         for digest in list(self._memories):
             self._drop(digest)
         until = time.monotonic() + _CLOSING_SECONDS
-        while (pending := {*self._under_way.values(), *self._ending}) and (left := until - time.monotonic()) > 0:
-            await asyncio.wait(pending, timeout=left)
+        while (pending := {*self._under_way.values(), *self._ending}) and (seconds := until - time.monotonic()) > 0:
+            await asyncio.wait(pending, timeout=seconds)
 
     async def _remember_sign_in(self, digest: bytes, attempt: PairSignIn) -> AccessToken:
         try:

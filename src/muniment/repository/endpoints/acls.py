@@ -128,7 +128,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     here = address(request, context, repository)
     feed = collections.feed_request(request, context, f"{here}/acls", "ACLs")
     return await collections.answer(
-        caller, feed, lambda cx, principals, part: _listed(cx, repository, principals, part, here)
+        caller, feed, lambda cx, principals, part: _acl_page(cx, repository, principals, part, here)
     )
 
 
@@ -194,7 +194,7 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     caller.tell(event)
     name = _called(request)
-    await caller.write(lambda cx, principals: _removed(cx, caller.repository, name, principals))
+    await caller.write(lambda cx, principals: _remove(cx, caller.repository, name, principals))
     event.on = name
     return Response(status_code=204)
 
@@ -252,7 +252,7 @@ def _quota(context: RepositoryContext) -> AclQuota:
     return AclQuota(context.options.max_acls, context.options.max_acl_entries)
 
 
-def _listed(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
+def _acl_page(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
     selection = feed.page.selection
 
     def entries(members: Sequence[ListedAcl]) -> list[FeedEntry]:
@@ -281,7 +281,7 @@ def _summary(entries: int) -> str:
     return f"{entries} entries" if entries != 1 else "1 entry"
 
 
-def _removed(cx: Connection, repository: Repository, name: str, principals: Principals) -> None:
+def _remove(cx: Connection, repository: Repository, name: str, principals: Principals) -> None:
     removal.remove_acl(cx, acls.find(cx, repository.id, name, principals), principals)
 
 
@@ -360,8 +360,8 @@ def _entries(permitted: Sequence[AclEntryBody], names: RepositoryNames) -> dict[
             raise NotOfferedYet("Extended and application permissions are not offered yet.")
         level = _LEVELS.get(entry.basic_permission.lower())
         if level is None:
-            known = ", ".join(name.capitalize() for name in _LEVELS)
-            raise WrongValue(f"There is no permission {entry.basic_permission[:40]!r}: it is one of {known}.")
+            level_names = ", ".join(name.capitalize() for name in _LEVELS)
+            raise WrongValue(f"There is no permission {entry.basic_permission[:40]!r}: it is one of {level_names}.")
         accessor = spelling.read_accessor(entry.accessor, names)
         if accessor in entries:
             raise WrongValue(f"The ACL names {entry.accessor[:100]!r} twice.")

@@ -107,12 +107,12 @@ class FeedRequest:
             entry, inlined=inlined(thing, self.media_type, self.names, links=self.page.links)
         )
 
-    def object_thing(self, here: str, whole: ObjectBody) -> Thing:
+    def object_thing(self, here: str, body: ObjectBody) -> Thing:
         """Describe an object as a GET of its own address does, in the view asked for. Raises UnknownProperty."""
-        kind, page = kind_of(whole.stored.id), self.page
-        return representations.object_thing(here, whole, self.names, self.media_type, kind, page.view)
+        kind, page = kind_of(body.stored.id), self.page
+        return representations.object_thing(here, body, self.names, self.media_type, kind, page.view)
 
-    def write(self, listed: ListPage) -> bytes:
+    def write(self, page: ListPage) -> bytes:
         """Write the feed (docs/interface.md, ours 5)."""
         feed = atom.Feed(
             id=self.own,
@@ -121,9 +121,9 @@ class FeedRequest:
             updated=self.context.clock(),
             page=self.page.part.number,
             items_per_page=self.page.part.size,
-            links=tuple(_page_links(self.own, self.page, listed, self.context.options)),
-            entries=tuple(listed.entries),
-            total=listed.total,
+            links=tuple(_page_links(self.own, self.page, page, self.context.options)),
+            entries=tuple(page.entries),
+            total=page.total,
             entry_links=self.page.links,
         )
         return spelling.feed(self.media_type, feed, self.names)

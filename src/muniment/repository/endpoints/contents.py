@@ -99,7 +99,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/contents", "Contents")
     body = await caller.read_long(
         lambda cx, principals: feed.write(
-            _listed(cx, objects.readable(cx, repository, object_id, principals), feed, here)
+            _page(cx, objects.readable(cx, repository, object_id, principals), feed, here)
         )
     )
     return feed.answer(body)
@@ -168,7 +168,7 @@ async def index_status(request: Request, context: RepositoryContext) -> Response
     return _answer(media_type, "index-status", document, context)
 
 
-def _listed(cx: Connection, stored: StoredObject, feed: FeedRequest, here: str) -> ListPage:
+def _page(cx: Connection, stored: StoredObject, feed: FeedRequest, here: str) -> ListPage:
     """List the content that the object has, if it has any and the filter leaves it."""
     page, names = feed.page, feed.names
     values = representations.content_properties(stored, names)
@@ -218,9 +218,9 @@ async def _media(request: Request, context: RepositoryContext, caller: Caller, s
     )
 
 
-def _check_still_there(cx: Connection, repository: Repository, principals: Principals, begun: StoredObject) -> None:
+def _check_still_there(cx: Connection, repository: Repository, principals: Principals, former: StoredObject) -> None:
     """Check that a download may go on. Raises UnknownObject, NotPermitted; NoContent where it has other content now."""
-    if objects.readable(cx, repository, begun.id, principals).content != begun.content:
+    if objects.readable(cx, repository, former.id, principals).content != former.content:
         raise NoContent("The object does not have this content any more.")
 
 
@@ -266,10 +266,10 @@ def _content(stored: StoredObject) -> StoredContent:
     return stored.content
 
 
-def _check_format(stored: StoredObject, wanted: str | None, names: RepositoryNames) -> None:
+def _check_format(stored: StoredObject, format_name: str | None, names: RepositoryNames) -> None:
     """Check that the content has the format that the caller names. Raises WrongValue, NoContent."""
-    if wanted and not format_names.are_same(format_names.media_type(wanted, names), stored.media_type):
-        raise NoContent(f"The object {stored.id!r} has no content of the format {wanted[:100]!r}.")
+    if format_name and not format_names.are_same(format_names.media_type(format_name, names), stored.media_type):
+        raise NoContent(f"The object {stored.id!r} has no content of the format {format_name[:100]!r}.")
 
 
 def _headers(stored: StoredObject, content: StoredContent) -> dict[str, str]:

@@ -186,11 +186,9 @@ class Caller:
         """
         return positions.spell(self._seal, self.repository.id, principals, position, plain=self._plain_positions)
 
-    async def position(self, written: str) -> Position:
+    async def position(self, text: str) -> Position:
         """Read a position that the caller sends. Raises Malformed, NotPermitted, and what ``read`` raises."""
-        return await self.read(
-            lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, written)
-        )
+        return await self.read(lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, text))
 
     async def search(self, index: Index, question: Callable[[Connection, Snapshot, Principals], T]) -> T:
         """Ask a question of a snapshot of the index and of a newer one of the database, in a turn among the searches.

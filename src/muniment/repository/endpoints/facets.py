@@ -98,11 +98,13 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     repository, here = caller.repository, address(request, context, caller.repository)
     feed = collections.feed_request(request, context, f"{here}/supported-facets", "Supported facets")
     return await collections.answer(
-        caller, feed, lambda cx, principals, part: _listed(cx, repository, principals, part, here)
+        caller, feed, lambda cx, principals, part: _facet_page(cx, repository, principals, part, here)
     )
 
 
-def _listed(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
+def _facet_page(
+    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str
+) -> ListPage:
     selection, prefix = feed.page.selection, feed.names.system_property_prefix
 
     def entries(properties: Sequence[ListedAttribute]) -> list[atom.FeedEntry]:

@@ -46,12 +46,12 @@ _MEDIA_TYPES: Mapping[str, str] = {
 
 def media_type(name: str, names: RepositoryNames) -> str:
     """Return the media type that a format name means; a media type means itself. Raises WrongValue."""
-    known = media_type_or_same(name, names)
-    if "/" not in known:
+    of_format = media_type_or_same(name, names)
+    if "/" not in of_format:
         raise WrongValue(
             f"There is no format {name[:100]!r}: give a media type, or one of {', '.join(_media_types(names))}."
         )
-    return known
+    return of_format
 
 
 def media_type_or_same(name: str, names: RepositoryNames) -> str:

@@ -71,8 +71,8 @@ def _document(cx: Connection, repository_id: int) -> dict[str, Written]:
 
 
 def _is_begun(check: WantedCheck, kept_reports: Iterable[KeptReport]) -> bool:
-    begun = [reports.began(each) for each in kept_reports]
-    return bool(begun) and min(begun) >= check.wanted
+    beginnings = [reports.began(each) for each in kept_reports]
+    return bool(beginnings) and min(beginnings) >= check.wanted
 
 
 def _report(report: Report) -> dict[str, Written]:

@@ -137,8 +137,8 @@ def deleting(kind: str) -> Answering:
                 return subtrees.delete(cx, repository, principals, object_id, now, most, expected=expected, kind=kind)
             return [objects.delete(cx, repository, principals, object_id, now, expected=expected, kind=kind)]
 
-        removed, position = await caller.change(decide, lambda removed: removed[-1].position)
-        for gone in removed:
+        deleted_objects, position = await caller.change(decide, lambda deleted_objects: deleted_objects[-1].position)
+        for gone in deleted_objects:
             if gone.content is not None:
                 await context.transactions.off_loop(context.store.remove, gone.content.key)
         return Response(status_code=204, headers=position)

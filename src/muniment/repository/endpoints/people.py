@@ -41,7 +41,9 @@ def lister(kind: Kind, *, of_group: bool = False) -> Answering:
         return await collections.answer(
             caller,
             feed,
-            lambda cx, principals, part: _listed(cx, part, caller.repository, people, principals, kind, within, here),
+            lambda cx, principals, part: _people_page(
+                cx, part, caller.repository, people, principals, kind, within, here
+            ),
         )
 
     return list_people
@@ -91,7 +93,7 @@ def _people(context: RepositoryContext) -> People:
     return context.people
 
 
-def _listed(
+def _people_page(
     cx: Connection,
     feed: FeedRequest,
     repository: Repository,

@@ -194,7 +194,7 @@ def _objects(wire: Documents) -> Addresses:
 
 def _single(wire: Documents, kind: str) -> Address[RepositoryContext]:
     object_answer = _answer_of(f"The {kind}.", wire.thing(ObjectDocument, kind))
-    changed = AnswerDescription(
+    change_answer = AnswerDescription(
         200, object_answer.meaning, object_answer.content, (parameters.ETAG, parameters.POSITION)
     )
     operations: Operations = {
@@ -213,7 +213,7 @@ def _single(wire: Documents, kind: str) -> Address[RepositoryContext]:
             f"Change properties of {_a(kind)}.",
             parameters=_CONDITIONAL_WRITE,
             body=wire.thing(JsonMetadata, kind),
-            answers=(changed,),
+            answers=(change_answer,),
         ),
         "DELETE": Operation(
             objects.deleting(kind),
@@ -243,11 +243,11 @@ def _folder_links(wire: Documents) -> Addresses:
         return Operation(folder_links.linking(end), summary, parameters=_WRITE, body=reference, answers=(link_answer,))
 
     def single(end: folder_links.End) -> Operations:
-        gone = AnswerDescription(204, "The object lies in no folder.", headers=(parameters.POSITION,))
+        no_folder = AnswerDescription(204, "The object lies in no folder.", headers=(parameters.POSITION,))
         return {
             "GET": _show(folder_links.reading(end), "Show a link.", _answer_of("The link.", link)),
             "DELETE": Operation(
-                folder_links.unlinking(end), "Take an object out of a folder.", parameters=_WRITE, answers=(gone,)
+                folder_links.unlinking(end), "Take an object out of a folder.", parameters=_WRITE, answers=(no_folder,)
             ),
         }
 
@@ -340,17 +340,17 @@ def _index_report(wire: Documents) -> Address[RepositoryContext]:
 
 
 def _acls(wire: Documents) -> Addresses:
-    acl, sent = wire.thing(AclDocument, "acl"), wire.thing(AclBody, "acl")
+    acl, acl_body = wire.thing(AclDocument, "acl"), wire.thing(AclBody, "acl")
     permissions = _answer_of("The permission set.", wire.thing(PermissionSetDocument, "permission-set"))
     new_acl = AnswerDescription(201, "The new ACL.", acl, (parameters.LOCATION,))
     every: Operations = {
         "GET": _list(wire, acls.list_all, "List the ACLs that the caller may see."),
-        "POST": Operation(acls.make, "Make an ACL, which the caller owns.", body=sent, answers=(new_acl,)),
+        "POST": Operation(acls.make, "Make an ACL, which the caller owns.", body=acl_body, answers=(new_acl,)),
     }
     single: Operations = {
         "GET": _show(acls.read, "Show an ACL.", _answer_of("The ACL.", acl)),
         "POST": Operation(
-            acls.change, "Replace the entries of an ACL.", body=sent, answers=(_answer_of("The changed ACL.", acl),)
+            acls.change, "Replace the entries of an ACL.", body=acl_body, answers=(_answer_of("The changed ACL.", acl),)
         ),
         "DELETE": Operation(
             acls.remove,
@@ -365,7 +365,7 @@ def _acls(wire: Documents) -> Addresses:
             acls.assign,
             "Assign another ACL to an object.",
             parameters=_WRITE,
-            body=sent,
+            body=acl_body,
             answers=(AnswerDescription(200, permissions.meaning, permissions.content, (parameters.POSITION,)),),
         ),
     }

@@ -26,7 +26,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)
     feed = collections.feed_request(request, context, f"{here}/types", "Types")
-    body = await caller.read_long(lambda cx, principals: feed.write(_listed(cx, repository, principals, feed, here)))
+    body = await caller.read_long(lambda cx, principals: feed.write(_type_page(cx, repository, principals, feed, here)))
     return feed.answer(body)
 
 
@@ -43,7 +43,9 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     return Response(thing.written(media_type, names), headers=headers)
 
 
-def _listed(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
+def _type_page(
+    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str
+) -> ListPage:
     names, root, selection = feed.names, feed.page.object_type, feed.page.selection
     binding = CursorBinding(repository.id, principals.key, f"types {root or ''}", selection.text)
 

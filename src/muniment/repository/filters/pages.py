@@ -59,20 +59,18 @@ def fetch(
     Raises UnknownProperty, WrongValue, BadSort.
     """
     order = _order(selection, properties, own_order)
-    wanted = members.where(conditions.condition(selection.filter, properties))
-    wanted = (
-        wanted.add_columns(*(key.expression for key in order.keys)).order_by(*_ordering(order)).limit(stretch.limit)
-    )
+    query = members.where(conditions.condition(selection.filter, properties))
+    query = query.add_columns(*(key.expression for key in order.keys)).order_by(*_ordering(order)).limit(stretch.limit)
     if stretch.after is None:
-        return _with_places(cx.execute(wanted.offset(stretch.offset)), order)
+        return _with_places(cx.execute(query.offset(stretch.offset)), order)
     behind = _behind(order, stretch.after)
     if not order.indexed:
-        return _with_places(cx.execute(wanted.where(sa.or_(*behind))), order)
+        return _with_places(cx.execute(query.where(sa.or_(*behind))), order)
     # One statement for each: a comparison of all keys at once would look up the first of them alone, and pass over
     # every member that has the same.
     page_rows: list[Found] = []
     for condition in behind:
-        page_rows += _with_places(cx.execute(wanted.where(condition).limit(stretch.limit - len(page_rows))), order)
+        page_rows += _with_places(cx.execute(query.where(condition).limit(stretch.limit - len(page_rows))), order)
         if len(page_rows) == stretch.limit:
             break
     return page_rows
@@ -80,8 +78,8 @@ def fetch(
 
 def count(cx: Connection, members: sa.Select[Any], properties: PropertiesOf, selection: Selection) -> int:
     """Count those of the members that the selection wants. Raises UnknownProperty, WrongValue."""
-    wanted = members.where(conditions.condition(selection.filter, properties))
-    return int(cx.execute(sa.select(sa.func.count()).select_from(wanted.subquery())).scalar_one())
+    query = members.where(conditions.condition(selection.filter, properties))
+    return int(cx.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one())
 
 
 def order_of(sort_keys: Sequence[SortKey], properties: PropertiesOf, last: OrderKey) -> Order:

@@ -222,7 +222,7 @@ class Checker:
     def _verdicts(self, object_ids: Sequence[str]) -> Iterator[tuple[str, "Difference | Literal['changed'] | None"]]:
         """Compare each object with what a new snapshot holds of it: None if that is right, or the difference.
 
-        ``changed``: nobody can say, because the snapshot has not seen the object's last change.
+        ``changed_ids``: nobody can say, because the snapshot has not seen the object's last change.
         """
         remaining = list(dict.fromkeys(object_ids))
         while remaining:
@@ -230,14 +230,14 @@ class Checker:
             snapshot = self._index.snapshot()
             with self._database.read() as cx:
                 batch = indexing.of_objects(cx, self._repository, batch_ids)
-                changed = changes.pending(cx, self._repository.id, snapshot.position, batch_ids)
+                changed_ids = changes.pending(cx, self._repository.id, snapshot.position, batch_ids)
             expected = {document.key: document for document in batch.documents}
             hidden = batch.unindexed | batch.refused.keys()
             actual: dict[str, list[DocumentDigest]] = {}
             for each in snapshot.digests_of(batch.done):
                 actual.setdefault(each.key, []).append(each)
             for object_id in filter(batch.done.__contains__, batch_ids):
-                if object_id in changed:
+                if object_id in changed_ids:
                     yield object_id, "changed"
                 else:
                     allowed = object_id in hidden
