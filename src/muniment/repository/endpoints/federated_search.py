@@ -56,6 +56,7 @@ class _PageRequest(msgspec.Struct, frozen=True):
     form: EntryForm
     repeated: dict[str, str]
     words: WordsNeeded
+    marks: bool
 
 
 class _CallerPage(msgspec.Struct, frozen=True):
@@ -178,7 +179,13 @@ def _question(
 ) -> Callable[[Connection, Snapshot, Principals], tuple[HitPage, Mapping[str, object]]]:
     options, repository = context.options, caller.repository
     question = SearchQuestion(
-        query, 1, page_request.limit, page_request.include_total, start=page_request.start, words=page_request.words
+        query,
+        1,
+        page_request.limit,
+        page_request.include_total,
+        start=page_request.start,
+        words=page_request.words,
+        marks=page_request.marks,
     )
 
     def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[HitPage, Mapping[str, object]]:
@@ -306,4 +313,5 @@ def _read_request(request: Request, options: RepositoryOptions) -> _PageRequest:
         ),
         repeated={name: text for name, text in values.items() if name not in ("start", "limit")},
         words=search_requests.words_needed(values, "all"),
+        marks=parameters.truth(values, "marks", default=False),
     )

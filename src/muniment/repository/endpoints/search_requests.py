@@ -27,7 +27,7 @@ _SHORT = 4096
 """How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
 
 
-SHOWING = ("include-total", "inline", "links", "view")
+SHOWING = ("include-total", "inline", "links", "marks", "view")
 """The parameters that say how hits are shown. All others that links repeat say which hits they are, and in which order:
 cursors are bound to those."""
 
@@ -53,6 +53,7 @@ class AskedSearch(msgspec.Struct, frozen=True):
     posted: bool = False
     kept: "QuerySource | None" = None
     words: WordsNeeded = "all"
+    marks: bool = False
 
 
 class NamedQuery(msgspec.Struct, frozen=True):
@@ -153,6 +154,7 @@ def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str
         facets=facets.asked(query, options),
         cursor=query.get("cursor") or None,
         words=words_needed(query, "all"),
+        marks=parameters.truth(query, "marks", default=False),
     )
 
 
