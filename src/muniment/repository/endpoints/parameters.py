@@ -82,6 +82,11 @@ KEYWORD_SEARCH = (
     *(Q, OBJECT_TYPE, SORT, LINK, CURSOR, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
     *SEARCH,
 )
+SUGGESTIONS = Parameter(
+    "limit",
+    "How many completions are shown at most, up to 50.",
+    {"type": "integer", "minimum": 1, "default": 10},
+)
 EXPLAINED = Parameter("object", "Id of the object whose place in the search is explained.")
 FOR_USER = Parameter("for", "A user, `name@partition`, whose search an administrator has explained.")
 EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS)
