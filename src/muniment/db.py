@@ -141,7 +141,8 @@ class Database:
     def read(self, *, within: float | None = None) -> AbstractContextManager[Connection]:
         """Open a read-only snapshot: every statement of the block sees the same state.
 
-        ``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds: beyond, it raises TookTooLong.
+        ``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds. Whatever takes longer raises
+        TookTooLong.
         """
         if self.dialect == "sqlite":
             return _Snapshot(self._engine, self._readers, within)

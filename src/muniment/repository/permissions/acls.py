@@ -120,18 +120,24 @@ def add(
     administrators. Raises NameTaken, UnknownAccessor, WrongValue, QuotaExceeded.
     """
     acl_names.check(name)
-    checked = acl_entries.check(cx, entries, (), principals, now)
+    checked_entries = acl_entries.check(cx, entries, (), principals, now)
     if not principals.administrator:
-        _check_quota(cx, repository_id, principals.key, None, len(checked), quota)
+        _check_quota(cx, repository_id, principals.key, None, len(checked_entries), quota)
     row = None
     if name not in _BUILT_IN:
         row = _keep(
-            cx, repository_id, name, (principals.id, principals.key), checked, now, common=principals.administrator
+            cx,
+            repository_id,
+            name,
+            (principals.id, principals.key),
+            checked_entries,
+            now,
+            common=principals.administrator,
         )
     if row is None:
         raise NameTaken(f"There is an ACL {name!r} already.")
-    acl_entries.keep(cx, row.id, checked)
-    return _acl(row, checked)
+    acl_entries.keep(cx, row.id, checked_entries)
+    return _acl(row, checked_entries)
 
 
 def change(
@@ -147,15 +153,15 @@ def change(
     Raises NotPermitted, UnknownAccessor, WrongValue, UnknownAcl, QuotaExceeded (only if entries are added).
     """
     _check_owned(acl, principals)
-    checked = acl_entries.check(cx, entries, acl.entries, principals, now)
+    checked_entries = acl_entries.check(cx, entries, acl.entries, principals, now)
     if not principals.administrator:
-        _check_quota(cx, acl.repository_id, acl.owner_key, acl.id, len(checked), quota)
-    update = acls.update().where(acls.c.id == acl.id).values(modified=now, entry_count=len(checked))
+        _check_quota(cx, acl.repository_id, acl.owner_key, acl.id, len(checked_entries), quota)
+    update = acls.update().where(acls.c.id == acl.id).values(modified=now, entry_count=len(checked_entries))
     if not cx.execute(update).rowcount:
         raise UnknownAcl(f"There is no ACL {acl.name!r}.")
     acl_entries.drop(cx, acl.id)
-    acl_entries.keep(cx, acl.id, checked)
-    return msgspec.structs.replace(acl, modified=now, entries=checked)
+    acl_entries.keep(cx, acl.id, checked_entries)
+    return msgspec.structs.replace(acl, modified=now, entries=checked_entries)
 
 
 def remove(cx: Connection, acl: Acl, principals: Principals) -> None:
@@ -300,8 +306,8 @@ def acls_with(repository_id: int, principals: Principals, at_least: Permission) 
 def shown_entries(cx: Connection, acl: Acl, principals: Principals, *, every: bool = False) -> dict[str, Permission]:
     """Return, by name, the entries of the ACL that the caller may see.
 
-    Its owner and administrators see all entries, other callers only those that apply to them. ``every`` shows all
-    entries to anybody, as to the owner of an object that carries the ACL.
+    Its owner and administrators see all entries, other callers only those that apply to them. With ``every``, it
+    returns all entries to any caller: the owner of an object may see all entries of its ACL.
     """
     accessors: Collection[str] = acl.entries
     if not (every or owns(acl.owner_key, principals)):
