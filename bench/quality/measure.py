@@ -1,4 +1,4 @@
-"""What a set shows: its texts are uploaded, its queries asked, and the order of the hits compared with the judgements."""
+"""What a set shows: its texts are uploaded, its queries asked, and the order of hits compared with the judgements."""
 
 import re
 import time
@@ -21,12 +21,16 @@ HITS = 1_000
 TOP = 10
 """Of how many hits of a query the excerpts are read."""
 
+SETTINGS = ("web.workers=2", "repository.extraction_processes=2")
+"""Settings of the server that is measured. They make it faster and change no order."""
+
 TYPED, JOINED, BARE = "as typed", "words joined by OR", "BM25 of the bare engine"
 """The ways in which the queries are asked."""
 
 _HEAP = 128_000_000
 _OPERATORS = frozenset({"and", "or", "not"})
 _WORD = re.compile(r"[^\W_]+")
+
 
 class Scores(msgspec.Struct, frozen=True):
     """Means over queries, from 0 to 1: nDCG of ten hits, mean average precision, recall of a hundred hits."""
@@ -39,15 +43,15 @@ class Scores(msgspec.Struct, frozen=True):
 class Asked(msgspec.Struct, frozen=True):
     """What all queries of a set gave when asked in one ``way``.
 
-    The queries are halved by turns: ``first`` has the first, the third and so on, ``second`` the others. ``nothing`` counts
+    The queries are halved by turns: ``odd`` are the first, the third and so on, ``even`` the others. ``nothing`` counts
     the queries without a hit. ``excerpts`` counts those of the first ten hits of each query, ``wordless`` those of them
     without a content word of their query.
     """
 
     way: str
     whole: Scores
-    first: Scores
-    second: Scores
+    odd: Scores
+    even: Scores
     nothing: int
     excerpts: int = 0
     wordless: int = 0
@@ -83,14 +87,12 @@ def measured(site: Site, judged: JudgedSet) -> SetMeasured:
     return SetMeasured(judged.name, len(judged.documents), len(queries), ways)
 
 
-def asked(
-    way: str, judged: JudgedSet, found: Sequence[Sequence[str]], excerpts: int = 0, wordless: int = 0
-) -> Asked:
+def asked(way: str, judged: JudgedSet, found: Sequence[Sequence[str]], excerpts: int = 0, wordless: int = 0) -> Asked:
     """Score what was found for each query: the ids of documents, best first."""
     ranked = {query.id: hits for query, hits in zip(judged.queries, found, strict=True)}
     halves = (list(ranked), list(ranked)[::2], list(ranked)[1::2])
-    whole, first, second = (scores(judged, {query: ranked[query] for query in half}) for half in halves)
-    return Asked(way, whole, first, second, sum(not hits for hits in found), excerpts, wordless)
+    whole, odd, even = (scores(judged, {query: ranked[query] for query in half}) for half in halves)
+    return Asked(way, whole, odd, even, sum(not hits for hits in found), excerpts, wordless)
 
 
 def scores(judged: JudgedSet, ranked: dict[str, Sequence[str]]) -> Scores:
