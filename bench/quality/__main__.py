@@ -1,6 +1,7 @@
 """Measure how good the hits are on judged sets, and write docs/benchmarks.md.
 
-The exit code is 0 if every target is reached, 1 if one is missed or a set cannot be measured, 77 without a folder.
+The exit code is 0 if every target is reached, 1 if one is missed or a set cannot be measured, 77 without a folder
+or without ir-measures.
 """
 
 import argparse
@@ -8,6 +9,7 @@ import signal
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 from bench import ours
@@ -34,6 +36,11 @@ def main() -> int:
             f"In it each set is a folder of {judged.DOCUMENTS}, {judged.QUERIES} and {judged.JUDGEMENTS}; "
             "docs/benchmarks.md says what these hold.",
             file=sys.stderr,
+        )
+        return SKIPPED
+    if find_spec("ir_measures") is None:
+        print(
+            "Skipped: ir-measures is not installed. It has wheels for Linux on x86-64 and for macOS.", file=sys.stderr
         )
         return SKIPPED
     # A run that is told to stop ends what it has started.

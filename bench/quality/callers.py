@@ -1,6 +1,7 @@
 """A set goes to the server and is asked for there: by one person with several connections, over TLS."""
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -39,6 +40,7 @@ class Callers:
         self._threads = ThreadPoolExecutor(_CONNECTIONS)
         self._local = threading.local()
         self._connections: list[httpx.Client] = []
+        self._trust = ssl.create_default_context(cafile=site.ca_file)
         self._token = ""
 
     def __enter__(self) -> Self:
@@ -130,7 +132,7 @@ class Callers:
     def _connection(self) -> httpx.Client:
         connection: httpx.Client | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = httpx.Client(verify=self._site.ca_file, timeout=60, trust_env=False)
+            connection = httpx.Client(verify=self._trust, timeout=60, trust_env=False)
             connection.headers["Accept"] = "application/json"
             self._local.connection = connection
             self._connections.append(connection)

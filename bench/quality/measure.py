@@ -4,10 +4,8 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 
-import ir_measures
 import msgspec
 import tantivy
-from ir_measures import AP, R, nDCG
 
 from bench.ours import Site
 from bench.quality.callers import Callers
@@ -97,6 +95,9 @@ def asked(way: str, judged: JudgedSet, found: Sequence[Sequence[str]], excerpts:
 
 def scores(judged: JudgedSet, ranked: dict[str, Sequence[str]]) -> Scores:
     """Compute the means over some queries; of no query they are 0. A query without a hit counts as 0."""
+    import ir_measures  # only here: not every machine that runs the tests has it
+    from ir_measures import AP, R, nDCG
+
     relevance = {query: dict(judged.relevance[query]) for query in ranked}
     # The order alone counts: the measures would order documents of one score by their ids.
     run = {query: {one: float(-place) for place, one in enumerate(hits)} for query, hits in ranked.items()}
