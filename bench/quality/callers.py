@@ -4,19 +4,20 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
 
 import httpx
 
+from bench import ours, processes
 from bench.ours import Site
 from bench.quality.judged import Document
 
 _CONNECTIONS = 6
-_PATIENCE = 600.0
-"""Seconds that the server may take to read one text, or to bring the index to its end."""
+_PATIENCE = 1_800.0
+"""Seconds after the last upload until all texts must be searchable."""
 
 A, B = TypeVar("A"), TypeVar("B")
 
@@ -58,13 +59,7 @@ class Callers:
         """
         self._sign_in()
         made = list(self._threads.map(self._make, range(len(documents)), documents))
-        self._sign_in()
-        for made_id in reversed(made):  # the last is about the last to be read, and nearly all others are read by then
-            self._wait_for_text(made_id)
-        # Every text has been read and noted before this object goes. So whoever sees it gone sees all texts.
-        last = self._ask("POST", "objects", json={"properties": {"object_name": "last"}}).headers["location"]
-        position = self._ask("DELETE", last).headers["muniment-position"]
-        self._until(lambda: self._is_indexed(position), "The index did not come to its end.")
+        self._wait_until_searchable()
         return {made_id: document.id for made_id, document in zip(made, documents, strict=True)}
 
     def ask(self, queries: Sequence[str], ids: dict[str, str], most: int) -> list[list[Hit]]:
@@ -96,37 +91,29 @@ class Callers:
             "object": (None, metadata.encode(), "application/json"),
             "content": (f"judged{number}.txt", document.text.encode(), "text/plain; charset=utf-8"),
         }
-        made_id: str = self._ask("POST", "objects", files=parts).json()["properties"]["r_object_id"]
+        made_id: str = self._ask("POST", f"{self._site.repository}/objects", files=parts).json()["properties"][
+            "r_object_id"
+        ]
         return made_id
 
-    def _wait_for_text(self, made_id: str) -> None:
-        def state() -> str:
-            status: dict[str, str] = self._ask("GET", f"objects/{made_id}/index-status").json()
-            if status["state"] not in ("waiting", "done", "empty"):
-                raise Unreadable(f"The text of a document was not read: {status['state']}, {status['reason']}")
-            return status["state"]
-
-        self._until(lambda: state() != "waiting", "The text of a document was not read in time.")
-
-    def _is_indexed(self, position: str) -> bool:
-        answer = self._connection().get(f"{self._site.repository}/search", params={"wait-for": position})
-        if answer.status_code == 503:  # the index is behind
-            return False
-        answer.raise_for_status()
-        return True
-
-    def _until(self, happens: Callable[[], bool], otherwise: str) -> None:
+    def _wait_until_searchable(self) -> None:
+        """Ask the command of an operator, which tells of all files at once."""
+        command = ours.command(self._site.data, "index", "status", "--json")
         deadline = time.monotonic() + _PATIENCE
-        while not happens():
+        while True:
+            (status,) = json.loads(processes.run(command))
+            if status["failed"] or status["unsupported"]:
+                raise Unreadable(f"Some texts were not read: {status}")
+            if status["index"] == "current" and not status["waiting"]:
+                return
             if time.monotonic() > deadline:
-                raise Unreadable(otherwise)
-            time.sleep(0.2)
+                raise Unreadable(f"Not all texts can be found after {_PATIENCE:.0f} s: {status}")
+            time.sleep(1)
 
     def _sign_in(self) -> None:
         self._token = self._site.signed_in()["access_token"]
 
     def _ask(self, method: str, address: str, **request: Any) -> httpx.Response:
-        address = address if address.startswith("https:") else f"{self._site.repository}/{address}"
         return self._connection().request(method, address, **request).raise_for_status()
 
     def _connection(self) -> httpx.Client:
