@@ -55,10 +55,14 @@ class Callers:
     def upload(self, documents: Sequence[Document]) -> dict[str, str]:
         """Upload documents and wait until all of their texts can be found: their ids, by the ids that the server gives.
 
-        The text becomes the content; title and author become properties. Raises Unreadable, HTTPStatusError.
+        The text becomes the content; title and author become properties. The index is made anew at the end: until then
+        its statistics also count documents without their texts, and how many of them is up to chance.
+        Raises Unreadable, HTTPStatusError.
         """
         self._sign_in()
         made = list(self._threads.map(self._make, range(len(documents)), documents))
+        self._wait_until_searchable()
+        processes.run(ours.command(self._site.data, "index", "rebuild"))
         self._wait_until_searchable()
         return {made_id: document.id for made_id, document in zip(made, documents, strict=True)}
 
