@@ -79,8 +79,9 @@ def _lines(document: Mapping[str, Any], name: str) -> Iterator[str]:
     what = f"a hit, score {document['score']}," if document["hit"] else "no hit"
     yield f"{name} ({document['object-id']}) is {what} for {document['user']}."
     for match in document["matches"]:
-        where = ", ".join(match.get("properties", ()))
-        yield f"{_WITHIN}{match['weight']}  {match['term']!r} in the {match['field']}{f' ({where})' if where else ''}"
+        names = ", ".join(match.get("properties", ()))
+        where = "together" if "together" in match else f"in the {' and the '.join(match['found-in'])}"
+        yield f"{_WITHIN}{match['weight']}  {match['term']!r} {where}{f' ({names})' if names else ''}"
     for reason in document["reasons"]:
         place = f" ({reason['place']})" if "place" in reason else ""
         yield f"{_WITHIN}{reason['message']}{place}"

@@ -199,18 +199,18 @@ def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
 
 def read_size(values: Mapping[str, str], options: RepositoryOptions) -> int:
     """Read how many members a page has; more than the settings allow is as many as they allow. Raises Malformed."""
-    return min(_number(values, "items-per-page", options.items_per_page, 1), options.max_items_per_page)
+    return min(whole_number(values, "items-per-page", options.items_per_page, 1), options.max_items_per_page)
 
 
 def read_number(values: Mapping[str, str]) -> int:
     """Read the number of the page, from 1 on; 0 is read as 1. Raises Malformed."""
-    return max(1, _number(values, "page", 1, 0))
+    return max(1, whole_number(values, "page", 1, 0))
 
 
 def read_stretch(values: Mapping[str, str], options: RepositoryOptions) -> tuple[int, int]:
     """Read ``start`` and ``limit``: how many members are passed over, and how many follow. Raises Malformed."""
-    limit = min(_number(values, "limit", options.items_per_page, 1), options.max_items_per_page)
-    start = _number(values, "start", 0, 0)
+    limit = min(whole_number(values, "limit", options.items_per_page, 1), options.max_items_per_page)
+    start = whole_number(values, "start", 0, 0)
     if start + limit > options.max_page_offset:
         raise Malformed(f"'start' and 'limit' lead past member {options.max_page_offset}, the deepest there is.")
     return start, limit
@@ -289,7 +289,8 @@ def _page_links(own: str, wanted: Page, listed: ListPage, options: RepositoryOpt
     return links
 
 
-def _number(values: Mapping[str, str], name: str, default: int, least: int) -> int:
+def whole_number(values: Mapping[str, str], name: str, default: int, least: int) -> int:
+    """Read a number from a parameter. Raises Malformed."""
     text = values.get(name)
     if not text:
         return default

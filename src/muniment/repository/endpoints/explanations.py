@@ -136,8 +136,9 @@ def document_of(explained: Explanation, names: RepositoryNames, here: str = "") 
     if explained.score is not None:
         document["score"] = explained.score
     document["matches"] = [
-        {"term": match.term, "field": match.field, "weight": match.weight}
-        | ({} if match.field == "text" or match.properties is None else {"properties": list(match.properties)})
+        {"term": match.term, "weight": match.weight}
+        | ({"together": True} if match.together else {"found-in": list(match.fields)})
+        | ({"properties": list(match.properties)} if match.properties else {})
         for match in explained.matches
     ]
     document["reasons"] = [

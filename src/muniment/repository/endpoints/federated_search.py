@@ -56,6 +56,7 @@ class _Asked(msgspec.Struct, frozen=True):
     form: EntryForm
     repeated: dict[str, str]
     words: WordsNeeded
+    marks: bool
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -177,7 +178,9 @@ def _question(
     context: RepositoryContext, caller: Caller, asked: _Asked, query: Query, here: str
 ) -> Callable[[Connection, Snapshot, Principals], tuple[HitPage, Mapping[str, object]]]:
     options, repository = context.options, caller.repository
-    question = SearchQuestion(query, 1, asked.limit, asked.include_total, start=asked.start, words=asked.words)
+    question = SearchQuestion(
+        query, 1, asked.limit, asked.include_total, start=asked.start, words=asked.words, marks=asked.marks
+    )
 
     def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[HitPage, Mapping[str, object]]:
         page = results.search(
@@ -304,4 +307,5 @@ def _asked(request: Request, options: RepositoryOptions) -> _Asked:
         ),
         repeated={name: text for name, text in values.items() if name not in ("start", "limit")},
         words=search_requests.words_needed(values, "all"),
+        marks=parameters.truth(values, "marks", default=False),
     )

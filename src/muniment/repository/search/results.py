@@ -51,7 +51,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     """A caller's question: a query as they wrote it, and the page of hits that they want.
 
     ``narrowings`` are the values of the query's facets that hits must have. ``bare``: the hits need neither excerpts
-    nor terms. The first page begins behind the first ``start`` hits.
+    nor terms. ``marks``: they say where their excerpts match. The first page begins behind the first ``start`` hits.
     """
 
     query: Query
@@ -63,10 +63,15 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     bare: bool = False
     start: int = 0
     words: WordsNeeded = "all"
+    marks: bool = False
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """One hit, with the object's properties as the database has them now."""
+    """One hit, with the object's properties as the database has them now.
+
+    ``marks`` are the places of the summary that match: the first character, and the one behind the last. They are None
+    unless the caller wants them.
+    """
 
     object_id: str
     title: str
@@ -75,6 +80,7 @@ class Hit(msgspec.Struct, frozen=True):
     updated: Instant
     score: float
     terms: tuple[str, ...]
+    marks: tuple[tuple[int, int], ...] | None = None
 
 
 class HitPage(msgspec.Struct, frozen=True):
@@ -302,6 +308,7 @@ def prepared(
         facets=counted,
         facet_hits=question.query.facet_hits,
         bare=question.bare,
+        marks=question.marks,
     )
 
 
@@ -412,4 +419,5 @@ def _to_hit(hit: IndexHit, summary: ObjectSummary) -> Hit:
         updated=summary.modified,
         score=hit.score,
         terms=hit.terms,
+        marks=hit.marks,
     )

@@ -13,7 +13,16 @@ from muniment.repository.aql.conditions import BoundQuery, Carries, ConditionSet
 from muniment.repository.aql.tree import Fulltext, PropertyList, Query, Term, Value
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind, Position
-from muniment.repository.index.contract import Answer, DocumentDigest, Examination, IndexHit, Order, Search, Visible
+from muniment.repository.index.contract import (
+    Answer,
+    DocumentDigest,
+    Examination,
+    IndexHit,
+    Order,
+    Search,
+    Visible,
+    WordCount,
+)
 from muniment.repository.index.document import Document
 from muniment.repository.objects import creation, object_types
 from muniment.repository.objects.table import StoredObject
@@ -56,6 +65,14 @@ class Given:
     def examine(self, search: Search, key: str) -> Examination | None:
         """Hold no object."""
         raise NotImplementedError((search, key))
+
+    def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
+        """Complete nothing."""
+        raise NotImplementedError((search, beginning, limit))
+
+    def correction(self, visible: Visible, word: str) -> str | None:
+        """Correct nothing."""
+        raise NotImplementedError((visible, word))
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Hold nothing."""

@@ -100,6 +100,10 @@ class Analyser:
         """Return the words without stop words, or all if they are nothing else."""
         return [word for word in words if self._stopping.analyze(normal(word.text))] or words
 
+    def is_stop_word(self, text: str) -> bool:
+        """Say whether a text is nothing but stop words."""
+        return not self._stopping.analyze(normal(text))
+
     def flattened(self, text: str) -> str:
         """Fold text character by character, so that every character keeps its place."""
         if text.isascii():

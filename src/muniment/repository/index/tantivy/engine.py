@@ -33,7 +33,6 @@ class TantivyIndex:
     def __init__(self, folder: Path, language: str = "English") -> None:
         self._folder = folder
         self._analyser = Analyser(language)
-        self._schema = fields.schema()
         self._memory = SnapshotMemory()
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
@@ -47,10 +46,7 @@ class TantivyIndex:
         with self._lock, failures.refused("the index could not be opened"):
             index = self._current()
             if self._snapshot is None:
-                dated = self._format >= fields.DATED
-                self._snapshot = TantivySnapshot(
-                    index, index.searcher(), self._schema, self._analyser, self._memory, dated=dated
-                )
+                self._snapshot = TantivySnapshot(index, index.searcher(), self._analyser, self._memory, self._format)
             return self._snapshot
 
     def close(self) -> None:
