@@ -35,7 +35,7 @@ _SHELVES: Mapping[str, Mapping[str, str]] = {
         "aql": "The two query languages, with examples; what a search finds, and in which order.",
     },
     "How it is made": {
-        "benchmarks": "Speed and memory beside other servers, and how they were measured.",
+        "benchmarks": "Speed and memory beside other servers, how good the hits are, and how both were measured.",
         "campaign": "The long tests, and known failures of other systems with the tests against them.",
         "vocabulary": "The words that the product uses, each with one meaning.",
     },
