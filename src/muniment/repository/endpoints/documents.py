@@ -389,6 +389,20 @@ class ExplanationDocument(msgspec.Struct, rename="kebab"):
     text: TextState | msgspec.UnsetType = msgspec.UNSET
 
 
+class SuggestionDocument(msgspec.Struct):
+    """A question, and how many objects the caller finds by all of its words."""
+
+    text: str
+    hits: int
+
+
+class SuggestionsDocument(msgspec.Struct):
+    """Questions that go on as the caller has begun, and the one that they may have meant."""
+
+    completions: list[SuggestionDocument]
+    correction: SuggestionDocument | msgspec.UnsetType = msgspec.UNSET
+
+
 class ErrorDocument(msgspec.Struct):
     """An error of the repository."""
 

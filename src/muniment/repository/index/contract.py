@@ -150,6 +150,13 @@ class Answer(msgspec.Struct, frozen=True):
     more: bool = False
 
 
+class WordCount(msgspec.Struct, frozen=True):
+    """A word, folded, and in how many objects the caller finds it."""
+
+    word: str
+    hits: int
+
+
 class LeafWeight(msgspec.Struct, frozen=True):
     """What one word or phrase of a query adds to the score of one object, by all of it and by the metadata alone.
 
@@ -221,6 +228,19 @@ class Snapshot(Protocol):
         """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``.
 
         Weights are those of scores: those by which an object is found add up to its score.
+        """
+
+    def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
+        """List the words that begin like this in the hits of a search, the most common first; equal ones by letters.
+
+        A word counts where the caller may read it. There are none for a beginning of one letter, or while an index of
+        an earlier release is being made anew. Raises as ``search``.
+        """
+
+    def correction(self, visible: Visible, word: str) -> str | None:
+        """Return the likeliest word in the place of one by which the caller finds nothing; None if there is none.
+
+        It differs in a letter or two, and stands in an object where the caller may read it. Raises IndexUnavailable.
         """
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:

@@ -61,7 +61,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return frozenset((*(self._key(name) for name in self.names if "@" in name), WORLD))
 
     def key_for(self, cx: Connection, owner: str, now: Instant) -> str:
-        """Return the key for what a user is to own, whom the caller names."""
+        """Return the key under which rows of the user ``owner`` are stored; the caller names this user."""
         name = fold_name(owner)
         if name == fold_name(self.id):
             return self.key

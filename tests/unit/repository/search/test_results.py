@@ -22,6 +22,7 @@ from muniment.repository.index.contract import (
     Search,
     SortedBy,
     Visible,
+    WordCount,
 )
 from muniment.repository.index.document import Document
 from muniment.repository.objects import creation, object_types
@@ -68,6 +69,14 @@ class Given:
     def examine(self, search: Search, key: str) -> Examination | None:
         """Hold no object."""
         raise NotImplementedError((search, key))
+
+    def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
+        """Complete nothing."""
+        raise NotImplementedError((search, beginning, limit))
+
+    def correction(self, visible: Visible, word: str) -> str | None:
+        """Correct nothing."""
+        raise NotImplementedError((visible, word))
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Hold nothing."""

@@ -160,7 +160,8 @@ class Compiler:
         if _is_one(query, visible):
             return _all_of([_silent(self.browsable(visible)), query.anywhere])
         found_anywhere = _all_of([_silent(self.readable(visible)), query.anywhere])
-        return _any_of([found_anywhere, _all_of([_silent(self._only_browsable(visible)), query.in_metadata])])
+        only_browsable = self.only_browsable(visible) or Query.empty_query()
+        return _any_of([found_anywhere, _all_of([_silent(only_browsable), query.in_metadata])])
 
     def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
         """Make a query that scores the objects which ``visible`` finds as that does; it may find others as well."""
@@ -188,6 +189,15 @@ class Compiler:
         """Make the query for everything that the caller may read."""
         return self._permitted(visible, visible.read_acls, visible.read)
 
+    def only_browsable(self, visible: Visible) -> Query | None:
+        """Make the query for what the caller may browse and not read; None if that is nothing."""
+        if _alike(visible):
+            return None
+        browse_acls = self._acls(visible.browse_acls - visible.read_acls)
+        not_owned = [(Occur.MustNot, owner) for owner in self._owner(visible)]
+        permitted = Query.boolean_query([(Occur.Must, browse_acls), *not_owned]) if not_owned else browse_acls
+        return self._apply_decisions(visible, permitted, visible.browse - visible.read)
+
     def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
         """Make a query for a few objects. Each scores the sum of 2**n over those ``queries`` n that find it.
 
@@ -214,12 +224,6 @@ class Compiler:
                 return self._words(stems, self._analyser.stemmed(leaf.text))
             case _:
                 assert_never(leaf)
-
-    def _only_browsable(self, visible: Visible) -> Query:
-        browse_acls = self._acls(visible.browse_acls - visible.read_acls)
-        not_owned = [(Occur.MustNot, owner) for owner in self._owner(visible)]
-        permitted = Query.boolean_query([(Occur.Must, browse_acls), *not_owned]) if not_owned else browse_acls
-        return self._apply_decisions(visible, permitted, visible.browse - visible.read)
 
     def _permitted(self, visible: Visible, acls: frozenset[int], decided: frozenset[str]) -> Query:
         if visible.everything:

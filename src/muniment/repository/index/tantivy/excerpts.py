@@ -130,7 +130,7 @@ def beginning(text: str) -> str:
 
 
 def cut(text: str, first: int, last: int) -> str:
-    """Cut out the part of a text from somewhat before a place to somewhat behind a later one.
+    """Cut out the part of a text from a little before ``first`` to a little after ``last``, both counted in characters.
 
     It begins and ends with a sentence, if one begins or ends near by, else with a word. White space is collapsed.
     """

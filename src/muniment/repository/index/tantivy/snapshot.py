@@ -21,6 +21,7 @@ from muniment.repository.index.contract import (
     Search,
     SortedBy,
     Visible,
+    WordCount,
 )
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import examining, excerpts, failures, fields, rarity, reading
@@ -35,6 +36,7 @@ from muniment.repository.index.tantivy.compile import (
 from muniment.repository.index.tantivy.facets import FacetCounter
 from muniment.repository.index.tantivy.order import Ranked, Ranking, both, count_of
 from muniment.repository.index.tantivy.rarity import Rarity, SeenCounts
+from muniment.repository.index.tantivy.vocabulary import Vocabulary
 from muniment.repository.index.text import normal
 from muniment.repository.refusals import IndexUnavailable
 
@@ -175,6 +177,21 @@ class TantivySnapshot:
             weighing = self._weighing(compiler, search.visible, self._seen_by(compiler, search.visible))
             return examining.examine(self._searcher, weighing, self._analyser, search, query, key)
 
+    def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
+        """List the words that begin like this in the hits of a search, the most common first. Raises as ``search``."""
+        if self._format < fields.WEIGHTED:
+            return []
+        with failures.refused("a search failed"):
+            compiler, _, query = self._compiled(search)
+            return self._vocabulary(compiler, search.visible).completions(query, beginning, limit)
+
+    def correction(self, visible: Visible, word: str) -> str | None:
+        """Return the likeliest word in the place of one by which the caller finds nothing. Raises IndexUnavailable."""
+        if self._format < fields.WEIGHTED:
+            return None
+        with failures.refused("a search failed"):
+            return self._vocabulary(self._compiler(), visible).correction(word)
+
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Read the documents with these keys, or every document. Documents with the same key are all returned."""
         return self._reading.documents(keys)
@@ -222,6 +239,9 @@ class TantivySnapshot:
             *(self._index, self._schema, self._format, self._analyser, self._memory.permissions),
             rarity,
         )
+
+    def _vocabulary(self, compiler: Compiler, visible: Visible) -> Vocabulary:
+        return Vocabulary(self._searcher, self._schema, compiler, self._analyser, visible)
 
     def _weighing(self, compiler: Compiler, visible: Visible, seen: SeenCounts) -> Compiler:
         """Return a compiler by which words weigh what they weigh for the caller."""
