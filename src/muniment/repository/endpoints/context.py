@@ -245,7 +245,10 @@ class Caller:
         The first time that this process meets the names, this takes a statement; the first time that any process does,
         a write. Raises as ``write``.
         """
-        lacking = self._context.bearers.lacks(self._bearer.principals().names)
+        caller = self._bearer.principals()
+        if caller.bound(self._context.bearers) is not None:
+            return
+        lacking = self._context.bearers.lacks(caller.names)
         if not lacking:
             return
         keys_of = await self._context.transactions.read(bearers.bound_keys, lacking.values())
@@ -257,9 +260,7 @@ class Caller:
     def _principals(self, cx: Connection) -> Principals:
         self._check_guard(cx)
         caller = self._bearer.principals()
-        names = caller.names
-        keys = self._context.bearers.of(names)
-        return caller.with_keys(bearers.keys(cx, names) if keys is None else keys)
+        return caller.bound(self._context.bearers) or caller.with_keys(bearers.keys(cx, caller.names))
 
     def _check_guard(self, cx: Connection) -> None:
         """Raise NotSignedIn when another resource guards the repository by now, UnknownRepository when it is gone."""
@@ -269,9 +270,8 @@ class Caller:
             raise NotSignedIn("The token does not give access to this repository any more.")
 
     def _proven(self, cx: Connection, caller: Principals) -> Principals:
-        names = caller.names
-        keys = self._context.bearers.of(names)
-        return caller.with_keys(bearers.bind(cx, names, self._context.clock()) if keys is None else keys)
+        bound = caller.bound(self._context.bearers)
+        return bound or caller.with_keys(bearers.bind(cx, caller.names, self._context.clock()))
 
     async def _used(self, use: Callable[[], Awaitable[T]]) -> T:
         for _ in range(_TRIES):

@@ -38,6 +38,7 @@ LISTING: Table = {**ENTERING, **collections.SELECTING}
 
 _TYPE = "r_object_type"
 _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
+_ITEMS = "items-per-page"
 
 
 class AskedFacets(msgspec.Struct, frozen=True):
@@ -135,8 +136,8 @@ class _Writer:
     ) -> None:
         self._page = page
         self._request = request
-        self._repeated = {name: text for name, text in repeated.items() if name not in (_VALUES, _PAIRS)}
-        self._service = service
+        shared = {name: text for name, text in repeated.items() if name not in (_VALUES, _PAIRS, _ITEMS)}
+        self._prefix = f"{service}?{urlencode(shared)}&" if shared else f"{service}?"
         self._names = names
 
     def facets(self, several: Sequence[FacetCounts], within: tuple[Narrowing, ...]) -> tuple[atom.FeedFacet, ...]:
@@ -162,7 +163,7 @@ class _Writer:
         return atom.FeedFacetValue(name, value.count, constraint, link, nested)
 
     def _address(self, path: tuple[Narrowing, ...]) -> str:
-        query = dict(self._repeated)
+        query: dict[str, str] = {}
         values, pairs = self._request.values, self._request.pairs
         if self._request.wire_name:
             for step in path:
@@ -173,8 +174,8 @@ class _Writer:
             query[_VALUES] = narrowing.write_values(values)
         if pairs:
             query[_PAIRS] = narrowing.write_pairs(pairs)
-        query["items-per-page"] = str(self._page.items_per_page)
-        return f"{self._service}?{urlencode(query)}"
+        query[_ITEMS] = str(self._page.items_per_page)
+        return self._prefix + urlencode(query)
 
 
 def _facets_of_types(definitions: Sequence[FacetDefinition]) -> frozenset[str]:

@@ -5,6 +5,7 @@ Source: docs/interface.md, ours 1 (types), ours 2 (objects), ours 3 (contents), 
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import quote
 
 import msgspec
@@ -147,6 +148,7 @@ def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: 
     return [{"rel": rel, "href": href} for rel, href in links]
 
 
+@lru_cache(maxsize=1000)
 def user_address(here: str, user_id: str) -> str:
     """Spell the address of a user of the repository whose own address is ``here``."""
     return f"{here}/users/{quote(user_id, safe='@')}"
