@@ -87,8 +87,8 @@ def _lines(document: Mapping[str, Any], name: str) -> Iterator[str]:
         yield f"{_WITHIN}{reason['message']}{place}"
     right, index, types = document["right"], document["index"], document["types"]
     yield ""
-    asked = f", asked for {', '.join(types['types'])}" if types["types"] else ""
-    yield f"types: {_outcome(types)}: {types['object-type']}{asked}"
+    types_sought = f", asked for {', '.join(types['types'])}" if types["types"] else ""
+    yield f"types: {_outcome(types)}: {types['object-type']}{types_sought}"
     if "condition" in document:
         yield from _part(document["condition"], "")
     for part in ("locations", "facets"):
@@ -98,8 +98,8 @@ def _lines(document: Mapping[str, Any], name: str) -> Iterator[str]:
     roles = [role for role in ("administrator", "owner") if right[role]]
     by = "; ".join([*roles, f"ACL {right['acl-name']}: {', '.join(entries) or 'nothing'}"])
     yield f"right: {_outcome(right)}: {right['basic-permission']} ({by})"
-    missed = f", it has missed {', '.join(index['missed'])}" if index["missed"] else ""
-    yield f"index: {_outcome(index)}{missed}"
+    missed_kinds = f", it has missed {', '.join(index['missed'])}" if index["missed"] else ""
+    yield f"index: {_outcome(index)}{missed_kinds}"
     if "text" in document:
         yield f"text: {document['text']['state']}"
 
@@ -108,8 +108,8 @@ def _part(part: Mapping[str, Any], margin: str) -> Iterator[str]:
     values = " ".join(repr(value) for value in part.get("values", ()))
     words = [part["kind"], part.get("name", ""), part.get("operator", ""), values]
     place = f" ({part['place']})" if "place" in part else ""
-    found = f" in the {' and the '.join(part['found-in'])}" if part.get("found-in") else ""
-    yield f"{margin}{' '.join(word for word in words if word)}{place}: {_outcome(part)}{found}"
+    matching_parts = f" in the {' and the '.join(part['found-in'])}" if part.get("found-in") else ""
+    yield f"{margin}{' '.join(word for word in words if word)}{place}: {_outcome(part)}{matching_parts}"
     for inner in part.get("parts", ()):
         yield from _part(inner, margin + _WITHIN)
 

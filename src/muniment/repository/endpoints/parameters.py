@@ -238,18 +238,18 @@ def check(request: Request, operation: Operation[Any], *, strict: bool) -> None:
     A name that nobody knows is ignored, and a header of the answer says so; with ``strict`` it is refused. Raises
     Malformed, also where a known name is nearly spelled, and NotOfferedYet.
     """
-    taken = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
+    query_names = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
     query: dict[str, str] = {}
     unknown: list[str] = []
     for name, value in bodies.query(request).items():
-        if name in taken:
+        if name in query_names:
             query[name] = value
         elif name in operation.refused:
             _check_without_effect(name, value, operation.refused[name])
         else:
             unknown.append(name)
     if unknown:
-        _check_unlike(unknown, [*taken, *operation.refused])
+        _check_unlike(unknown, [*query_names, *operation.refused])
         if strict:
             raise Malformed(f"This address has no parameter {unknown[0][:100]!r}.")
         add_header(request, IGNORED.name, _header_list(unknown))

@@ -18,6 +18,7 @@ from muniment.naming import fold_name
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.facets import BoundFacet
 from muniment.repository.aql.tree import Phrase, Term, Wild
+from muniment.repository.aql.values import Kind
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.document import Document
 
@@ -110,6 +111,18 @@ class Search(msgspec.Struct, frozen=True):
     marks: bool = False
 
 
+class SortedBy(msgspec.Struct, frozen=True):
+    """A property of one value at most, by which hits are ordered; hits without a value come last.
+
+    A text counts by its code points, ``folded`` by those of its folded form; of either, the first 255 characters.
+    """
+
+    name: str
+    kind: Kind
+    descending: bool = False
+    folded: bool = False
+
+
 class IndexHit(msgspec.Struct, frozen=True):
     """One result: the object's id, its score, an excerpt around the match, and the terms that matched.
 
@@ -127,13 +140,14 @@ class IndexHit(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """The answer to a search. ``total`` is exact; it is None unless the search wants it.
 
-    ``facet_hits`` is how many hits fed the facets, where that was not all of them.
+    ``facet_hits`` is how many hits fed the facets, where that was not all of them. ``more``: others follow these hits.
     """
 
     hits: tuple[IndexHit, ...]
     total: int | None = None
     facets: tuple[FacetCounts, ...] = ()
     facet_hits: int | None = None
+    more: bool = False
 
 
 class WordCount(msgspec.Struct, frozen=True):
@@ -197,6 +211,12 @@ class Snapshot(Protocol):
 
     def search(self, search: Search) -> Answer:
         """Answer a search. Raises BadQuery if the engine refuses the query, as for too many words of a prefix."""
+
+    def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
+        """Answer a search in the order of these properties, equal hits by counter; None if the index cannot tell it.
+
+        The total is in the answer. Facets are fed as by ``search``. Raises as ``search``.
+        """
 
     def counters(self, search: Search, order: Order) -> Sequence[int]:
         """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.

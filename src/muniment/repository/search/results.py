@@ -136,14 +136,18 @@ def search(
             question,
         )
     wanted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
-    wanted = msgspec.structs.replace(wanted, offset=offset, limit=question.items_per_page + 1)
-    if question.query.sorts:
+    wanted = msgspec.structs.replace(wanted, offset=offset, limit=question.items_per_page)
+    answer: Answer | None = None
+    if sorts := question.query.sorts:
+        answer = sorting.answer(snapshot, wanted, sorts, memory.catalogue(cx, repository.id), max_sorted, type_prefix)
+    if sorts and answer is None:
         view = RepositoryView.read(cx, repository, principals)
-        counters = sorting.counters(cx, view, snapshot, wanted, question.query.sorts, max_sorted, type_prefix)
+        one_more = msgspec.structs.replace(wanted, limit=question.items_per_page + 1)
+        counters = sorting.counters(cx, view, snapshot, one_more, sorts, max_sorted, type_prefix)
         on_page = tuple(counters[: question.items_per_page])
         page = _shown(cx, snapshot, repository, principals, question, wanted, on_page)
         return msgspec.structs.replace(page, has_more=len(counters) > len(on_page), counters=on_page)
-    answer, visible_objects = snapshot.search(wanted), wanted.visible
+    answer, visible_objects = answer or snapshot.search(wanted), wanted.visible
     summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
     hits = [
         _to_hit(hit, summary)
@@ -155,17 +159,15 @@ def search(
         log.error("hits without permission", repository=repository.name, hits=refused)
         total = None if total is None else total - refused
     return HitPage(
-        hits=tuple(hits[: question.items_per_page]),
+        hits=tuple(hits),
         page=question.page,
         items_per_page=question.items_per_page,
         total=total,
-        has_more=len(answer.hits) > question.items_per_page,
+        has_more=answer.more,
         position=snapshot.position,
         facets=answer.facets,
         facet_hits=answer.facet_hits,
-        counters=tuple([summaries[hit.object_id].seq for hit in hits[: question.items_per_page]])
-        if snapshot.numbered
-        else (),
+        counters=tuple([summaries[hit.object_id].seq for hit in hits]) if snapshot.numbered else (),
         relaxed=_relaxed_query(question) is not None,
     )
 
@@ -383,7 +385,10 @@ def visible(
     }
     hidden = missed.keys() - decidable.keys()
     if principals.administrator:
-        return Visible(everything=True, owner=principals.key, hidden=frozenset(hidden))
+        seen = frozenset(decidable)
+        return Visible(
+            everything=True, owner=principals.key, hidden=frozenset(hidden), decided=seen, browse=seen, read=seen
+        )
     granted = (memory or SearchMemory()).granted(cx, repository.id, principals)
     browsable, readable = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():

@@ -86,13 +86,14 @@ class CompiledQuery(NamedTuple):
     """A bound query as queries of the engine, for any caller: objects that match anywhere, or in the metadata alone.
 
     Without keywords both are one. ``leaves`` are those by which a hit may have been found, each once. With
-    ``needs_all`` each hit has matched all of them.
+    ``needs_all`` each hit has matched all of them. ``level`` is the score of every hit, None where hits differ.
     """
 
     anywhere: Query
     in_metadata: Query
     leaves: tuple[CompiledLeaf, ...]
     needs_all: bool
+    level: float | None = None
 
 
 class Compiler:
@@ -124,11 +125,14 @@ class Compiler:
 
         Raises BadQuery for a name that no property can have, and for regular expressions that would take too long.
         """
+        every_leaf = list(leaves(query.condition, choose=self._analyser.content_words))
         compiled = tuple(
             CompiledLeaf(leaf, self.leaf(leaf, readable=True), self.leaf(leaf, readable=False))
-            for leaf in dict.fromkeys(leaves(query.condition, choose=self._analyser.content_words))
+            for leaf in dict.fromkeys(every_leaf)
         )
-        return CompiledQuery(*self.hits(query), compiled, needs_all(query.condition))
+        all_needed = needs_all(query.condition)
+        is_level = bool(every_leaf) and all_needed and all(map(self._is_level, every_leaf))
+        return CompiledQuery(*self.hits(query), compiled, all_needed, float(len(every_leaf)) if is_level else None)
 
     def hits(self, query: BoundQuery) -> tuple[Query, Query]:
         """Make the queries for what matches anywhere, and in the metadata alone. Raises as ``compile``."""
@@ -153,11 +157,15 @@ class Compiler:
         An object that the caller may read may match anywhere. An object that they may only browse must match in the
         metadata.
         """
-        if _alike(visible) or query.in_metadata is query.anywhere:
+        if _is_one(query, visible):
             return _all_of([_silent(self.browsable(visible)), query.anywhere])
         found_anywhere = _all_of([_silent(self.readable(visible)), query.anywhere])
         only_browsable = self.only_browsable(visible) or Query.empty_query()
         return _any_of([found_anywhere, _all_of([_silent(only_browsable), query.in_metadata])])
+
+    def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
+        """Make a query that scores the objects which ``visible`` finds as that does; it may find others as well."""
+        return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
 
     def holding(self, visible: Visible, word: str, exact: bool) -> Query:
         """Make the query by which a caller finds the objects with a word, in its exact form or by its stem."""
@@ -314,6 +322,12 @@ class Compiler:
         phrase = Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
         return self._weighed(phrase, field, [word for _, word in words])
 
+    def _is_level(self, leaf: Leaf) -> bool:
+        """Say whether every object that a leaf finds scores 1: a single word with wildcards, looked up in one field."""
+        words = self._analyser.wild(leaf.text) if isinstance(leaf, Wild) else []
+        one_field = all(len(pairs) == 1 for pairs in self._searched.values())
+        return one_field and [len(pattern.pieces) > 1 for _, pattern in words] == [True]
+
     def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
         """Make the query for words that match these patterns and follow each other."""
         parts = [(Occur.Must, self._one_wild(field, pattern)) for _, pattern in words]
@@ -414,6 +428,11 @@ class Compiler:
         if len(values) <= _SEVERAL:
             return _any_of([self._term(field, value) for value in sorted(values)])
         return Query.term_set_query(self._schema, field, sorted(values))
+
+
+def _is_one(query: CompiledQuery, visible: Visible) -> bool:
+    """Say whether one query finds what may be read and what may be browsed."""
+    return _alike(visible) or query.in_metadata is query.anywhere
 
 
 def _alike(visible: Visible) -> bool:

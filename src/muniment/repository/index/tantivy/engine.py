@@ -28,7 +28,10 @@ class _About(msgspec.Struct, frozen=True):
 
 
 class TantivyIndex:
-    """An index folder that is open for reading (an Index). It follows every commit, and a folder that replaces it."""
+    """An index folder that is open for reading (an Index).
+
+    It reads the newest commit, also after another folder has replaced this one.
+    """
 
     def __init__(self, folder: Path, language: str = "English") -> None:
         self._folder = folder

@@ -109,7 +109,8 @@ class Finder:
         """Say whether the leaf matches at this place. For a single word, the answer is remembered."""
         word = _WORD.match(text, at) if len(pattern.words) == 1 else None
         if word is None:
-            return pattern.matches(self._analyser.spans(text[at : at + pattern.reach], pattern.stemmed), 0)
+            beginning = text[at : at + pattern.reach]
+            return pattern.matches(self._analyser.spans(beginning, pattern.stemmed, pattern.places), 0)
         return pattern.answers.answer(
             word[0], lambda: pattern.matches(self._analyser.spans(word[0], pattern.stemmed), 0)
         )
@@ -129,7 +130,7 @@ def beginning(text: str) -> str:
 
 
 def cut(text: str, first: int, last: int) -> str:
-    """Cut out the part of a text from somewhat before a place to somewhat behind a later one.
+    """Cut out the part of a text from a little before ``first`` to a little after ``last``, both counted in characters.
 
     It begins and ends with a sentence, if one begins or ends near by, else with a word. White space is collapsed.
     """
@@ -233,6 +234,11 @@ class _Pattern:
                 # Other forms of a word may end differently from its stem (happi, happy; love, loving).
                 self.beginning = self.beginning.rstrip("aeiouy") or self.beginning
 
+    @property
+    def places(self) -> int:
+        """How many places its words take up in a text."""
+        return self.words[-1][0] - self.words[0][0] + 1
+
     def end(self, spans: Sequence[Span], at: int) -> int:
         """Return the character behind the words that match from this span on."""
         last = spans[at].place + self.words[-1][0] - self.words[0][0]
@@ -243,7 +249,7 @@ class _Pattern:
         if at >= len(spans):
             return False
         first_place, start = self.words[0][0], spans[at].place
-        word_at = {span.place: span.word for span in spans[at : at + self.words[-1][0] - first_place + 1]}
+        word_at = {span.place: span.word for span in spans[at : at + self.places]}
         for place, alternatives in self.words:
             word = word_at.get(start + place - first_place)
             if word is None or not any(_matches(word, pattern) for pattern in alternatives):

@@ -19,6 +19,7 @@ from muniment.repository.index.contract import (
     IndexHit,
     Order,
     Search,
+    SortedBy,
     Visible,
     WordCount,
 )
@@ -113,12 +114,47 @@ class TantivySnapshot:
         """
         with failures.refused("a search failed"):
             compiler, plan, query = self._compiled(search)
-            ranked, total = self._page(query, search, scored=bool(plan.compiled.leaves))
-            hits = self._bare_hits(ranked) if search.bare else ()
-            if ranked and not search.bare:
-                hits = self._hits(compiler, search.visible, ranked, plan, marks=search.marks)
-            counts, fed = self._facets(compiler, query, search, scored=bool(plan.compiled.leaves))
-            return Answer(hits, total, counts, fed)
+            one_more = msgspec.structs.replace(search, limit=search.limit + 1) if search.limit > 0 else search
+            ranked, total = self._page(query, one_more, plan.compiled)
+            shown, more = ranked[: search.limit], len(ranked) > search.limit
+            return self._answer(compiler, plan, query, search, shown, total, more=more)
+
+    def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
+        """Answer a search in the order of these properties, equal hits by counter; None if the index cannot tell it.
+
+        One question to the engine orders and counts all hits, and another one scores those of the page.
+        """
+        if not self._dated:
+            return None
+        with failures.refused("a search failed"):
+            compiler, plan, query = self._compiled(search)
+            found = self._ranking.by_values(query, sorts, search.offset, search.limit)
+            if found is None:
+                return None
+            counters, total = found
+            # Who may see these hits is decided: to ask again whose ACLs they carry is most of the work.
+            ranked = self._ranking.with_counters(compiler.scoring(plan.compiled, search.visible), counters)
+            if not plan.compiled.leaves:
+                ranked = [(0.0, address) for _, address in ranked]
+            more = total > search.offset + search.limit
+            return self._answer(compiler, plan, query, search, ranked, total, more=more)
+
+    def _answer(
+        self,
+        compiler: Compiler,
+        plan: _Plan,
+        query: Query,
+        search: Search,
+        ranked: Sequence[Ranked],
+        total: int | None,
+        *,
+        more: bool,
+    ) -> Answer:
+        hits = self._bare_hits(ranked) if search.bare else ()
+        if ranked and not search.bare:
+            hits = self._hits(compiler, search.visible, ranked, plan, marks=search.marks)
+        counts, fed = self._facets(compiler, query, search, plan.compiled)
+        return Answer(hits, total, counts, fed, more)
 
     def counters(self, search: Search, order: Order) -> list[int]:
         """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.
@@ -128,7 +164,9 @@ class TantivySnapshot:
         self._check_numbered()
         with failures.refused("a search failed"):
             _, plan, query = self._compiled(search)
-            if order == "relevance" and not plan.compiled.leaves:
+            if order == "relevance" and plan.compiled.level is not None:
+                order = "made"
+            elif order == "relevance" and not plan.compiled.leaves:
                 order = "newest"
             return self._ranking.counters(query, order, search.offset, search.limit)
 
@@ -192,6 +230,7 @@ class TantivySnapshot:
                 _SIZES * len(written),
             )
             compiled = compiled._replace(anywhere=hits[0], in_metadata=hits[1])
+            plan = plan._replace(compiled=compiled)
         query = compiler.visible(compiled, search.visible)
         return compiler, plan, query if search.among is None else compiler.among(query, search.among)
 
@@ -233,14 +272,18 @@ class TantivySnapshot:
         plan = _Plan(compiled, finder, tuple(map(examining.shown_term, query_leaves)))
         return self._memory.plans.keep(written, plan, _SIZES * len(written))
 
-    def _page(self, query: Query, search: Search, scored: bool) -> tuple[list[Ranked], int | None]:
+    def _page(self, query: Query, search: Search, compiled: CompiledQuery) -> tuple[list[Ranked], int | None]:
         """Return the hits of the page, and the total if the search wants it."""
+        scored = bool(compiled.leaves)
         limit, offset = max(search.limit, 0), search.offset
         if limit == 0:
             return [], count_of(self._searcher.search(query, 1, count=search.total))
         if search.among is not None and len(search.among) <= limit:
             result = self._searcher.search(query, limit, count=search.total)
             return [(score if scored else 0.0, address) for score, address in result.hits], count_of(result)
+        if compiled.level is not None and self._dated:
+            ranked, total = self._ranking.by_counter(query, offset, limit, total=search.total)
+            return [(compiled.level, address) for _, address in ranked], total
         by_score, by_modification = self._ranking.by_score, self._ranking.by_modification
         rank = by_score if scored else by_modification if self._dated else self._ranking.by_counter
         return rank(query, offset, limit, total=search.total)
@@ -307,16 +350,15 @@ class TantivySnapshot:
         return matches
 
     def _facets(
-        self, compiler: Compiler, query: Query, search: Search, *, scored: bool
+        self, compiler: Compiler, query: Query, search: Search, compiled: CompiledQuery
     ) -> tuple[tuple[FacetCounts, ...], int | None]:
         """Count the hits by facets; with how many hits fed them, where that was not all."""
         if not search.facets:
             return (), None
-        fed, query = self._fed(query, search, scored=scored)
-        counter = FacetCounter(self._searcher, compiler.comparison)
-        return tuple(counter.count(query, facet) for facet in search.facets), fed
+        fed, query = self._fed(query, search, compiled)
+        return FacetCounter(self._searcher, compiler.comparison).count(query, search.facets), fed
 
-    def _fed(self, query: Query, search: Search, *, scored: bool) -> tuple[int | None, Query]:
+    def _fed(self, query: Query, search: Search, compiled: CompiledQuery) -> tuple[int | None, Query]:
         """Narrow a query to the first hits, where so few feed the facets."""
         fed = search.facet_hits
         if fed is None or fed > MOST_FED or (count_of(self._searcher.search(query, 1)) or 0) <= fed:
@@ -324,7 +366,7 @@ class TantivySnapshot:
         if fed == 0:
             return 0, Query.empty_query()
         first = msgspec.structs.replace(search, offset=0, limit=fed, total=False)
-        ranked, _ = self._page(query, first, scored=scored)
+        ranked, _ = self._page(query, first, compiled)
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked])
         return fed, both(query, Query.term_set_query(self._schema, fields.NUMBER, [number or 0 for number in numbers]))
 

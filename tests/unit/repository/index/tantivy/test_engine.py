@@ -16,7 +16,7 @@ from muniment.repository.aql.tree import AnyWord, Both, Either, Fulltext, Keywor
 from muniment.repository.aql.values import Kind
 from muniment.repository.change_log.changes import START, Position
 from muniment.repository.folding import fold
-from muniment.repository.index.contract import Answer, FacetCounts, OtherFormat, Search, Visible
+from muniment.repository.index.contract import Answer, FacetCounts, OtherFormat, Search, SortedBy, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import failures, fields
 from muniment.repository.index.tantivy.analysis import Analyser
@@ -287,6 +287,57 @@ def test_pages_join_where_ties_reach_deeper_than_ties_are_ordered(
         ]
         assert paged == whole
     assert whole[:2] == [key(3), key(5)]
+
+
+LEVEL = {
+    "pum*": 1.0,
+    "p*ps": 1.0,
+    "*um*": 1.0,
+    "pu?p*": 1.0,
+    "pum* *ther": 2.0,
+    "pum* pum*": 2.0,
+    "pum* -valve": 1.0,
+}
+
+
+@pytest.mark.parametrize("asked", LEVEL)
+def test_words_with_wildcards_alone_score_alike_and_are_in_order_however_deep(
+    world: World, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    monkeypatch.setattr("muniment.repository.index.tantivy.order.REACH", 5)
+    for at in reversed(range(20)):
+        world.hold(kept(at, "pumps pumps other" if at % 3 else "pumps", title="pumps other"))
+    wilds = [Wild(word) if "*" in word else Without(Term(word[1:])) for word in asked.split()]
+    condition = Fulltext(Both(tuple(wilds)))
+    paged = [hit for at in range(0, 21, 7) for hit in world.ask(condition, limit=7, offset=at).hits]
+    assert [hit.object_id for hit in paged] == [key(at) for at in range(20)]
+    assert {hit.score for hit in paged} == {LEVEL[asked]}
+    question = Search(BoundQuery((), condition), EVERYTHING, 3, 9)
+    snapshot = world.reader.snapshot()
+    assert snapshot.counters(question, "relevance") == list(range(3, 12))
+    # The engine itself scores them so.
+    among = msgspec.structs.replace(question, offset=0, limit=20, among=frozenset(map(key, range(20))))
+    assert {hit.score for hit in snapshot.search(among).hits} == {LEVEL[asked]}
+
+
+def test_a_word_beside_one_with_a_wildcard_still_makes_scores(world: World) -> None:
+    world.hold(kept(1, "pump red red"), kept(2, "pump red"), kept(3, "pump red red red"))
+    for condition in (Both((Wild("pum*"), Term("red"))), Wild("pum*-red"), Either((Wild("pum*"), Term("red")))):
+        assert len({hit.score for hit in world.ask(Fulltext(condition)).hits}) == 3
+    scores = {hit.object_id: hit.score for hit in world.ask(Fulltext(Either((Wild("xum*"), Wild("re*"))))).hits}
+    assert scores == dict.fromkeys((key(1), key(2), key(3)), 1.0)
+
+
+@pytest.mark.parametrize("condition", [None, says("pump"), Fulltext(Wild("pu*"))])
+def test_an_answer_says_whether_hits_follow(world: World, condition: Condition | None) -> None:
+    world.hold(*(kept(at, "pump") for at in range(5)))
+    for offset, limit, more in ((0, 4, True), (0, 5, False), (4, 1, False), (3, 1, True), (0, 9, False), (7, 1, False)):
+        answer = world.ask(condition, offset=offset, limit=limit)
+        assert (len(answer.hits), answer.more) == (max(0, min(limit, 5 - offset)), more)
+        by_name = Search(BoundQuery((), condition), EVERYTHING, offset, limit)
+        by_index = world.reader.snapshot().search_sorted(by_name, [SortedBy("object_name", "string")])
+        assert by_index is not None
+        assert (len(by_index.hits), by_index.more) == (len(answer.hits), more)
 
 
 def test_a_page_of_nothing_still_counts(world: World) -> None:
