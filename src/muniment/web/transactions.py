@@ -161,25 +161,27 @@ class Transactions:
 
     async def _write_queue(self) -> None:
         while self._queue:
-            group = [self._queue.popleft() for _ in range(min(_GROUP_SIZE, len(self._queue)))]
-            late_writes = [write for write in group if time.monotonic() > write.deadline]
-            for write in late_writes:
-                write.settle(Outcome(None, Busy(_BUSY)))
-            group = [write for write in group if write not in late_writes]
-            if not group:
+            until = self._queue[0].deadline
+            if time.monotonic() > until:
+                self._queue.popleft().settle(Outcome(None, Busy(_BUSY)))
                 continue
-            until, batch = min(write.deadline for write in group), None
+            group: list[_QueuedWrite] = []
             try:
                 batch = await self._begin(until)
+                # Whoever came while another process had the database joins the group.
+                group = self._take_group()
                 outcomes = await self._decide_and_commit(batch, [write.decision for write in group])
             except Exception as error:  # noqa: BLE001 - every caller of the group gets it as the answer
-                if batch is None and type(error) is Busy and time.monotonic() > until:
-                    # The next round refuses the writes whose deadline is over. The others go on waiting.
-                    self._queue.extendleft(reversed(group))
+                if not group and type(error) is Busy and time.monotonic() > until:
+                    # The next round refuses the first write. The others go on waiting.
                     continue
+                group = group or self._take_group()
                 outcomes = [Outcome(None, error)] * len(group)
             for write, outcome in zip(group, outcomes, strict=True):
                 write.settle(outcome)
+
+    def _take_group(self) -> "list[_QueuedWrite]":
+        return [self._queue.popleft() for _ in range(min(_GROUP_SIZE, len(self._queue)))]
 
     async def _begin(self, until: float) -> WriteBatch:
         try:

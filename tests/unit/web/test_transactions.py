@@ -236,6 +236,26 @@ def test_a_short_wait_for_another_process_is_no_refusal(transactions: Transactio
     other.close()
 
 
+def test_whoever_comes_while_another_process_writes_joins_the_group(
+    transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Database(str(transactions.database.engine.url))
+    batch = other.begin_batch()
+
+    async def ask() -> Answers:
+        writes = [asyncio.create_task(transactions.write(add, 2))]
+        await asyncio.sleep(0.05)
+        writes += [asyncio.create_task(transactions.write(add, number)) for number in (4, 5)]
+        await asyncio.sleep(0)
+        batch.commit()
+        return await asyncio.gather(*writes)
+
+    seen = commits(monkeypatch)
+    assert asyncio.run(ask()) == [2, 4, 5]
+    assert len(seen) == 2, "the other process's commit, and one"
+    other.close()
+
+
 def test_a_question_sees_what_was_committed_before_its_preparation_ended(transactions: Transactions) -> None:
     def take() -> int:
         with transactions.database.begin() as cx:
