@@ -309,10 +309,10 @@ class PreparedStatement:
     of ``IN`` (``expanding``) takes a list. It raises SQLAlchemy's exceptions.
     """
 
-    def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert") -> None:
+    def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert | sa.Update") -> None:
         self._statement = statement
         self._compiled: dict[tuple[str, int], _CompiledStatement] = {}
-        selected = () if isinstance(statement, sa.Insert) else statement.selected_columns
+        selected = () if isinstance(statement, sa.Insert | sa.Update) else statement.selected_columns
         self._booleans = {at for at, column in enumerate(selected) if isinstance(column.type, sa.Boolean)}
         self._lists = {b.key for b in visitors.iterate(statement) if isinstance(b, sa.BindParameter) and b.expanding}
 

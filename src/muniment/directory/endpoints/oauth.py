@@ -144,6 +144,9 @@ async def issue(
     # 4. Check the user's password at the gate, if the grant type needs one.
     password_ok = user_password is not None and await _check(directory, user_password)
     # 5. Decide, in one transaction.
+    joint = directory.joint_grants.get(token_request.grant_type)
+    if joint is not None:
+        return await directory.transactions.write_jointly(joint, attempt)
     try:
         return await directory.transactions.write(
             grants.decide, options, directory.memory, attempt, password_ok, directory.clock()
