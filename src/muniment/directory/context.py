@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
 
 from sqlalchemy.engine import Connection
 
@@ -12,7 +11,7 @@ from muniment.directory.marks import MarkedMemory
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import PublicClientMemory
 from muniment.directory.oauth.grants import GRANTS
-from muniment.directory.oauth.token_requests import JointGrant, TokenAttempt, TokenResponse
+from muniment.directory.oauth.token_requests import JointGrant, JointRequest, TokenResponse
 from muniment.directory.oauth.tokeninfo import AnswerMemory
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.sign_in.passwords import PasswordGate
@@ -37,7 +36,7 @@ class Directory:
     clients: PublicClientMemory = field(default_factory=lambda: MarkedMemory(1 << 20))
 
     @cached_property
-    def joint_grants(self) -> Mapping[str, JointDecision[TokenAttempt[Any], TokenResponse]]:
+    def joint_grants(self) -> Mapping[str, JointDecision[JointRequest, TokenResponse]]:
         """The joint decisions about token requests, by grant type."""
         return {
             name: partial(_decide_each, self, grant.decide_each)
@@ -52,6 +51,6 @@ class Directory:
 
 
 def _decide_each(
-    directory: Directory, decision: JointGrant, cx: Connection, attempts: Sequence[TokenAttempt[Any]], alone: bool
+    directory: Directory, decision: JointGrant, cx: Connection, requests: Sequence[JointRequest], alone: bool
 ) -> list[TokenResponse | Refusal | None]:
-    return decision(cx, directory.options, directory.memory, attempts, directory.clock(), alone)
+    return decision(cx, directory.options, directory.memory, directory.clients, requests, directory.clock(), alone)

@@ -23,6 +23,9 @@ T = TypeVar("T")
 _GROUP_SIZE = 32
 """How many writes share a transaction at most."""
 
+FILL_SECONDS = 0.001
+"""For how long a group waits at most for as many writes as the last groups had. A commit takes about as long."""
+
 _LONG_QUESTIONS = 2
 _LONG_WAITING_EACH = 8
 """How many long questions run at one time, and how many questions of one caller may wait."""
@@ -63,6 +66,8 @@ class Transactions:
         self._inline = inline
         self._queue: deque[_QueuedWrite] = deque()
         self._queue_task: asyncio.Task[None] | None = None
+        self._last_sizes: deque[int] = deque([1, 1], maxlen=2)
+        self._filling: tuple[int, asyncio.Future[None]] | None = None
         self._joint_queues: dict[JointDecision[Any, Any], _JointQueue] = {}
         self._alone: set[asyncio.Task[None]] = set()
         self._glances: dict[PreparedStatement, Glance] = {}
@@ -107,6 +112,8 @@ class Transactions:
 
     async def _enqueue(self, write: "_QueuedWrite") -> Any:
         self._queue.append(write)
+        if self._filling is not None and len(self._queue) >= self._filling[0]:
+            _wake(self._filling[1])
         if self._queue_task is None or self._queue_task.done():
             self._queue_task = asyncio.get_running_loop().create_task(self._write_queue())
         return await write.answer
@@ -222,6 +229,7 @@ class Transactions:
                 self._queue.popleft().settle(Outcome(None, Busy(_BUSY)))
                 continue
             group: list[_QueuedWrite] = []
+            await self._fill()
             try:
                 batch = await self._begin(until)
                 # Whoever came while another process had the database joins the group.
@@ -236,8 +244,28 @@ class Transactions:
             for write, outcome in zip(group, outcomes, strict=True):
                 write.settle(outcome)
 
+    async def _fill(self) -> None:
+        """Wait a moment if fewer writes are here than the last groups had.
+
+        The callers who were just answered are about to write again. Who comes first would otherwise be committed alone,
+        while the others wait for that commit. A caller who writes alone never waits.
+        """
+        wanted = max(self._last_sizes)
+        if len(self._queue) < wanted:
+            loop = asyncio.get_running_loop()
+            filled: asyncio.Future[None] = loop.create_future()
+            self._filling = wanted, filled
+            timer = loop.call_later(FILL_SECONDS, _wake, filled)
+            try:
+                await filled
+            finally:
+                timer.cancel()
+                self._filling = None
+
     def _take_group(self) -> "list[_QueuedWrite]":
-        return [self._queue.popleft() for _ in range(min(_GROUP_SIZE, len(self._queue)))]
+        size = min(_GROUP_SIZE, len(self._queue))
+        self._last_sizes.append(size)
+        return [self._queue.popleft() for _ in range(size)]
 
     async def _begin(self, until: float) -> WriteBatch:
         try:
@@ -332,6 +360,11 @@ class _CommittedRefusal(NamedTuple):
     """A refusal that is raised after its decision was committed."""
 
     refusal: Refusal
+
+
+def _wake(waiting: "asyncio.Future[None]") -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 def _decide(

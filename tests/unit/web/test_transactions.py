@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from muniment import db
 from muniment.db import Busy, Database, WriteBatch
+from muniment.web import transactions as web_transactions
 from muniment.web.refusals import Malformed, Refusal
 from muniment.web.transactions import JointDecision, Transactions
 
@@ -254,6 +255,40 @@ def test_whoever_comes_while_another_process_writes_joins_the_group(
     assert asyncio.run(ask()) == [2, 4, 5]
     assert len(seen) == 2, "the other process's commit, and one"
     other.close()
+
+
+def test_a_group_waits_for_as_many_writes_as_the_last_ones_had(
+    transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_transactions, "FILL_SECONDS", 60.0)
+    seen = commits(monkeypatch)
+
+    async def later(number: int, turns: int) -> int:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return await transactions.write(add, number)
+
+    async def ask() -> None:
+        assert await asyncio.gather(*(transactions.write(add, number) for number in (1, 2, 4))) == [1, 2, 4]
+        assert await asyncio.gather(*(later(number, 5 * number) for number in (5, 7, 8))) == [5, 7, 8]
+
+    asyncio.run(ask())
+    assert len(seen) == 2
+
+
+def test_a_caller_who_writes_alone_waits_for_nobody_and_a_group_only_for_a_moment(
+    transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask() -> None:
+        await asyncio.gather(*(transactions.write(add, number) for number in (1, 2, 4)))
+        for number in (5, 7):
+            await transactions.write(add, number)
+        monkeypatch.setattr(web_transactions, "FILL_SECONDS", 60.0)
+        for number in (8, 10, 11):
+            await asyncio.wait_for(transactions.write(add, number), 30)
+
+    asyncio.run(ask())
+    assert kept(transactions) == [1, 2, 4, 5, 7, 8, 10, 11]
 
 
 Decided = list[tuple[tuple[int, ...], bool]]

@@ -6,7 +6,7 @@ needs, what it looks up, which password is checked, and how it decides.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -16,7 +16,7 @@ from muniment.directory import resources
 from muniment.directory.names import resource_name
 from muniment.directory.oauth import tokens
 from muniment.directory.oauth.access import AccessMemory
-from muniment.directory.oauth.clients import Client
+from muniment.directory.oauth.clients import Client, PublicClientMemory
 from muniment.directory.oauth.tokens import Grant, LockedGrant
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import InvalidScope, UnknownResource
@@ -71,8 +71,15 @@ class TokenAttempt(Generic[B]):
     basis: B
 
 
+class JointRequest(NamedTuple):
+    """A token request for a joint decision, with its client. Without a secret, the decision itself finds the client."""
+
+    request: TokenRequest
+    client: Client | None
+
+
 JointGrant: TypeAlias = Callable[
-    [Connection, DirectoryOptions, AccessMemory, Sequence[TokenAttempt[None]], Instant, bool],
+    [Connection, DirectoryOptions, AccessMemory, PublicClientMemory, Sequence[JointRequest], Instant, bool],
     list[TokenResponse | Refusal | None],
 ]
 """A joint decision about token requests (``web.transactions``). Its last argument says whether it decides alone."""

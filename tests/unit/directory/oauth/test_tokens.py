@@ -14,7 +14,7 @@ from muniment import db
 from muniment.clock import SECOND, Instant
 from muniment.db import Database
 from muniment.directory.oauth import grants, tokens
-from muniment.directory.oauth.token_requests import TokenRequest, TokenResponse
+from muniment.directory.oauth.token_requests import JointRequest, TokenRequest, TokenResponse
 from muniment.directory.oauth.tokens import PurgeProgress
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import DeadToken, InvalidGrant, UnparseableToken
@@ -231,8 +231,8 @@ def test_a_second_refresh_of_a_grant_and_a_locked_grant_are_decided_alone(office
         requests = [
             TokenRequest("refresh_token", "app", None, None, {"refresh_token": str(text)}, "::1") for text in texts
         ]
-        attempts = [grants.look_up(cx, office.options, office.clients, request, now) for request in requests]
-        return list(decide_each(cx, office.options, office.memory, attempts, now, False))
+        asked = [JointRequest(request, None) for request in requests]
+        return list(decide_each(cx, office.options, office.memory, office.clients, asked, now, False))
 
     with office.db.begin() as cx:
         outcomes = together(cx)

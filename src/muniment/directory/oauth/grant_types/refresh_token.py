@@ -5,13 +5,17 @@ from collections.abc import Sequence
 from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
-from muniment.directory.oauth import access, token_requests, tokens
+from muniment.directory import marks
+from muniment.directory.marks import MarkedMemory
+from muniment.directory.oauth import access, clients, token_requests, tokens
 from muniment.directory.oauth.access import AccessMemory
-from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenResponse
+from muniment.directory.oauth.clients import Client, PublicClientMemory
+from muniment.directory.oauth.token_requests import GrantType, JointRequest, TokenAttempt, TokenRequest, TokenResponse
 from muniment.directory.oauth.tokens import LockedGrant
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import (
     AccessEnded,
+    InvalidClient,
     InvalidGrant,
     InvalidScope,
     UnknownResource,
@@ -35,7 +39,8 @@ def _decide(
     now: Instant,
 ) -> TokenResponse:
     """Issue another access token of the grant, as ``_decide_each`` does."""
-    (outcome,) = _decide_each(cx, options, memory, [attempt], now, True)
+    request = JointRequest(attempt.request, attempt.client)
+    (outcome,) = _decide_each(cx, options, memory, MarkedMemory(0), [request], now, True)
     assert outcome is not None  # noqa: S101 - what is decided alone is decided
     if isinstance(outcome, Refusal):
         raise outcome
@@ -46,32 +51,36 @@ def _decide_each(
     cx: Connection,
     options: DirectoryOptions,
     memory: AccessMemory,
-    attempts: Sequence[TokenAttempt[None]],
+    remembered_clients: PublicClientMemory,
+    requests: Sequence[JointRequest],
     now: Instant,
     alone: bool,
 ) -> list[TokenResponse | Refusal | None]:
     """Issue another access token of each grant, if the user is still live and in the access role.
 
-    The refusals are InvalidGrant, InvalidScope for a scope of another resource, and Overloaded while the grant has as
-    many live access tokens as a grant may have. None stands for what has to be decided ``alone``: a second refresh of a
-    grant, and a grant that another decision has locked.
+    The refusals are InvalidClient, InvalidGrant, InvalidScope for a scope of another resource, and Overloaded while the
+    grant has as many live access tokens as a grant may have. None stands for what has to be decided ``alone``: a second
+    refresh of a grant, and a grant that another decision has locked.
     """
-    outcomes: list[TokenResponse | Refusal | None] = [None] * len(attempts)
+    outcomes: list[TokenResponse | Refusal | None] = [None] * len(requests)
     places: dict[bytes, int] = {}
-    for place, attempt in enumerate(attempts):
+    for place, asked in enumerate(requests):
         try:
-            places.setdefault(_digest(cx, attempt.request["refresh_token"]), place)
+            places.setdefault(_digest(cx, asked.request["refresh_token"]), place)
         except InvalidGrant as refusal:
-            outcomes[place] = refusal
+            outcomes[place] = _client_refusal(cx, remembered_clients, asked) or refusal
     locked = tokens.lock_grants(cx, list(places), options.live_tokens, now, wait=alone)
     granted: dict[int, LockedGrant] = {}
     for digest, place in places.items():
         found = locked.get(digest)
         if found is None:
-            outcomes[place] = InvalidGrant(_REFUSED) if alone else None
+            if alone:
+                refusal_of_client = _client_refusal(cx, remembered_clients, requests[place])
+                outcomes[place] = refusal_of_client or InvalidGrant(_REFUSED)
             continue
         try:
-            _require(cx, options, memory, attempts[place], found, now)
+            client = _client(cx, remembered_clients, requests[place], found.generation)
+            _require(cx, options, memory, requests[place].request, client, found, now)
             granted[place] = found
         except Refusal as refusal:
             outcomes[place] = refusal
@@ -79,6 +88,23 @@ def _decide_each(
     for place, response in zip(granted, issued, strict=True):
         outcomes[place] = response
     return outcomes
+
+
+def _client(cx: Connection, memory: PublicClientMemory, asked: JointRequest, generation: str) -> Client:
+    """Return the client of a request, which has authenticated or needs not to. Raises InvalidClient."""
+    if asked.client is not None:
+        return asked.client
+    client_id = asked.request.client_id
+    return clients.recall(memory, client_id, None, generation) or clients.find(cx, memory, client_id, None)
+
+
+def _client_refusal(cx: Connection, memory: PublicClientMemory, asked: JointRequest) -> InvalidClient | None:
+    """Return the refusal of a request's client, which comes before that of its token; None if there is none."""
+    try:
+        _client(cx, memory, asked, marks.read_generation(cx))
+    except InvalidClient as refusal:
+        return refusal
+    return None
 
 
 def _digest(cx: Connection, refresh_token: str) -> bytes:
@@ -95,15 +121,16 @@ def _require(
     cx: Connection,
     options: DirectoryOptions,
     memory: AccessMemory,
-    attempt: TokenAttempt[None],
+    request: TokenRequest,
+    client: Client,
     locked: LockedGrant,
     now: Instant,
 ) -> None:
     """Raise a refusal unless the grant may have another access token now."""
     grant = locked.grant
-    if not grant.alive(now) or grant.client_id != attempt.client.id:
+    if not grant.alive(now) or grant.client_id != client.id:
         raise InvalidGrant(_REFUSED)
-    scope = attempt.request.parameters.get("scope")
+    scope = request.parameters.get("scope")
     if scope is not None and token_requests.resource_of(cx, options.names, scope).id != grant.resource_id:
         raise InvalidScope("The scope is not the one the refresh token was issued for.")
     try:
