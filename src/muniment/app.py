@@ -208,7 +208,7 @@ def _callers(halves: Halves) -> Callers:
 
 
 def attributes(settings: Settings) -> Attributes:
-    """Name the attributes of a caller that a repository reads, as the directory spells them."""
+    """Return the directory's names of those attributes of a caller that a repository reads."""
     names = settings.directory.names
     return Attributes(*(names.attributes.get(name, name) for name in ATTRIBUTES))
 

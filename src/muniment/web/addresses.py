@@ -268,9 +268,9 @@ class Addresses:
 def _path_in_parts(scope: Scope) -> str:
     """Return the decoded path, with ``_SLASH_IN_PART`` for each slash that was sent as ``%2F``."""
     path: str = scope["path"]
-    sent: bytes = scope.get("raw_path") or b""
-    if b"%2" not in sent:
+    raw_path: bytes = scope.get("raw_path") or b""
+    if b"%2" not in raw_path:
         return path
-    marked = _SLASH_IN_PART.join(map(unquote, _ENCODED_SLASH.split(sent.decode("latin-1"))))
+    marked = _SLASH_IN_PART.join(map(unquote, _ENCODED_SLASH.split(raw_path.decode("latin-1"))))
     # A server that puts the application below a path of its own may say another path here.
     return marked if marked.replace(_SLASH_IN_PART, "/") == path else path

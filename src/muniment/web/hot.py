@@ -1,4 +1,4 @@
-"""How is a short request answered that comes very often? On one of two short ways (decisions 0037, 0052).
+"""How is a frequent request answered with little work? In one of two short ways (decisions 0037, 0052).
 
 ``HotFront`` stands before everything else and answers what is remembered or soon decided. ``HotEndpoint`` is an
 endpoint that takes its decision without Starlette's request and response. Both serve requests of one form:

@@ -34,8 +34,8 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
 class CallerCredentials(msgspec.Struct, frozen=True):
     """What the callers of a repository may show beside a token in the header Authorization.
 
-    An empty name is not offered. ``ticket`` and ``csrf`` are names of headers, ``address_token`` is a parameter of the
-    query.
+    An address does not offer credentials whose name is empty here. ``ticket`` and ``csrf`` are names of headers,
+    ``address_token`` is a parameter of the query.
     """
 
     basic: bool = False
