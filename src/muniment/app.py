@@ -80,7 +80,7 @@ def build(
             _run_in_background(record_counts(recorder, clock), stack)
             witness = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
             if halves.directory is not None:
-                front.addresses = directory_routes.table(settings.directory.names).remembered(halves.directory)
+                front.addresses = directory_routes.table(settings.directory.names).foremost(halves.directory)
             try:
                 yield
             finally:
