@@ -1,10 +1,10 @@
 """How is a frequent request answered with little work? In one of two short ways (decisions 0037, 0052).
 
 ``HotFront`` stands before everything else and answers what is remembered or soon decided. ``HotEndpoint`` is an
-endpoint that takes its decision without Starlette's request and response. Both serve requests of one form:
-POST without a query, whose body has exactly one media type. The front also wants HTTPS, and both want the body in one
-piece. Whatever is not of this form, and whatever they leave to it, goes the ordinary way as it came. So does whatever
-the front's decision refuses: the endpoint answers the refusal, and decides nothing again.
+endpoint that takes its decision without Starlette's request and response. Both serve requests of one form: POST without
+a query, with the one media type that the address declares and with the whole body in one piece. The front also wants
+HTTPS. A request of any other form goes the ordinary way, unchanged, and so does a request that the short way cannot
+decide. If the front's decision refuses a request, the endpoint answers the refusal, and decides nothing again.
 
 No rule is written here a second time: a remembered answer was decided by the endpoint, and headers, request ids and log
 lines are those of ``Transport``.

@@ -151,7 +151,9 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
 
 
 def routes(directory: Directory) -> list[Route]:
-    """Return every route below the directory's prefix. The last two answer 404 for all other paths."""
+    """Return the routes of all addresses, and two more that answer 404 at every other path below the directory's
+    prefix.
+    """
     addresses = table(directory.options.names)
     unknown = _UnknownAddress(directory)
     return [

@@ -195,7 +195,7 @@ class ChosenEntries(NamedTuple):
 
 
 def chosen(names: DirectoryNames, kind: Literal["user", "group"], condition: Condition) -> ChosenEntries:
-    """Make a query for the users or groups that meet the condition."""
+    """Make a query for the users, or the groups, that meet a list's filter; ``condition`` is the filter as SQL."""
     partition, folded_partition = shown_partition_columns(names)
     return ChosenEntries(
         select_entries().where(rows.c.kind == kind, condition(_CHOOSING)),

@@ -118,7 +118,7 @@ def keep_places(state: SignInState) -> str:
 
 
 def pauses(options: DirectoryOptions, credentials: Credentials, now: Instant) -> list[Pause]:
-    """Return the wrong passwords and pauses of an account by place, for administrators."""
+    """Return how many passwords were wrong at each place of an account, and its pauses, for administrators."""
     tries = msgspec.json.decode(credentials.tries, type=dict[str, tuple[int, Instant]])
     return [
         Pause(place == _ELSEWHERE, failures, until if _pauses(options, until, now) else 0)

@@ -1,9 +1,10 @@
 """Which searches may be relaxed? Those of several words, as a question is typed.
 
 A search for all of its words that finds too little is asked again for any of them. Operators, quotation marks and
-wildcards say exactly what is wanted, so keywords that have one are never relaxed. In lower case, or where everything
-is in capitals, "and", "or" and "not" may be words of a sentence: such keywords are relaxed, and what follows "not"
-stays unwanted. What a query says beside its keywords stays, too. Source: docs/aql.md, "When not all words are found".
+wildcards say exactly what is wanted, so keywords that have one are never relaxed. If they are in lower case, or all
+keywords are in capitals, "and", "or" and "not" may be words of a sentence: such keywords are relaxed, but hits still
+may not hold what follows "not". The rest of a query stays as it is. Source: docs/aql.md, "When not all words are
+found".
 """
 
 from typing import NamedTuple, assert_never

@@ -315,12 +315,12 @@ class OpenRepositories:
 
 
 async def enter_all(request: Request, context: RepositoryContext, names: Collection[str] = ()) -> OpenRepositories:
-    """Say which repositories the credentials of a request open: of the named ones, or without names, of all.
+    """Find the repositories that the credentials of a request open, among those named or, without names, among all.
 
     A token opens those of one resource (given 5.3). A name and password may open several: each resource that does not
     remember them checks the password. A password that three resources have refused, and none accepted, is not tried
-    again. Raises NotSignedIn where nothing is open, UnknownRepository where that is so for those that are named alone,
-    DirectoryUnavailable, Overloaded, Malformed.
+    again. Raises NotSignedIn if the credentials open no repository, UnknownRepository if they open some but none of
+    those named, DirectoryUnavailable, Overloaded, Malformed.
     """
     request.scope["muniment.basic"] = context.callers.pairs is not None
     credentials, most = context.callers.read(request, context.options), context.options.max_searched_repositories

@@ -114,7 +114,9 @@ async def read_plain_text(
 
 
 def media_type_of(stated: str, name: str) -> str:
-    """Say the media type of content: the stated one unless it says nothing, else what the name's ending suggests."""
+    """Return the media type of content: the stated one; or, if that is missing or ``application/octet-stream``, the one
+    that the ending of the name suggests.
+    """
     if stated.partition(";")[0].strip().lower() not in ("", "application/octet-stream"):
         return stated.strip()[:255]
     return _types.guess_type(name, strict=False)[0] or "application/octet-stream"

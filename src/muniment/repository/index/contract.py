@@ -94,8 +94,8 @@ class FacetCounts(msgspec.Struct, frozen=True):
 class Search(msgspec.Struct, frozen=True):
     """One question to a snapshot. ``offset`` and ``limit`` count hits.
 
-    ``facet_hits`` is how many hits, the first ones, feed the facets; None for all. ``among`` names the objects that
-    alone count, None for all. If the limit leaves none of them out, hits come in any order. ``bare``: the hits have
+    ``facet_hits`` is how many hits, the first ones, feed the facets; None for all. If ``among`` is not None, only the
+    objects that it names count; if the limit leaves none of them out, hits come in any order. ``bare``: the hits have
     neither excerpts nor terms. ``marks``: they say where their excerpts match.
     """
 
@@ -158,11 +158,12 @@ class WordCount(msgspec.Struct, frozen=True):
 
 
 class LeafWeight(msgspec.Struct, frozen=True):
-    """What one word or phrase of a query adds to the score of one object, by all of it and by the metadata alone.
+    """What one word or phrase of a query adds to the score of one object, in all of the object and in its metadata.
 
-    ``anywhere`` counts for those who may read the object, ``in_metadata`` for those who may only browse it; None: it is
-    not there. ``in_text``: the text holds it. ``term`` is its text as the terms of a hit show it. ``properties`` names
-    the properties that hold it, and is None where they were not looked through, because there is too much to compare.
+    ``anywhere`` counts for those who may read the object, ``in_metadata`` for those who may only browse it. Each is
+    None where the word or phrase does not match. ``in_text`` says whether it is in the text. ``term`` is its text as
+    the terms of a hit show it. ``properties`` names the properties that hold it, and is None where they were not looked
+    through, because there is too much to compare.
     """
 
     leaf: Leaf
@@ -256,7 +257,7 @@ class Snapshot(Protocol):
         """Read the digests of the documents with these keys, in order, as ``digests`` does."""
 
     def digest(self, document: Document) -> DocumentDigest:
-        """Make the digest that ``digests`` gives of this document, if the index holds it as it is written now.
+        """Make the digest that ``digests`` would return for an index in which this release has written the document.
 
         An index that an earlier release has filled may give another digest of an equal document.
         """

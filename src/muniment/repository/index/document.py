@@ -64,7 +64,7 @@ def document(
 ) -> Document:
     """Make the document of an object from its row, its searchable values and the text of its content.
 
-    ``ids`` names the custom properties of kind id, whether the object has them or not.
+    ``ids`` names all custom properties of kind id that the repository's types define.
     """
     storable = {
         name: tuple([whole(value) if isinstance(value, str) else value for value in of_name])

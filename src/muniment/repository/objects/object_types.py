@@ -387,9 +387,10 @@ def lock(cx: Connection, repository_id: int, name: str) -> Catalogue:
 
 
 def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[str]) -> None:
-    """Keep these types as they were ``read`` until the commit, for whoever writes objects of them.
+    """Lock these types, so that nobody changes them before a transaction commits that writes objects of them.
 
-    Built-in types take no statement. Raises VersionConflict when they have been changed since.
+    ``read`` is the catalogue by which the objects were checked. Built-in types need no lock and no statement. Raises
+    VersionConflict if one of the types has changed since the catalogue was read.
     """
     custom = {kind.name for name in set(names) for kind in read.lineage(name)} - BUILT_IN_NAMES
     if not custom:

@@ -294,9 +294,9 @@ def lock_children(cx: Connection, folder_ids: Collection[str], limit: int) -> li
 
 
 def remove(cx: Connection, stored_objects: Sequence[StoredObject], now: Instant) -> list[StoredObject]:
-    """Remove objects of one repository, and note it; returns them with the position of the change.
+    """Remove objects of one repository, and note the changes. Return the objects, each with its change's position.
 
-    Their contents are to be removed once this is committed. Raises InUse for a folder that holds others.
+    After the commit the caller has to remove their contents. Raises InUse for a folder in which other objects lie.
     """
     ids = [each.id for each in stored_objects]
     try:

@@ -50,7 +50,8 @@ class Acl(msgspec.Struct, frozen=True):
 class AclSummary(msgspec.Struct, frozen=True):
     """An ACL in a list.
 
-    With ``common``, its bare name means this ACL to everybody. ``entries`` counts what the caller sees.
+    If it is ``common``, its name without an owner means this ACL to everybody. ``entries`` is how many of its entries
+    the caller sees.
     """
 
     id: int

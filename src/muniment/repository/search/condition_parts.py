@@ -1,7 +1,7 @@
 """Which parts of a condition does one object meet? The tree of a query as it was written, with an outcome at each part.
 
-What words and phrases match, the index has said; comparisons of properties are decided here. Where that would take too
-long, and where the index does not know the object as it is now, the outcome is unknown.
+The index says which words and phrases match; this module decides comparisons of properties. An outcome is unknown if
+the comparison would take too long, or if the index does not hold the object as it is now.
 """
 
 from collections.abc import Mapping, Sequence

@@ -233,8 +233,9 @@ def shown(
 ) -> HitPage:
     """Return a page of those of the objects with these counters that are still hits, in this order.
 
-    Total and facets are those of the whole query as it stands now. Where the objects lie is not asked again: it was
-    asked when they were found. If the locations cannot be found any more, nothing is counted. Raises as ``search``.
+    Total and facets are those of the whole query as it stands now. Whether the objects lie in the query's locations is
+    not checked again, because the search that found them did so. If a location does not exist any more, total and
+    facets are left out. Raises as ``search``.
     """
     memory = memory or SearchMemory()
     anywhere = msgspec.structs.replace(

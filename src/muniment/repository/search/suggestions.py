@@ -1,4 +1,5 @@
-"""What might somebody mean who is typing a question? Its last word completed, and words corrected that find nothing.
+"""What might somebody mean who is typing a question? Its last word is completed, or the words that find nothing are
+corrected.
 
 Words come from what the caller may see; counts are those of the search that they suggest.
 Source: docs/interface.md, ours 6; docs/aql.md, "While somebody types".
@@ -29,7 +30,9 @@ class Suggestion(msgspec.Struct, frozen=True):
 
 
 class Suggestions(msgspec.Struct, frozen=True):
-    """Questions that go on as the caller has begun, and the one that they may have meant, if theirs finds nothing."""
+    """Questions that begin with what the caller has typed; if there are none, perhaps a question that the caller may
+    have meant.
+    """
 
     completions: tuple[Suggestion, ...] = ()
     correction: Suggestion | None = None

@@ -1,8 +1,8 @@
 """How rare is a word among the objects that one caller may see? Scores count those objects alone.
 
 The engine weighs a word by how many documents of the whole index hold it, so scores would tell of other people's
-documents. BM25 is linear in that weight (its inverse document frequency, IDF), so a factor replaces it exactly. What
-stays of the whole index is the average length of its texts, which the engine does not let anybody replace.
+documents. BM25 is linear in that weight (its inverse document frequency, IDF), so a factor replaces it exactly. One
+figure is still that of the whole index: the average length of its texts, which the engine lets nobody replace.
 """
 
 import json
@@ -26,9 +26,8 @@ CallerKey: TypeAlias = tuple[bool, frozenset[int], frozenset[int], str]
 
 
 class SeenCounts:
-    """How many of the objects that a caller may see they find by a word, by exactness and word.
-
-    ``compiled`` are queries with the weights that follow, by what they say.
+    """How many objects one caller finds by each word. A key of ``counts`` is whether the word is exact, and the word.
+    ``compiled`` holds queries with the weights that follow from these counts, by the query as bytes.
     """
 
     def __init__(self) -> None:
@@ -58,7 +57,7 @@ class Rarity:
         self._seen = seen
 
     def factor(self, field: str, words: Sequence[str]) -> float:
-        """Return by what a score for these words of a field, a word or a phrase, is multiplied.
+        """Return the factor for the engine's score of a word or phrase of a field, which consists of these words.
 
         A word has one weight for a caller, whether it is found in all of an object or in its metadata.
         """

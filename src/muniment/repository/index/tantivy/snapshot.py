@@ -209,7 +209,7 @@ class TantivySnapshot:
             return self._reading.digests_of(keys)
 
     def digest(self, document: Document) -> DocumentDigest:
-        """Make the digest that ``digests`` gives of this document, if the index holds it as it is written now."""
+        """Make the digest that ``digests`` would return for an index in which this release has written the document."""
         return reading.digest(document)
 
     def _check_numbered(self) -> None:
