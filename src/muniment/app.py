@@ -115,7 +115,7 @@ def build(
         f"/{repository.names.prefix}",
         repository.cors_origins,
         credentials=repository.cors_credentials,
-        exposed=exposed(repository.names),
+        exposed_headers=exposed(repository.names),
         seconds=repository.cors_seconds,
     )
 

@@ -52,7 +52,7 @@ def ensure(folder: Path, names: Sequence[str], now: Instant) -> Certificates:
     general_names = _general_names(names)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = Certificates(folder / "ca.pem", folder / "server.pem", folder / "server-key.pem")
-    with _locked(folder):
+    with _lock(folder):
         authority = _read_certificate(files.ca_file)
         if authority is None or _days_left(authority, moment) < RENEW_DAYS:
             authority = _make_authority(folder, files, moment)
@@ -265,6 +265,6 @@ def _write(file: Path, text: bytes, mode: int) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     with locks.hold(folder / ".lock"):
         yield

@@ -318,9 +318,9 @@ class PreparedStatement:
 
     def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert | sa.Update") -> None:
         self._statement = statement
-        self._compiled: dict[tuple[str, *tuple[int, ...]], _CompiledStatement] = {}
-        selected = () if isinstance(statement, sa.Insert | sa.Update) else statement.selected_columns
-        self._booleans = {at for at, column in enumerate(selected) if isinstance(column.type, sa.Boolean)}
+        self._statements: dict[tuple[str, *tuple[int, ...]], _CompiledStatement] = {}
+        columns = () if isinstance(statement, sa.Insert | sa.Update) else statement.selected_columns
+        self._booleans = {at for at, column in enumerate(columns) if isinstance(column.type, sa.Boolean)}
         self._lists = sorted(
             {b.key for b in visitors.iterate(statement) if isinstance(b, sa.BindParameter) and b.expanding}
         )
@@ -345,7 +345,7 @@ class PreparedStatement:
 
     def text(self, dialect: sa.Dialect) -> str:
         """Return the statement as text, for a statement without lists."""
-        return (self._compiled.get((dialect.name,)) or self._compile(dialect, []))[0]
+        return (self._statements.get((dialect.name,)) or self._compile(dialect, []))[0]
 
     def _read(self, row: Sequence[Any]) -> Sequence[Any]:
         # SQLite stores booleans as 0 and 1.
@@ -355,7 +355,7 @@ class PreparedStatement:
         # Each size is a statement of its own, so a list is filled up to a power of two. No value is IN (NULL).
         lengths = [len(values[name]) for name in self._lists]
         sizes = [min(1 << (length - 1).bit_length(), max(length, _MOST_FILLED)) for length in lengths]
-        sql, parameters, members = self._compiled.get((cx.dialect.name, *sizes)) or self._compile(cx.dialect, sizes)
+        sql, parameters, members = self._statements.get((cx.dialect.name, *sizes)) or self._compile(cx.dialect, sizes)
         parameters = {**parameters, **values}
         for name, members_of_list in members:
             parameters.update(zip(members_of_list, parameters.pop(name), strict=False))
@@ -364,15 +364,15 @@ class PreparedStatement:
     def _compile(self, dialect: sa.Dialect, sizes: Sequence[int]) -> _CompiledStatement:
         # The parameters have names, as in psycopg. In SQLite's default style they have positions.
         named_dialect = sqlite.dialect(paramstyle="named") if dialect.name == "sqlite" else dialect
-        compiled = self._statement.compile(dialect=named_dialect)
+        compiled_statement = self._statement.compile(dialect=named_dialect)
         size_of = dict(zip(self._lists, sizes, strict=True))
         lists = {name: [None] * size for name, size in size_of.items()}
-        expanded = compiled.construct_expanded_state({**compiled.params, **lists})
+        expanded_state = compiled_statement.construct_expanded_state({**compiled_statement.params, **lists})
         members = [(name, [f"{name}_{at + 1}" for at in range(size)]) for name, size in size_of.items()]
-        filled = {member: None for _, members_of_list in members for member in members_of_list}
-        constants = {name: value for name, value in expanded.parameters.items() if value is not None}
-        statement = expanded.statement, {**constants, **filled}, members
-        return self._compiled.setdefault((dialect.name, *sizes), statement)
+        list_members = {member: None for _, members_of_list in members for member in members_of_list}
+        constants = {name: value for name, value in expanded_state.parameters.items() if value is not None}
+        statement = expanded_state.statement, {**constants, **list_members}, members
+        return self._statements.setdefault((dialect.name, *sizes), statement)
 
 
 def copy_sqlite(connection: Connection, file: Path) -> None:

@@ -58,13 +58,13 @@ class Holdings(NamedTuple):
 class Departure(NamedTuple):
     """What a removal did.
 
-    ``gifts`` counts what was given away, ``left`` what the removed one owned at the end; no later bearer of the name
-    inherits it. ``named_by`` counts the ACLs that they were taken out of.
+    ``gifts`` counts what was given away, ``belongings`` what the removed one owned at the end; no later bearer of the
+    name inherits it. ``named_by`` counts the ACLs that they were taken out of.
     """
 
     dependents: Dependents
     gifts: list[GiftCount]
-    left: Belongings
+    belongings: Belongings
     named_by: int
 
 

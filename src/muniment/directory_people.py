@@ -37,14 +37,14 @@ class DirectoryPeople(People):
         self._database, self._names, self._seconds = directory.transactions.database, directory.options.names, seconds
 
     def listed(
-        self, resource_id: str, kind: Kind, within: str | None, stretch: Stretch, selection: Selection
+        self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
     ) -> list[ListedPerson]:
         """List a stretch of the users or groups, by partition and name unless they are sorted.
 
         Raises UnknownPerson, UnknownProperty, WrongValue, BadSort, Busy.
         """
         with self._read() as cx:
-            candidates = self._candidates(cx, resource_id, kind, within)
+            candidates = self._candidates(cx, resource_id, kind, group_id)
             order = Order(
                 (
                     OrderKey(candidates.partition_id),
@@ -55,10 +55,10 @@ class DirectoryPeople(People):
             rows = pages.fetch(cx, candidates.query, _Properties(kind, candidates), order, stretch, selection)
             return [ListedPerson(self._person(kind, to_entry(row)), place) for row, place in rows]
 
-    def count(self, resource_id: str, kind: Kind, within: str | None, selection: Selection) -> int:
+    def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
         """Count all that ``listed`` lists. Raises as ``listed``."""
         with self._read() as cx:
-            candidates = self._candidates(cx, resource_id, kind, within)
+            candidates = self._candidates(cx, resource_id, kind, group_id)
             return pages.count(cx, candidates.query, _Properties(kind, candidates), selection)
 
     def find(self, resource_id: str, kind: Kind, person_id: str) -> Person:
@@ -79,8 +79,8 @@ class DirectoryPeople(People):
             except UnknownEntry as unknown:
                 raise UnknownPerson(unknown.sentence) from unknown
 
-    def _candidates(self, cx: Connection, resource_id: str, kind: Kind, within: str | None) -> ChosenEntries:
-        group = None if within is None else people.find(cx, self._names, resource_id, "group", within)
+    def _candidates(self, cx: Connection, resource_id: str, kind: Kind, group_id: str | None) -> ChosenEntries:
+        group = None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
         return people.listed(self._names, people.PeopleList(resource_id, kind, group))
 
     def _person(self, kind: Kind, entry: Entry) -> Person:

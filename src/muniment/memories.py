@@ -24,7 +24,7 @@ class Memory(Generic[Q, A]):
     def __init__(self, limit: int) -> None:
         self._answers: OrderedDict[Q, tuple[A, int]] = OrderedDict()
         self._limit = limit
-        self._left = limit
+        self._room = limit
         self._changing = threading.Lock()
 
     def recall(self, question: Q) -> A | None:
@@ -37,10 +37,10 @@ class Memory(Generic[Q, A]):
         with self._changing:
             if weight <= self._limit and question not in self._answers:
                 self._answers[question] = answer, weight
-                self._left -= weight
-                while self._left < 0:
+                self._room -= weight
+                while self._room < 0:
                     _, (_, freed) = self._answers.popitem(last=False)
-                    self._left += freed
+                    self._room += freed
         return answer
 
     def answer(self, question: Q, work: Callable[[], A], weight: int = 1) -> A:

@@ -64,13 +64,13 @@ def read_dn(text: str) -> list[tuple[str, str]]:
 
 def escape(value: str) -> str:
     """Escape a value for a distinguished name (RFC 4514 section 2.4)."""
-    escaped = "".join(f"\\{character}" if character in _ESCAPED else character for character in value)
-    escaped = escaped.replace("\x00", "\\00")
-    if escaped.endswith(" "):
-        escaped = escaped[:-1] + "\\ "
-    if escaped.startswith((" ", "#")):
-        escaped = "\\" + escaped
-    return escaped
+    text = "".join(f"\\{character}" if character in _ESCAPED else character for character in value)
+    text = text.replace("\x00", "\\00")
+    if text.endswith(" "):
+        text = text[:-1] + "\\ "
+    if text.startswith((" ", "#")):
+        text = "\\" + text
+    return text
 
 
 def _read_component(text: str) -> tuple[str, str]:
@@ -80,17 +80,17 @@ def _read_component(text: str) -> tuple[str, str]:
     value = _trim(value)
     if value.startswith("#"):
         raise MalformedName("A value in hexadecimal digits (#...) cannot be read.")
-    unescaped = next((match[1] for match in _UNESCAPED.finditer(value) if match[1]), None)
-    if unescaped:
-        raise MalformedName(f"In a value of a distinguished name, {unescaped} is written \\{unescaped}.")
+    character = next((match[1] for match in _UNESCAPED.finditer(value) if match[1]), None)
+    if character:
+        raise MalformedName(f"In a value of a distinguished name, {character} is written \\{character}.")
     return kind.strip().lower(), _unescape(value)
 
 
 def _trim(value: str) -> str:
     value = value.lstrip(" ")
-    trimmed = value.rstrip(" ")
-    backslashes = len(trimmed) - len(trimmed.rstrip("\\"))
-    return trimmed + " " if backslashes % 2 and len(trimmed) < len(value) else trimmed
+    text = value.rstrip(" ")
+    backslashes = len(text) - len(text.rstrip("\\"))
+    return text + " " if backslashes % 2 and len(text) < len(value) else text
 
 
 def _unescape(value: str) -> str:

@@ -101,7 +101,7 @@ def test_what_a_user_owns_is_given_before_they_are_removed(both: Both, monkeypat
         stored_results.keep(cx, saved.id, bob.key, "[]", both.now)
     departure = both.remove("bob@People", "alice@People")
     assert departure.gifts == [giving.GiftCount("demo", 5, 0, 1)]
-    assert departure.left == giving.Belongings(0, 0, 0, 0)
+    assert departure.belongings == giving.Belongings(0, 0, 0, 0)
     alice = both.acting("alice@People")
     assert {both.shelf.read(object_id, alice)[0].owner_key for object_id in ids} == {alice.key}
     with both.shelf.database.read() as cx:
@@ -117,7 +117,7 @@ def test_a_later_bearer_of_the_name_inherits_nothing(both: Both) -> None:
     plan = both.shelf.create({"object_name": "plan"}, bob)
     both.shelf.acl("readers", {"bob@People": Permission.READ}, both.acting("alice@People"))
     departure = both.remove("bob@People")
-    assert (departure.left.objects, departure.named_by) == (1, 1)
+    assert (departure.belongings.objects, departure.named_by) == (1, 1)
     with both.office.db.begin() as cx:
         editing.add_user(cx, both.office.partition, "bob", both.now)
     later = both.acting("bob@People")

@@ -132,7 +132,7 @@ def _run(
         )
         try:
             if source is not None and process.stdin is not None:
-                _feed(source, process.stdin)
+                _write_input(source, process.stdin)
             if out is not None and process.stdout is not None:
                 shutil.copyfileobj(process.stdout, out, _PIECE)
             code = process.wait()
@@ -147,7 +147,7 @@ def _run(
         raise BackupRefused(f"{reason or f'{program} ended with {code}'}. The restore or backup needs {_PROGRAMS}.")
 
 
-def _feed(source: BinaryIO, program: IO[bytes]) -> None:
+def _write_input(source: BinaryIO, program: IO[bytes]) -> None:
     with suppress(BrokenPipeError):  # the program has ended, and its error output says why
         shutil.copyfileobj(source, program, _PIECE)
         program.close()

@@ -73,7 +73,7 @@ def make(
 def _copy(
     source: BackupSource, folder: Path, release: str, clock: Callable[[], Instant], progress: Progress
 ) -> Manifest:
-    installation, damaged, external = source.installation, list[str](), list[str]()
+    installation, damaged_ids, external = source.installation, list[str](), list[str]()
     count = size = 0
     with ExitStack() as stack:
         if "repository" in source.databases:
@@ -94,7 +94,7 @@ def _copy(
                 ),
                 1,
             ):
-                damaged += [] if is_intact else [stored_object.id]
+                damaged_ids += [] if is_intact else [stored_object.id]
                 progress(number, count)
     settings = _settings(source.settings_file, folder)
     _tls(installation.tls, folder)
@@ -111,7 +111,7 @@ def _copy(
         files=manifest.describe({name: folder / name for name in names}),
         contents=count,
         content_bytes=size,
-        damaged=tuple(damaged),
+        damaged=tuple(damaged_ids),
         settings=settings,
         external=tuple(external),
     )

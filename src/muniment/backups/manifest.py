@@ -65,28 +65,28 @@ class _Sealed(msgspec.Struct):
 def write(folder: Path, manifest: Manifest) -> None:
     """Write the manifest with its own digest, and wait until the file and its folder are on the disk."""
     document = msgspec.json.encode(manifest)
-    sealed = _Sealed(msgspec.Raw(document), hashlib.sha256(document).hexdigest())
-    disk.replace(folder / NAME, msgspec.json.encode(sealed))
+    sealed_manifest = _Sealed(msgspec.Raw(document), hashlib.sha256(document).hexdigest())
+    disk.replace(folder / NAME, msgspec.json.encode(sealed_manifest))
 
 
 def read(folder: Path) -> Manifest:
     """Read a backup's manifest. Raises BackupRefused when it is missing, damaged or of a newer release."""
     try:
-        sealed = msgspec.json.decode((folder / NAME).read_bytes(), type=_Sealed)
+        sealed_manifest = msgspec.json.decode((folder / NAME).read_bytes(), type=_Sealed)
     except (FileNotFoundError, NotADirectoryError):
         raise BackupRefused(f"{folder} holds no whole backup: there is no {NAME} in it.") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise _damaged(folder) from None
-    document = bytes(sealed.manifest)
-    if hashlib.sha256(document).hexdigest() != sealed.sha256:
-        raise _damaged(folder)
+        raise _refusal_of(folder) from None
+    document = bytes(sealed_manifest.manifest)
+    if hashlib.sha256(document).hexdigest() != sealed_manifest.sha256:
+        raise _refusal_of(folder)
     number = msgspec.json.decode(document, type=_Format).format
     if number > FORMAT:
         raise BackupRefused(f"The backup is of format {number}, made by a newer release: restore it with that release.")
     try:
         return msgspec.json.decode(document, type=Manifest)
     except msgspec.DecodeError:
-        raise _damaged(folder) from None
+        raise _refusal_of(folder) from None
 
 
 def describe(names: Mapping[str, Path]) -> dict[str, FileDigest]:
@@ -117,5 +117,5 @@ def _describe_file(file: Path) -> FileDigest:
     return FileDigest(size, digest.hexdigest())
 
 
-def _damaged(folder: Path) -> BackupRefused:
+def _refusal_of(folder: Path) -> BackupRefused:
     return BackupRefused(f"The manifest {folder / NAME} is damaged: nobody can tell what this backup should hold.")

@@ -128,19 +128,19 @@ def finish(
         if "directory" in databases and not keep_sessions:
             with databases["directory"].begin() as cx:
                 count = sessions.end_every(cx, clock())
-        damaged: tuple[str, ...] = ()
+        damaged_ids: tuple[str, ...] = ()
         if "repository" in databases:
             with databases["repository"].begin() as cx:
                 changes.settle(cx)
                 followers.forget(cx)
                 leases.forget(cx)
                 reports.forget(cx)
-            damaged = _contents(backup, installation, databases["repository"], progress)
+            damaged_ids = _contents(backup, installation, databases["repository"], progress)
             _indexes(installation, databases["repository"], clock, progress)
     making.bring_to_disk(installation.data)
     _mark_file(installation.data).unlink()
     disk.sync(installation.data)
-    return RestoreResult(count, damaged)
+    return RestoreResult(count, damaged_ids)
 
 
 def _check_settings(backup: Backup, installation: Installation) -> None:
@@ -197,15 +197,15 @@ def _fill(database: Database, file: Path, mark: Mark, data: Path) -> Mark:
 def _contents(
     backup: Backup, installation: Installation, database: Database, progress: Callable[[str, int, int], None]
 ) -> tuple[str, ...]:
-    damaged = []
+    damaged_ids = []
     copies, store = FileStore(backup.folder / CONTENT, copies=True), app.content(installation)
     with database.read() as cx:
         for count, stored_object in enumerate(making.objects_with_content(cx), 1):
             assert stored_object.content is not None  # noqa: S101 - the query leaves out objects without content
             if not store.adopt(stored_object.content, copies.read(stored_object.content)):
-                damaged.append(stored_object.id)
+                damaged_ids.append(stored_object.id)
             progress("Content", count, backup.manifest.contents)
-    return tuple(damaged)
+    return tuple(damaged_ids)
 
 
 def _indexes(

@@ -55,10 +55,10 @@ def restore_command(
             def show(_what: str, count: int, total: int) -> None:
                 bar.reach(count, total or None)
 
-            restored = restoring.finish(
+            result = restoring.finish(
                 source, data.installation, mark, lambda: data.now, show, keep_sessions=keep_sessions
             )
-    sessions = restored.sessions
+    sessions = result.sessions
     terminal.line(f"{data.path}: restored from {backup}, {source.manifest.contents} contents")
     terminal.line(
         "The tokens and sign-ins of the backup hold again."
@@ -69,10 +69,10 @@ def restore_command(
         terminal.line(
             f"Not in the backup: the file that the setting {name} names. Put it in its place before you serve."
         )
-    return _damage(restored.damaged, "is missing or altered")
+    return _damage(result.damaged, "is missing or altered")
 
 
-def _damage(damaged: tuple[str, ...], what: str) -> int:
-    for object_id in damaged:
+def _damage(damaged_ids: tuple[str, ...], what: str) -> int:
+    for object_id in damaged_ids:
         terminal.line(f"{object_id}: its content {what}")
-    return Exit.FAILED if damaged else Exit.OK
+    return Exit.FAILED if damaged_ids else Exit.OK

@@ -148,15 +148,15 @@ def migrate_command(context: typer.Context) -> None:
     data.must_exist()
     with data.lock():
         data.migrate()
-        renamed = data.settle_acls()
+        renamed_acls = data.settle_acls()
     terminal.line(f"At this release's schema: {', '.join(data.settings.halves)}.")
-    if renamed:
+    if renamed_acls:
         terminal.line(
             "Now these bare ACL names mean the ACL to its owner only. Others call the ACL as the table shows:"
         )
         terminal.table(
             ("Repository", "Name", "Call it", "Id"),
-            [(repository_name, acl.name, callable_name(acl), acl.shown_id) for repository_name, acl in renamed],
+            [(repository_name, acl.name, callable_name(acl), acl.shown_id) for repository_name, acl in renamed_acls],
         )
 
 

@@ -61,7 +61,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 def of_user(cx: Connection, names: DirectoryNames, entry_id: int, facts: Facts) -> list[Attribute]:
     """Return a user's attributes with their names on the wire. It takes one statement."""
-    every = {**_defaults(facts), **stored_values(cx, entry_id), **_computed(facts)}
+    every = {**_defaults(facts), **stored_values(cx, entry_id), **_compute(facts)}
     return [Attribute(names.attributes.get(name, name), values) for name, values in every.items()]
 
 
@@ -96,7 +96,7 @@ def _defaults(facts: Facts) -> dict[str, list[str | int]]:
     return {"sn": [facts.name], "displayName": [facts.name], "givenName": [], "mail": []}
 
 
-def _computed(facts: Facts) -> Mapping[str, list[str | int]]:
+def _compute(facts: Facts) -> Mapping[str, list[str | int]]:
     full = user_id(facts.name, facts.partition)
     return {
         "accountDisabled": [_text(facts.disabled)],
@@ -123,7 +123,7 @@ def _text(flag: bool) -> str:
     return "true" if flag else "false"
 
 
-_COMPUTED = frozenset(_computed(Facts("", "", "", "", False, False, False, False, False, 0, 0, (), ())))
+_COMPUTED = frozenset(_compute(Facts("", "", "", "", False, False, False, False, False, 0, 0, (), ())))
 _OF_ENTRY = (
     sa.select(_attributes.c.name, _attributes.c.content)
     .where(_attributes.c.entry_id == sa.bindparam("entry", type_=sa.BigInteger))

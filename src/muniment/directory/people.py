@@ -19,11 +19,11 @@ Kind: TypeAlias = Literal["user", "group"]
 
 
 class PeopleList(NamedTuple):
-    """A list of the users or groups that a resource lets in; with ``within``, only direct members of that group."""
+    """A list of the users or groups that a resource lets in; with ``group``, only direct members of that group."""
 
     resource_id: str
     kind: Kind
-    within: Entry | None = None
+    group: Entry | None = None
 
 
 def listed(names: DirectoryNames, people: PeopleList) -> entries.ChosenEntries:
@@ -49,8 +49,8 @@ def _condition(people: PeopleList) -> entries.Condition:
         if people.kind == "user":
             reasons += [memberships.is_member(columns.id, groups), columns.parent_id.in_(units)]
         condition = sa.or_(*reasons)
-        if people.within is None:
+        if people.group is None:
             return condition
-        return sa.and_(condition, memberships.is_member(columns.id, entries.only(people.within)))
+        return sa.and_(condition, memberships.is_member(columns.id, entries.only(people.group)))
 
     return let_in

@@ -140,15 +140,15 @@ def key(cx: Connection, purpose: str) -> bytes:
     A key never changes. So a key that was read from a snapshot is remembered as long as the engine lives. A key that
     was read in a write transaction is not remembered: the transaction may have made it and may be rolled back.
     """
-    remembered = _read_keys.setdefault(cx.engine, {})
-    if purpose in remembered:
-        return remembered[purpose]
+    keys_by_purpose = _read_keys.setdefault(cx.engine, {})
+    if purpose in keys_by_purpose:
+        return keys_by_purpose[purpose]
     row = _KEY.first(cx, purpose=purpose)
     if row is None:
         _make_key(cx, purpose)
         return key(cx, purpose)
     if _only_reads(cx):
-        remembered[purpose] = bytes(row[0])
+        keys_by_purpose[purpose] = bytes(row[0])
     return bytes(row[0])
 
 

@@ -71,7 +71,7 @@ def page(name: str) -> DocumentationPage | None:
     Its links to other pages are relative to its own address, ``/docs/<name>``.
     """
     file = _file(name)
-    return None if file is None else _rendered(name, file, file.stat().st_mtime_ns)
+    return None if file is None else _render(name, file, file.stat().st_mtime_ns)
 
 
 @cache
@@ -92,7 +92,7 @@ def _file(name: str) -> Path | None:
 
 
 @lru_cache(maxsize=200)
-def _rendered(name: str, file: Path, _changed: int) -> DocumentationPage:
+def _render(name: str, file: Path, _changed: int) -> DocumentationPage:
     text = _COMMENT.sub("", file.read_text("utf-8"))
     tokens = _MARKDOWN.parse(text)
     sections = tuple(_sections(tokens))

@@ -82,5 +82,5 @@ def _index_state(cx: Connection, halves: Halves, repository: repositories.Reposi
     except changes.LinesGone:
         # The index agent rebuilds this index: nobody can say how far it is behind.
         return {"seconds_behind": None, "late": True}
-    behind = max(0, at - waiting[0].noted) if waiting else 0
-    return {"seconds_behind": round(behind / SECOND, 1), "late": behind > _LATE}
+    delay = max(0, at - waiting[0].noted) if waiting else 0
+    return {"seconds_behind": round(delay / SECOND, 1), "late": delay > _LATE}

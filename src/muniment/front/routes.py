@@ -71,7 +71,7 @@ def table() -> AddressTable[Halves]:
         "front door",
         "",
         (
-            Address("/health/live", {"GET": _read(health.live, "Say that this process is alive.", _STATUS)}),
+            Address("/health/live", {"GET": _reading(health.live, "Say that this process is alive.", _STATUS)}),
             Address(
                 "/health/ready",
                 {
@@ -85,13 +85,13 @@ def table() -> AddressTable[Halves]:
                     )
                 },
             ),
-            Address("/", {"GET": _read(pages.front_page, "Say what this server is, and where to go next.", _PAGE)}),
-            Address("/openapi.json", {"GET": _read(describe, "", {"application/json": {"type": "object"}})}),
-            Address("/style.css", {"GET": _read(pages.asset, "Fetch the stylesheet.", {"text/css": BINARY})}),
-            Address("/icon.svg", {"GET": _read(pages.asset, "Fetch the icon.", {"image/svg+xml": BINARY})}),
-            Address("/docs", {"GET": _read(pages.contents, "List the pages of the documentation.", _PAGE)}),
+            Address("/", {"GET": _reading(pages.front_page, "Say what this server is, and where to go next.", _PAGE)}),
+            Address("/openapi.json", {"GET": _reading(describe, "", {"application/json": {"type": "object"}})}),
+            Address("/style.css", {"GET": _reading(pages.asset, "Fetch the stylesheet.", {"text/css": BINARY})}),
+            Address("/icon.svg", {"GET": _reading(pages.asset, "Fetch the icon.", {"image/svg+xml": BINARY})}),
+            Address("/docs", {"GET": _reading(pages.contents, "List the pages of the documentation.", _PAGE)}),
             Address(
-                "/docs/{page:path}", {"GET": _read(pages.document, "Show a page of the documentation.", _DOCUMENT)}
+                "/docs/{page:path}", {"GET": _reading(pages.document, "Show a page of the documentation.", _DOCUMENT)}
             ),
         ),
         ErrorShape(
@@ -117,5 +117,5 @@ def routes(halves: Halves) -> list[Route]:
     return table().routes(halves)
 
 
-def _read(endpoint: Answering[Halves], summary: str, content: Content) -> Operation[Halves]:
+def _reading(endpoint: Answering[Halves], summary: str, content: Content) -> Operation[Halves]:
     return Operation(endpoint, summary, answers=(AnswerDescription(200, "It is here.", content),))

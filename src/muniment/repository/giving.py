@@ -70,8 +70,8 @@ def key_of(cx: Connection, name: str, identify: Identify, now: Instant) -> str:
 
     ``cx`` must be able to write.
     """
-    folded = fold_name(name)
-    return bearers.of_names(cx, [folded], identify, now)[folded]
+    folded_name = fold_name(name)
+    return bearers.of_names(cx, [folded_name], identify, now)[folded_name]
 
 
 def former_keys(cx: Connection, name: str, identity: str | None) -> list[str]:

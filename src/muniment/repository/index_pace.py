@@ -29,7 +29,7 @@ class IndexPace:
         self._is_far = is_far
         self._patience = patience
         self._index = index
-        self._reached, self._reached_at = changes.START, time.monotonic()
+        self._position_reached, self._reached_at = changes.START, time.monotonic()
 
     def keep(self, meanwhile: Callable[[], None] = lambda: None) -> bool:
         """Wait until the index is near. False at once if there is none, or ``patience`` seconds without progress.
@@ -42,8 +42,8 @@ class IndexPace:
             except IndexUnavailable:
                 position, exists = changes.START, False
             now = time.monotonic()
-            if position != self._reached:
-                self._reached, self._reached_at = position, now
+            if position != self._position_reached:
+                self._position_reached, self._reached_at = position, now
             with self._database.read() as cx:
                 far = self._is_far(cx, self._repository.id, position)
             if not far:

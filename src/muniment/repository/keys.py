@@ -69,9 +69,9 @@ class Permutation:
         """Return the number that stands for this one."""
         left_half, right_half = number >> self._half, number & self._mask
         for keyed_round in self._rounds:
-            hashed = keyed_round.copy()
-            hashed.update(right_half.to_bytes(4, "big"))
-            left_half, right_half = right_half, left_half ^ (int.from_bytes(hashed.digest(), "big") & self._mask)
+            round_hash = keyed_round.copy()
+            round_hash.update(right_half.to_bytes(4, "big"))
+            left_half, right_half = right_half, left_half ^ (int.from_bytes(round_hash.digest(), "big") & self._mask)
         return left_half << self._half | right_half
 
 
@@ -95,12 +95,12 @@ class Seal:
             .rstrip("=")
         )
 
-    def open(self, sealed: str, *binding: str) -> bytes:
+    def open(self, sealed_text: str, *binding: str) -> bytes:
         """Return the bytes that ``seal`` sealed with the same binding. Raises BadSeal."""
-        if not sealed.isascii() or len(sealed) > _LONGEST_SEALED:
+        if not sealed_text.isascii() or len(sealed_text) > _LONGEST_SEALED:
             raise BadSeal
         try:
-            raw = base64.b64decode(sealed + "=" * (-len(sealed) % 4), altchars=b"-_", validate=True)
+            raw = base64.b64decode(sealed_text + "=" * (-len(sealed_text) % 4), altchars=b"-_", validate=True)
             nonce = raw[:_NONCE_BYTES]
             return self._cipher.decrypt(raw[_NONCE_BYTES:], _components(binding, nonce))
         except (binascii.Error, InvalidTag, ValueError) as error:
@@ -133,13 +133,13 @@ def key(cx: Connection, purpose: str) -> bytes:
 
     Raises LookupError if a migration is missing.
     """
-    remembered = _read_keys.setdefault(cx.engine, {})
-    if purpose not in remembered:
+    keys_by_purpose = _read_keys.setdefault(cx.engine, {})
+    if purpose not in keys_by_purpose:
         row = _KEY.first(cx, purpose=purpose)
         if row is None:
             raise LookupError(f"there is no key for {purpose}")
-        remembered[purpose] = bytes(row[0])
-    return remembered[purpose]
+        keys_by_purpose[purpose] = bytes(row[0])
+    return keys_by_purpose[purpose]
 
 
 @lru_cache(maxsize=16)

@@ -37,14 +37,14 @@ class People(Protocol):
     """
 
     def listed(
-        self, resource_id: str, kind: Kind, within: str | None, stretch: Stretch, selection: Selection
+        self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
     ) -> list[ListedPerson]:
         """List a stretch of the users or groups that the selection wants, by partition and name unless it sorts them.
 
         Raises UnknownProperty, WrongValue, BadSort.
         """
 
-    def count(self, resource_id: str, kind: Kind, within: str | None, selection: Selection) -> int:
+    def count(self, resource_id: str, kind: Kind, group_id: str | None, selection: Selection) -> int:
         """Count all that ``listed`` lists. Raises as ``listed``."""
 
     def find(self, resource_id: str, kind: Kind, person_id: str) -> Person:

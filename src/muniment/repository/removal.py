@@ -115,8 +115,8 @@ def remove_acl(cx: Connection, acl: Acl, principals: Principals) -> None:
 def remove_type(cx: Connection, repository: Repository, name: str) -> None:
     """Remove a type that no object has and no other type refines. Raises UnknownType, WrongValue (built in), InUse."""
     catalogue = object_types.lock(cx, repository.id, name)
-    if below := sorted(catalogue.with_subtypes([name]) - {name}):
-        raise InUse(f"The object type {name!r} has types below it: {', '.join(below[:_MOST_NAMED])}.")
+    if subtypes := sorted(catalogue.with_subtypes([name]) - {name}):
+        raise InUse(f"The object type {name!r} has types below it: {', '.join(subtypes[:_MOST_NAMED])}.")
     if count := _count_objects(cx, repository, [name]):
         raise InUse(f"The object type {name!r} is still that of {_objects(count)}.")
     object_types.remove_type(cx, repository.id, name)

@@ -29,7 +29,7 @@ def start(settings: Settings) -> None:
     """
     console = _is_console(settings)
     level = _level(settings)
-    shared: list[structlog.types.Processor] = [
+    shared_processors: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
@@ -42,7 +42,7 @@ def start(settings: Settings) -> None:
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(serializer=_as_json)]
     )
     structlog.configure(
-        processors=[*shared, *rendering] if console else [_as_line],
+        processors=[*shared_processors, *rendering] if console else [_as_line],
         logger_factory=_Lines,
         wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=True,
@@ -50,7 +50,7 @@ def start(settings: Settings) -> None:
     lines = logging.StreamHandler(sys.stderr)
     lines.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
+            foreign_pre_chain=shared_processors,
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
         )
     )
@@ -83,16 +83,16 @@ def _level(settings: Settings) -> int:
 def _write_together(lines: Sequence[AccessLine]) -> None:
     """Write lines as JSON, as many at a time as keep together where several processes write to one pipe."""
     stream, offset = _Lines(), time.time() - time.perf_counter()
-    together: list[str] = []
+    lines_of_write: list[str] = []
     size = 0
     for line in lines:
         text = _as_json({**line.fields(), **_OF_EACH_REQUEST, "timestamp": _timestamp(offset + line.ended)})
-        if together and size + len(text) >= _PIPE_BUF:
-            stream.msg("\n".join(together))
-            together, size = [], 0
-        together.append(text)
+        if lines_of_write and size + len(text) >= _PIPE_BUF:
+            stream.msg("\n".join(lines_of_write))
+            lines_of_write, size = [], 0
+        lines_of_write.append(text)
         size += len(text) + 1
-    stream.msg("\n".join(together))
+    stream.msg("\n".join(lines_of_write))
 
 
 def _timestamp(seconds: float) -> str:

@@ -41,15 +41,15 @@ def start_trimming() -> None:
 
 
 def _trim_when_quiet(library: ctypes.CDLL) -> None:
-    used_at_last_trim = used = time.process_time()
+    used_at_last_trim = used_seconds = time.process_time()
     while True:
         time.sleep(_LOOK_SECONDS)
-        used_before, used = used, time.process_time()
-        if used - used_at_last_trim < _WORTH_SECONDS or used - used_before > _QUIET * _LOOK_SECONDS:
+        used_before, used_seconds = used_seconds, time.process_time()
+        if used_seconds - used_at_last_trim < _WORTH_SECONDS or used_seconds - used_before > _QUIET * _LOOK_SECONDS:
             continue
         gc.collect()
         library.malloc_trim(0)
-        used_at_last_trim = used = time.process_time()
+        used_at_last_trim = used_seconds = time.process_time()
 
 
 def _library() -> ctypes.CDLL | None:

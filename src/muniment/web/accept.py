@@ -10,23 +10,23 @@ _LONGEST_HEADER = 4000
 _QUALITY = re.compile(r"(0(\.[0-9]{0,3})?|1(\.0{0,3})?)")
 
 
-def preferred(request: Request, offered: Sequence[str]) -> str | None:
+def preferred(request: Request, media_types: Sequence[str]) -> str | None:
     """Choose the media type that the caller likes best, of equals the one offered first.
 
     Without a header Accept it is the first one. None when the caller likes none of them.
     """
     header = _header(request)
-    return _best(header, tuple(offered)) if header else offered[0]
+    return _best(header, tuple(media_types)) if header else media_types[0]
 
 
 def prefers_page(request: Request) -> bool:
     """Say whether the caller would rather read a page than JSON, as a browser does."""
     header = _header(request).lower()
-    offered = ["application/json", "text/html"]
+    media_types = ["application/json", "text/html"]
     if "text/html" in header and "json" not in header:
         # Who names pages, and JSON only with everything else, wants a page: "text/html, */*".
-        offered.reverse()
-    return header != "" and _best(header, tuple(offered)) == "text/html"
+        media_types.reverse()
+    return header != "" and _best(header, tuple(media_types)) == "text/html"
 
 
 def _header(request: Request) -> str:
@@ -34,11 +34,11 @@ def _header(request: Request) -> str:
 
 
 @lru_cache(maxsize=100)
-def _best(accept: str, offered: tuple[str, ...]) -> str | None:
+def _best(accept: str, media_types: tuple[str, ...]) -> str | None:
     """Choose what the header likes best; None when it likes nothing of it."""
     ranges = [_range(text) for text in accept.split(",")]
-    best = max(offered, key=lambda kind: _liked(kind, ranges))
-    return best if _liked(best, ranges) > 0 else None
+    best = max(media_types, key=lambda kind: _quality(kind, ranges))
+    return best if _quality(best, ranges) > 0 else None
 
 
 def _range(text: str) -> tuple[str, float]:
@@ -51,7 +51,7 @@ def _range(text: str) -> tuple[str, float]:
     return kind, 1.0
 
 
-def _liked(kind: str, ranges: Sequence[tuple[str, float]]) -> float:
+def _quality(kind: str, ranges: Sequence[tuple[str, float]]) -> float:
     """Return the quality of the range that names the media type most closely."""
     kind = kind.lower()
     family, structure = kind.partition("/")[0], kind.rpartition("+")[2]

@@ -240,16 +240,16 @@ class Addresses:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         routes = list(routes)
-        self._fixed: dict[str, ASGIApp] = {}
+        self._endpoints_by_path: dict[str, ASGIApp] = {}
         for route in routes:
             if not route.param_convertors:
-                self._fixed.setdefault(route.path, route.app)
+                self._endpoints_by_path.setdefault(route.path, route.app)
         self._open = [route for route in routes if route.param_convertors]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request to its endpoint (ASGI)."""
         path = _path_in_parts(scope)
-        endpoint = self._fixed.get(path) or self._match_open(scope, path)
+        endpoint = self._endpoints_by_path.get(path) or self._match_open(scope, path)
         await endpoint(scope, receive, send)
 
     def _match_open(self, scope: Scope, path: str) -> ASGIApp:

@@ -30,14 +30,14 @@ class Cors:
         origins: Collection[str],
         *,
         credentials: bool,
-        exposed: Sequence[str],
+        exposed_headers: Sequence[str],
         seconds: int,
     ) -> None:
         self._app = app
         self._prefix = prefix
         self._origins = frozenset(origins)
         self._credentials = credentials
-        self._exposed = ", ".join(exposed)
+        self._exposed_headers = ", ".join(exposed_headers)
         self._seconds = str(seconds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,21 +58,21 @@ class Cors:
         is_preflight = method == "OPTIONS" and _PREFLIGHT[0] in request
         # A cache must not give one origin what was answered to another, or to none.
         answer.append("Vary", ", ".join(("Origin", *_PREFLIGHT) if is_preflight else ("Origin",)))
-        allowed = self._allowed(request.getlist("origin"))
-        if allowed is None:
+        allowed_origin = self._origin_allowed(request.getlist("origin"))
+        if allowed_origin is None:
             return
-        answer["Access-Control-Allow-Origin"] = allowed
+        answer["Access-Control-Allow-Origin"] = allowed_origin
         if self._credentials:
             answer["Access-Control-Allow-Credentials"] = "true"
         if not is_preflight:
-            answer["Access-Control-Expose-Headers"] = self._exposed
+            answer["Access-Control-Expose-Headers"] = self._exposed_headers
         elif "allow" in answer:
             answer["Access-Control-Allow-Methods"] = answer["allow"]
             if headers := _header_names(request.getlist(_PREFLIGHT[1])):
                 answer["Access-Control-Allow-Headers"] = ", ".join(headers)
             answer["Access-Control-Max-Age"] = self._seconds
 
-    def _allowed(self, origins: Sequence[str]) -> str | None:
+    def _origin_allowed(self, origins: Sequence[str]) -> str | None:
         """Say which origin an answer to a page of this origin names; None if the page may not read it."""
         if len(origins) != 1:
             return None

@@ -95,7 +95,7 @@ class HotFront:
             except Exception as error:  # noqa: BLE001 - the endpoint answers it
                 scope[_FAILURE], scope[STARTED] = error, start
         if answer is None:
-            await transport(scope, _again(message, receive), send)
+            await transport(scope, _receive_again(message, receive), send)
             return
         request_id, status = new_request_id(), None
         head = [
@@ -144,7 +144,7 @@ class HotEndpoint(Endpoint[H]):
             await self._fail(error, scope, receive, send)
             return
         if answer is None:
-            await super().__call__(scope, _again(message, receive), send)
+            await super().__call__(scope, _receive_again(message, receive), send)
             return
         headers = [*self._hot.headers, (b"content-length", b"%d" % len(answer))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -163,7 +163,7 @@ def _is_whole(message: Message) -> bool:
     return 0 < len(message.get("body", b"")) <= _LONGEST_BODY
 
 
-def _again(message: Message | pace.Waiting, receive: Receive) -> Receive:
+def _receive_again(message: Message | pace.Waiting, receive: Receive) -> Receive:
     """Return a ``receive`` that begins with this message, whether it is there or awaited."""
     messages = [message]
 

@@ -17,24 +17,24 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     see one value while we use another.
     """
     try:
-        decoded = decoder.decode(body)
+        document = decoder.decode(body)
         if b"\\" in body or body.count(b'"') != _quotes(msgspec.json.decode(body)):
             _KEYS.decode(body.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise Malformed(f"The JSON cannot be read: {str(error)[:300].rstrip('.')}.") from error
-    return decoded
+    return document
 
 
-def _quotes(decoded: object) -> int:
+def _quotes(value: object) -> int:
     """Count the quotation marks that the texts and keys of a value need in JSON, if no character is escaped.
 
     A JSON text with more quotation marks repeats a key, because the value holds a repeated key once.
     """
-    if isinstance(decoded, str):
+    if isinstance(value, str):
         return 2
-    if isinstance(decoded, dict):
-        return 2 * len(decoded) + sum(map(_quotes, decoded.values()))
-    return sum(map(_quotes, decoded)) if isinstance(decoded, list) else 0
+    if isinstance(value, dict):
+        return 2 * len(value) + sum(map(_quotes, value.values()))
+    return sum(map(_quotes, value)) if isinstance(value, list) else 0
 
 
 def _refuse_repeated_key(pairs: list[tuple[str, object]]) -> None:

@@ -83,7 +83,7 @@ class ArrivingBody:
             seconds_left = options.body_pause_seconds
             sentence = f"Nothing of the body arrived for {seconds_left} seconds."
         start = clock()
-        message = await _within(seconds_left, waiting, sentence)
+        message = await _limit(seconds_left, waiting, sentence)
         pace.count(clock() - start, len(message.get("body", b"")))
         return message
 
@@ -134,7 +134,7 @@ def begin(call: Awaitable[Message]) -> Message | Waiting:
         return message
 
 
-async def _within(seconds: float, step: Awaitable[T], sentence: str) -> T:
+async def _limit(seconds: float, step: Awaitable[T], sentence: str) -> T:
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine of asyncio runs in a task
     is_late = False

@@ -90,7 +90,7 @@ class Endpoint(Generic[H]):
         self._prepare = prepare
         self._options = options
         more = ({"HEAD"} if "GET" in methods else set()) | {"OPTIONS"} if options else set()
-        self._allowed = tuple(sorted(more.union(methods)))
+        self._methods_allowed = tuple(sorted(more.union(methods)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI). An exception that is no refusal is logged and answered with 500."""
@@ -113,9 +113,9 @@ class Endpoint(Generic[H]):
         try:
             if method is None:
                 if self._options and name == "OPTIONS":
-                    return Response(status_code=204, headers={"Allow": ", ".join(self._allowed)})
-                sentence = f"This address knows {', '.join(self._allowed)}, not {request.method}."
-                raise MethodNotAllowed(sentence, self._allowed)
+                    return Response(status_code=204, headers={"Allow": ", ".join(self._methods_allowed)})
+                sentence = f"This address knows {', '.join(self._methods_allowed)}, not {request.method}."
+                raise MethodNotAllowed(sentence, self._methods_allowed)
             if "\x00" in request.scope["path"]:
                 # PostgreSQL refuses to compare with such a text. No name holds a NUL, so nothing has this address.
                 raise UnknownAddress("There is nothing at this address: it holds a NUL character.")

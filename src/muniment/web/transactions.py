@@ -164,11 +164,11 @@ class Transactions:
         """
         if self.database.dialect == "sqlite":
             return self.glance_at_once(statement)
-        shared = self._shared_glances.get(statement)
-        if shared is None:
+        shared_glance = self._shared_glances.get(statement)
+        if shared_glance is None:
             ask = partial(self.off_loop, self.glance_at_once, statement)
-            shared = self._shared_glances[statement] = _SharedGlance(ask)
-        return await shared.row()
+            shared_glance = self._shared_glances[statement] = _SharedGlance(ask)
+        return await shared_glance.row()
 
     def glance_at_once(self, statement: PreparedStatement) -> Sequence[Any]:
         """Return what ``glance`` returns. Any thread may call it."""
@@ -203,9 +203,9 @@ class Transactions:
         """
 
         def run() -> T:
-            taken = take()
+            snapshot = take()
             with self.database.read() as cx:
-                return question(cx, taken)
+                return question(cx, snapshot)
 
         return await self.off_loop(run)
 
@@ -250,14 +250,14 @@ class Transactions:
         The callers who were just answered are about to write again. Who comes first would otherwise be committed alone,
         while the others wait for that commit. A caller who writes alone never waits.
         """
-        wanted = max(self._last_sizes)
-        if len(self._queue) < wanted:
+        group_size = max(self._last_sizes)
+        if len(self._queue) < group_size:
             loop = asyncio.get_running_loop()
-            filled: asyncio.Future[None] = loop.create_future()
-            self._filling = wanted, filled
-            timer = loop.call_later(FILL_SECONDS, _wake, filled)
+            wake: asyncio.Future[None] = loop.create_future()
+            self._filling = group_size, wake
+            timer = loop.call_later(FILL_SECONDS, _wake, wake)
             try:
-                await filled
+                await wake
             finally:
                 timer.cancel()
                 self._filling = None
@@ -399,10 +399,10 @@ def _decide_all(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outco
         if write.joint is not None:
             places.setdefault(write.joint, []).append(place)
     try:
-        for joined in places.values():
-            if len(joined) > 1:
-                together = batch.decide(partial(_decide_together, [writes[place] for place in joined]))
-                for place, outcome in zip(joined, together.value or (), strict=False):
+        for places_of_group in places.values():
+            if len(places_of_group) > 1:
+                joint_outcome = batch.decide(partial(_decide_together, [writes[place] for place in places_of_group]))
+                for place, outcome in zip(places_of_group, joint_outcome.value or (), strict=False):
                     outcomes[place] = outcome
         return [outcome or batch.decide(write.decision) for write, outcome in zip(writes, outcomes, strict=True)]
     except BaseException:

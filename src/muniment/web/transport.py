@@ -174,18 +174,18 @@ class Transport:
 
     def _take_credentials(self, scope: Scope) -> None:
         """Move the credentials out of the query. Raises Malformed for one that is there twice."""
-        left, taken = [], dict[str, str]()
+        pairs_left, credentials = [], dict[str, str]()
         for pair in scope["query_string"].split(b"&"):
             name, _, value = (
                 unquote_to_bytes(part.replace(b"+", b" ")).decode("latin-1") for part in pair.partition(b"=")
             )
             if name not in self._credential_parameters:
-                left.append(pair)
-            elif name in taken:
+                pairs_left.append(pair)
+            elif name in credentials:
                 raise Malformed(f"The query has the parameter {name!r} more than once.")
             else:
-                taken[name] = value
-        scope["query_string"], scope["muniment.credentials"] = b"&".join(left), taken
+                credentials[name] = value
+        scope["query_string"], scope["muniment.credentials"] = b"&".join(pairs_left), credentials
 
     def _has_sensitive_path(self, path: str) -> bool:
         return path.startswith(self._sensitive_beginnings) or path in self._sensitive_paths
@@ -218,10 +218,10 @@ class Transport:
 
     def _is_proxy(self, address: str) -> bool:
         try:
-            parsed = ipaddress.ip_address(address)
+            ip_address = ipaddress.ip_address(address)
         except ValueError:
             return False
-        return any(parsed in network for network in self._proxies)
+        return any(ip_address in network for network in self._proxies)
 
 
 class CutShort(Exception):
@@ -262,14 +262,14 @@ class Way:
         self.base = base
         self.page = page
         self.data = data
-        self._completed: dict[_Pairs, _Pairs] = {}
+        self._complete_headers: dict[_Pairs, _Pairs] = {}
 
     def complete(self, headers: _Pairs) -> _Pairs:
         """Complete the headers of an answer that is no page. There are few such headers: each result is kept."""
-        if headers not in self._completed:
+        if headers not in self._complete_headers:
             names = {name for name, _ in headers}
-            self._completed[headers] = headers + tuple(pair for pair in self.data if pair[0] not in names)
-        return self._completed[headers]
+            self._complete_headers[headers] = headers + tuple(pair for pair in self.data if pair[0] not in names)
+        return self._complete_headers[headers]
 
 
 class _Answer:

@@ -26,7 +26,7 @@ def _ask(path: str, *headers: tuple[str, str], method: str = "GET", credentials:
 
     raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
     scope = {"type": "http", "method": method, "path": path, "headers": raw, "query_string": b""}
-    cors = Cors(_answer, "/rest", [APP, "*"], credentials=credentials, exposed=["ETag"], seconds=5)
+    cors = Cors(_answer, "/rest", [APP, "*"], credentials=credentials, exposed_headers=["ETag"], seconds=5)
     asyncio.run(cors(scope, receive, send))
     found: dict[str, str] = {}
     for name, value in sent[0]["headers"]:
@@ -79,6 +79,6 @@ def test_what_is_no_request_passes() -> None:
     async def send(_message: Message) -> None:
         pass
 
-    cors = Cors(note, "/rest", [APP], credentials=False, exposed=[], seconds=5)
+    cors = Cors(note, "/rest", [APP], credentials=False, exposed_headers=[], seconds=5)
     asyncio.run(cors({"type": "lifespan"}, receive, send))
     assert passed == ["lifespan"]

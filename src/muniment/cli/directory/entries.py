@@ -96,8 +96,8 @@ def move_entry(data: DataFolder, find: Find, target: str) -> None:
     """Move an entry into another unit of its partition, and print its new location."""
     names = data.settings.directory.names
     with data.database("directory") as database, database.begin() as cx:
-        moved = administration.move(cx, names, find(cx), find_entry(data, cx, target), data.now)
-    terminal.line(entries.location(names, moved))
+        moved_entry = administration.move(cx, names, find(cx), find_entry(data, cx, target), data.now)
+    terminal.line(entries.location(names, moved_entry))
 
 
 def describe_entry(data: DataFolder, find: Find, description: str) -> None:

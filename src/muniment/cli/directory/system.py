@@ -28,10 +28,10 @@ def list_attributes(context: typer.Context, as_json: AsJson = False, header: Wit
     rows = []
     for name in (*values, *unset):
         definition = attributes.known(name)
-        allowed, meaning = (
+        values_taken, meaning = (
             (" or ".join(definition.values), definition.meaning) if definition else (None, "Nothing here reads it.")
         )
-        rows.append((name, values.get(name), allowed, meaning))
+        rows.append((name, values.get(name), values_taken, meaning))
     terminal.table(("Name", "Value", "Values", "Meaning"), rows, as_json=as_json, header=header)
 
 

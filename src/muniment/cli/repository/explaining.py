@@ -34,7 +34,7 @@ def explain(
         try:
             snapshot = reader.snapshot()
             with database.read() as cx:
-                explained = explanation.explain(
+                answer = explanation.explain(
                     cx,
                     snapshot,
                     repository,
@@ -48,13 +48,13 @@ def explain(
                 )
         finally:
             reader.close()
-    document = explanations.document_of(explained, options.names)
+    document = explanations.document_of(answer, options.names)
     if as_json:
         terminal.print_json(document)
     else:
-        for line in _lines(document, explained.stored.name):
+        for line in _lines(document, answer.stored.name):
             terminal.line(terminal.harmless(line))
-    return Exit.OK if explained.hit else Exit.FAILED
+    return Exit.OK if answer.hit else Exit.FAILED
 
 
 def _user(data: DataFolder, cx: Connection, resource_id: str, user_id: str) -> Callable[[], Principals]:

@@ -66,11 +66,11 @@ def print_departure(data: DataFolder, name: str, departure: Departure, given_to:
     terminal.line(removal)
     if not data.together:
         terminal.line(f"This command cannot see what {name} owned, or could do, in a repository elsewhere.")
-    left = departure.left
-    if left.objects or left.acls or left.searches:
+    belongings = departure.belongings
+    if belongings.objects or belongings.acls or belongings.searches:
         terminal.line(
-            f"{name} owned {left.objects} objects of {left.bytes} bytes, {left.acls} ACLs, "
-            f"and {left.searches} saved searches. "
+            f"{name} owned {belongings.objects} objects of {belongings.bytes} bytes, {belongings.acls} ACLs, "
+            f"and {belongings.searches} saved searches. "
             "No later user of this name inherits it."
         )
         terminal.line(f"Give it away with: muniment repository give NAME@PARTITION --left-by {name}")
@@ -111,8 +111,8 @@ def give_command(
             with holdings.database.begin() as cx:
                 keys = [giving.key_of(cx, all_of, holdings.identify, data.now)]
         else:
-            folded = fold_name(left_by_user)
-            identity = holdings.identify([folded]).get(folded, "") if data.together else None
+            folded_name = fold_name(left_by_user)
+            identity = holdings.identify([folded_name]).get(folded_name, "") if data.together else None
             with holdings.database.read() as cx:
                 keys = giving.former_keys(cx, left_by_user, identity)
         with Progress(data) as watch:

@@ -143,7 +143,7 @@ def _importer(data: DataFolder, owner: str, earlier: StoredObject | None) -> Pri
 def _follow(folder: Path, one_pass: Callable[[float], ImportReport]) -> int:
     """Import the folder whenever it changes, until Ctrl-C or SIGTERM. No error of a file or a pass ends it."""
     due = threading.Event()
-    printed: tuple[object, ...] = ()
+    last_facts: tuple[object, ...] = ()
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         for _ in watching.passes(folder, due.is_set, _say_that_it_polls):
@@ -155,9 +155,9 @@ def _follow(folder: Path, one_pass: Callable[[float], ImportReport]) -> int:
                 if failure is None or isinstance(error, WrongValue | UnknownAcl):
                     raise
                 due.set()
-                if printed != (failure.sentence,):
+                if last_facts != (failure.sentence,):
                     terminal.errors.print(f"{failure.sentence} It is tried again.", markup=False)
-                printed = (failure.sentence,)
+                last_facts = (failure.sentence,)
                 continue
             if report.unsettled:
                 due.set()
@@ -165,9 +165,9 @@ def _follow(folder: Path, one_pass: Callable[[float], ImportReport]) -> int:
                 due.clear()
             news = (report.created, report.replaced, report.moved, report.deleted, report.reassigned)
             facts = (report.failed, report.withheld)
-            if any(news) or facts != printed:
+            if any(news) or facts != last_facts:
                 _print_report(report, time.monotonic() - began)
-            printed = facts
+            last_facts = facts
     except KeyboardInterrupt:
         terminal.line("Stopped.")
     except watching.FolderGone as gone:

@@ -75,7 +75,7 @@ def index_check(
     data: DataFolder = context.obj
     findings = list[tuple[Repository, Report]]()
     with data.database("repository") as database:
-        for repository in _selected(database, repository_name):
+        for repository in _select_repositories(database, repository_name):
             with closing(app.reader(data.installation, repository)) as reader:
                 reader.snapshot()  # raises if there is none, before anything is shown
                 with terminal.counting(f"Checking {repository.name}", None) as bar:
@@ -104,7 +104,7 @@ def index_report(context: typer.Context, repository_name: RepositoryOption = "",
     data: DataFolder = context.obj
     documents, sound = list[dict[str, object]](), True
     with data.database("repository") as database:
-        for repository in _selected(database, repository_name):
+        for repository in _select_repositories(database, repository_name):
             with database.read() as cx:
                 kept_reports = reports.of_repository(cx, repository.id)
             for follower, last in kept_reports.items():
@@ -147,24 +147,24 @@ def content_check(context: typer.Context, repository_name: RepositoryOption = ""
     data: DataFolder = context.obj
     store, sound = app.content(data.installation), True
     with data.database("repository") as database:
-        for repository in _selected(database, repository_name):
-            whole_count, damaged = 0, list[str]()
+        for repository in _select_repositories(database, repository_name):
+            whole_count, damaged_ids = 0, list[str]()
             with terminal.counting(f"Reading {repository.name}", None) as progress:
                 for object_id, good in _verify_all(database, store, repository.id):
                     whole_count += good
-                    damaged += [] if good else [object_id]
-                    progress.reach(whole_count + len(damaged))
-            sound = sound and not damaged
+                    damaged_ids += [] if good else [object_id]
+                    progress.reach(whole_count + len(damaged_ids))
+            sound = sound and not damaged_ids
             terminal.line(
-                f"{repository.name}: {'NOT SOUND' if damaged else 'sound'}: {whole_count} whole, "
-                f"{len(damaged)} missing or altered"
+                f"{repository.name}: {'NOT SOUND' if damaged_ids else 'sound'}: {whole_count} whole, "
+                f"{len(damaged_ids)} missing or altered"
             )
-            for object_id in damaged:
+            for object_id in damaged_ids:
                 terminal.line(f"  {object_id}: replace its content, or bring its file (not a pack) back from a backup")
     return Exit.OK if sound else Exit.FAILED
 
 
-def _selected(database: Database, repository_name: str) -> list[Repository]:
+def _select_repositories(database: Database, repository_name: str) -> list[Repository]:
     with database.read() as cx:
         return [repositories.find(cx, repository_name)] if repository_name else repositories.every(cx)
 
@@ -175,25 +175,25 @@ def _show(bar: Counting, report: Report) -> None:
 
 def _print_report(repository: Repository, report: Report) -> None:
     verdict = "sound" if report.sound else "NOT SOUND"
-    mended = f", {report.noted} noted to be indexed again, {report.repaired} repaired" if report.noted else ""
+    repairs = f", {report.noted} noted to be indexed again, {report.repaired} repaired" if report.noted else ""
     terminal.line(
         f"{repository.name}: {verdict} at position {report.position}: {report.objects} objects, "
         f"{report.documents} documents, {report.missing} missing, {report.extra} extra, {report.stale} stale, "
-        f"{report.doubled} doubled, {report.waiting} waiting, {report.unindexed} not indexable{mended}"
+        f"{report.doubled} doubled, {report.waiting} waiting, {report.unindexed} not indexable{repairs}"
     )
     for difference in report.differences:
         parts = f" ({', '.join(map(terminal.harmless, difference.parts))})" if difference.parts else ""
         after = ", repaired" if difference.repaired else ""
         terminal.line(f"  {difference.fault}: {terminal.harmless(difference.object_id)}{parts}{after}")
-    unnamed = report.remaining + report.repaired - len(report.differences)
-    if unnamed > 0:
-        terminal.line(f"  and {unnamed} more")
+    other_count = report.remaining + report.repaired - len(report.differences)
+    if other_count > 0:
+        terminal.line(f"  and {other_count} more")
 
 
 def _print_kept(repository: Repository, last: KeptReport) -> None:
     if last.report is not None:
-        ended = last.report.ended or last.report.began
-        terminal.line(f"{repository.name}: checked from {timestamp(last.report.began)} to {timestamp(ended)}")
+        end = last.report.ended or last.report.began
+        terminal.line(f"{repository.name}: checked from {timestamp(last.report.began)} to {timestamp(end)}")
         _print_report(repository, last.report)
     if last.course is not None:
         report = last.course.report

@@ -122,13 +122,13 @@ def get_content(
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
-    unfinished = output.with_name(f".{output.name}.unfinished")
+    unfinished_file = output.with_name(f".{output.name}.unfinished")
     try:
-        with unfinished.open("wb") as file:
+        with unfinished_file.open("wb") as file:
             file.writelines(pieces)
-        unfinished.replace(output)
+        unfinished_file.replace(output)
     finally:
-        unfinished.unlink(missing_ok=True)
+        unfinished_file.unlink(missing_ok=True)
 
 
 @object_.command("put")

@@ -100,8 +100,8 @@ def search_command(
     data: DataFolder = context.obj
     if (words is None) == (not aql):
         raise Failure("Give keywords, '' for all that is visible, or a search document with --aql FILE.", Exit.USAGE)
-    needed = search_requests.default_words(data.settings.repository) if words and not all_words else "all"
-    question = _Question(words or "", _document(data, aql) if aql else None, repository_name, limit, needed)
+    words_needed = search_requests.default_words(data.settings.repository) if words and not all_words else "all"
+    question = _Question(words or "", _document(data, aql) if aql else None, repository_name, limit, words_needed)
     token = os.environ.get("MUNIMENT_TOKEN", "")
     if for_user and not explained:
         raise Failure("--for goes with --explain.", Exit.USAGE)

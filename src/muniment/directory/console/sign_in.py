@@ -49,8 +49,8 @@ async def page(request: Request, directory: Directory) -> Response:
     """
     request.scope["muniment.page"] = True
     query = bodies.query(request)
-    back = frame.page_of_ours(query.get("page", ""))
-    return await _page(request, directory, _resource_id(query.get("RFA")), back=back)
+    return_page = frame.page_of_ours(query.get("page", ""))
+    return await _page(request, directory, _resource_id(query.get("RFA")), return_page=return_page)
 
 
 async def submit(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
@@ -66,7 +66,7 @@ async def _page(
     directory: Directory,
     resource_id: str | None,
     *,
-    back: str,
+    return_page: str,
     sentence: str = "",
     username: str = "",
 ) -> Response:
@@ -77,7 +77,7 @@ async def _page(
     sight = await directory.transactions.read(_look, resource_id, ticket, mark, directory.clock())
     is_administration = sight.resource.built_in == resources.ADMINISTRATION
     if sight.holder is not None and sight.holder.in_role and is_administration:
-        return frame.redirect(request, names, back or "/console")
+        return frame.redirect(request, names, return_page or "/console")
     values = {
         "resource_name": resources.shown_name(names, sight.resource),
         "resource_id": sight.resource.id,
@@ -86,7 +86,7 @@ async def _page(
     if sight.holder is not None:
         values |= {"user_id": entries.shown_id(names, sight.holder.user)}
         return frame.draw(request, names, "no_administrator.html" if is_administration else "signed_in.html", values)
-    values |= {"sentence": sentence, "username": username, "back": back}
+    values |= {"sentence": sentence, "username": username, "back": return_page}
     response = frame.draw(request, names, "sign_in.html", values)
     if mark != known_mark:
         frame.set_cookie(response, request, names, "form", mark)
@@ -99,7 +99,7 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     mark = frame.cookie(request, names, "form")
     await directory.transactions.read(frame.check_csrf, frame.form_mark(request, names, form), mark)
     username, password = form.get(f"{prefix}username", ""), form.get(f"{prefix}password", "")
-    resource_id, back = _resource_id(form.get("RFA")), frame.page_of_ours(form.get("page", ""))
+    resource_id, return_page = _resource_id(form.get("RFA")), frame.page_of_ours(form.get("page", ""))
     # The cookie that the browser is to keep is the one its place is known by.
     browser = pauses.browser_cookie(frame.cookie(request, names, "browser"))
     origin = Origin(caller_address(request), browser=browser)
@@ -120,11 +120,13 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
         event.result = "refused"
         if refusal.pauses:
             events.begin(request.scope, "pause", result="done", who=username, how=directory.pause)
-        return await _page(request, directory, attempt.resource_id, back=back, sentence=REFUSED, username=username)
+        return await _page(
+            request, directory, attempt.resource_id, return_page=return_page, sentence=REFUSED, username=username
+        )
     if not in_role:
         # Nobody has come to the administration, as an auditor would read it.
-        event.resource, back = None, ""
-    response = frame.redirect(request, names, back or f"/login?RFA={attempt.resource_id}")
+        event.resource, return_page = None, ""
+    response = frame.redirect(request, names, return_page or f"/login?RFA={attempt.resource_id}")
     frame.set_cookie(response, request, names, "ticket", ticket, options.ticket_seconds)
     frame.set_cookie(response, request, names, "form", "", 0)
     frame.set_cookie(response, request, names, "browser", browser, pauses.PLACE_SECONDS)

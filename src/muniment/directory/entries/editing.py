@@ -145,10 +145,10 @@ def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:
     if entry.kind == "unit" and unit.id in {entry.id, *_units_below(cx, entry)}:
         raise BadName("A unit cannot be moved into itself.")
     _place(cx, entry, now, parent_id=unit.id, units=_path_below(unit), **space)
-    moved = to_entry(cx.execute(SELECT_BY_ID, {"entry": entry.id}).one())
-    if moved.kind == "unit":
-        _refresh_units(cx, moved)
-    return moved
+    moved_entry = to_entry(cx.execute(SELECT_BY_ID, {"entry": entry.id}).one())
+    if moved_entry.kind == "unit":
+        _refresh_units(cx, moved_entry)
+    return moved_entry
 
 
 def count_members(cx: Connection, partition: Entry) -> list[tuple[str, int]]:
@@ -246,8 +246,8 @@ def _refresh_units(cx: Connection, unit: Entry) -> None:
 
 
 def _units_below(cx: Connection, unit: Entry) -> set[int]:
-    below = _units_in(cx, unit.id)
-    return {inner.id for inner in below}.union(*(_units_below(cx, inner) for inner in below))
+    units = _units_in(cx, unit.id)
+    return {inner.id for inner in units}.union(*(_units_below(cx, inner) for inner in units))
 
 
 def _units_in(cx: Connection, unit_id: int) -> list[Entry]:

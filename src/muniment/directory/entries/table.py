@@ -97,12 +97,12 @@ def partition_key(names: DirectoryNames, name: str) -> str:
 
 def select_entries(*further: sa.ColumnElement[Any]) -> sa.Select[Any]:
     """Return a query for entries, with further columns. ``to_entry`` reads its rows."""
-    computed: dict[str, sa.ColumnElement[Any]] = {
+    computed_columns: dict[str, sa.ColumnElement[Any]] = {
         "has_password": rows.c.password_hash.is_not(None),
         "partition": sa.func.coalesce(_p.c.name, rows.c.name),
         "partition_built_in": sa.case((rows.c.kind == "partition", rows.c.built_in), else_=_p.c.built_in),
     }
-    columns = (computed[name] if name in computed else rows.c[name] for name in ENTRY_FIELDS)
+    columns = (computed_columns[name] if name in computed_columns else rows.c[name] for name in ENTRY_FIELDS)
     return sa.select(*columns, *further).select_from(rows.outerjoin(_p, _p.c.id == rows.c.partition_id))
 
 

@@ -38,13 +38,13 @@ def find(cx: Connection, memory: PublicClientMemory, client_id: str, secret: str
 
     The client's secret is not checked here. Raises InvalidClient.
     """
-    found = credentials.find_of_client(cx, client_id)
+    row_and_mark = credentials.find_of_client(cx, client_id)
     # A public client must send no secret, and a confidential client must send one.
-    if found is None or not found[0].user.live or (found[0].password_hash is None) != (not secret):
+    if row_and_mark is None or not row_and_mark[0].user.live or (row_and_mark[0].password_hash is None) != (not secret):
         raise InvalidClient(_REFUSED)
-    client = Client(found[0].user.id, found[0].password_hash)
+    client = Client(row_and_mark[0].user.id, row_and_mark[0].password_hash)
     if client.secret_hash is None:
-        memory.keep(client_id, found[1], client, _ENTRY + len(client_id))
+        memory.keep(client_id, row_and_mark[1], client, _ENTRY + len(client_id))
     return client
 
 

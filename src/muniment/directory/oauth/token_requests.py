@@ -108,7 +108,7 @@ def resource_of(cx: Connection, names: DirectoryNames, scope: str) -> Resource:
     """Return the activated resource that a scope names, by its name or by its identifier. Raises InvalidScope."""
     name = resource_name(scope)
     try:
-        resource = _named(cx, names, name)
+        resource = _find_resource(cx, names, name)
     except UnknownResource as unknown:
         raise InvalidScope("The scope names no resource.") from unknown
     if resource.activated is None:
@@ -116,7 +116,7 @@ def resource_of(cx: Connection, names: DirectoryNames, scope: str) -> Resource:
     return resource
 
 
-def _named(cx: Connection, names: DirectoryNames, name: str) -> Resource:
+def _find_resource(cx: Connection, names: DirectoryNames, name: str) -> Resource:
     try:
         return resources.find(cx, names, name)
     except UnknownResource:
@@ -127,7 +127,10 @@ def issue_another(
     cx: Connection, options: DirectoryOptions, grants: Sequence[LockedGrant], now: Instant
 ) -> list[TokenResponse]:
     """Issue another access token of each grant, as ``issue`` issues the first. No refresh token is issued."""
-    expiries = [(locked, min(now + options.access_token_seconds * SECOND, locked.grant.expires)) for locked in grants]
+    expiries = [
+        (locked_grant, min(now + options.access_token_seconds * SECOND, locked_grant.grant.expires))
+        for locked_grant in grants
+    ]
     access_tokens = tokens.add_another(cx, expiries, now)
     return [
         TokenResponse(access_token, (expires - now) // SECOND, msgspec.UNSET, "Bearer")

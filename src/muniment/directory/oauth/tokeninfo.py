@@ -116,10 +116,10 @@ def verify_ticket(
     Raises UnknownResource, NotSignedIn when the ticket is over, AccessEnded.
     """
     resource = resources.by_id(cx, resource_id)
-    held = tickets.read(cx, ticket, now)
+    ticket_row = tickets.read(cx, ticket, now)
     if resource.activated is None:
         raise AccessEnded("This resource has not been activated yet.")
-    question = Question(None, held.user_id, resource.id)
+    question = Question(None, ticket_row.user_id, resource.id)
     return TicketInfo(access.decide(cx, memory, options.names, question, marks.read_generation(cx)).user)
 
 
@@ -134,12 +134,12 @@ def _verify(
     if not resources.is_same_id(resource_id, state.grant.resource_id):
         raise WrongResource("The token was issued for another resource.")
     state.require_alive(now)
-    decided = access.decide(cx, memory, options.names, state.grant.question, state.marks.generation)
+    access_of_user = access.decide(cx, memory, options.names, state.grant.question, state.marks.generation)
     info = TokenInfo(
-        user=decided.user,
+        user=access_of_user.user,
         expiry_time=timestamp(state.expires),
         token_id=state.token_id,
-        scopes=[decided.scope],
-        data_map={options.names.has_password: "true" if decided.has_password else "false"},
+        scopes=[access_of_user.scope],
+        data_map={options.names.has_password: "true" if access_of_user.has_password else "false"},
     )
     return Verified(info, state)

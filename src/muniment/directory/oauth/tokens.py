@@ -195,13 +195,13 @@ def add_another(cx: Connection, expiries: Sequence[tuple[LockedGrant, Instant]],
     if not expiries:
         return []
     bounds = [
-        {"grant": locked.grant.id, "bound": locked.live_bound + 1}
-        for locked, _ in expiries
-        if locked.live_bound is not None
+        {"grant": locked_grant.grant.id, "bound": locked_grant.live_bound + 1}
+        for locked_grant, _ in expiries
+        if locked_grant.live_bound is not None
     ]
     if bounds:
         _KEEP_BOUND.run_for_each(cx, bounds)
-    return _add_access_tokens(cx, [(locked.grant, expires) for locked, expires in expiries], now)
+    return _add_access_tokens(cx, [(locked_grant.grant, expires) for locked_grant, expires in expiries], now)
 
 
 def lock_grants(
@@ -216,7 +216,7 @@ def lock_grants(
         return {}
     statement = _LOCK_GRANTS if wait else _LOCK_FREE_GRANTS
     rows = statement.all(cx, refresh=refresh_digests, now=now, others=min(limit, FEW) - 1)
-    return {bytes(row[0]): _locked(cx, row, limit, now) for row in rows}
+    return {bytes(row[0]): _to_locked_grant(cx, row, limit, now) for row in rows}
 
 
 def look_up(cx: Connection, digest: bytes) -> TokenState | None:
@@ -289,7 +289,7 @@ def purge(cx: Connection, before: Instant, rows: int) -> int:
     deletes more rows than that.
     """
     rows_left, empty_grant_ids = rows, list[int]()
-    for grant_id in _ended(cx, before, rows):
+    for grant_id in _ended_grants(cx, before, rows):
         rows_left -= cx.execute(_DELETE_TOKENS_OF, {"grant": grant_id, "rows": rows_left}).rowcount
         if rows_left:
             empty_grant_ids.append(grant_id)
@@ -307,37 +307,37 @@ def purge_expired(cx: Connection, after: PurgeProgress, before: Instant, rows: i
     The newest token of a grant stays as long as the grant, so that its holder can still end the grant with it. Returns
     how many tokens were looked at, and the progress for the next call.
     """
-    expired = cx.execute(
+    expired_rows = cx.execute(
         _EXPIRED, {"after": after.expires, "digest": after.digest, "before": before, "rows": rows}
     ).all()
-    if not expired:
+    if not expired_rows:
         return 0, after
-    cx.execute(_DELETE_ALL_BUT_NEWEST, {"digests": [row.digest for row in expired]})
-    return len(expired), PurgeProgress(expired[-1].expires, bytes(expired[-1].digest))
+    cx.execute(_DELETE_ALL_BUT_NEWEST, {"digests": [row.digest for row in expired_rows]})
+    return len(expired_rows), PurgeProgress(expired_rows[-1].expires, bytes(expired_rows[-1].digest))
 
 
-def _ended(cx: Connection, before: Instant, limit: int) -> list[int]:
+def _ended_grants(cx: Connection, before: Instant, limit: int) -> list[int]:
     """Return the ids of grants that ended before this instant. Another process that purges gets other grants."""
     grant_ids: dict[int, None] = {}
     # One query for each index: a query with both conditions may make the database read every grant.
     for column in (_grants.c.refresh_expires, _grants.c.revoked):
-        ended = sa.select(_grants.c.id).where(column < before).order_by(column).limit(limit)
-        grant_ids |= dict.fromkeys(cx.execute(ended.with_for_update(skip_locked=True)).scalars())
+        statement = sa.select(_grants.c.id).where(column < before).order_by(column).limit(limit)
+        grant_ids |= dict.fromkeys(cx.execute(statement.with_for_update(skip_locked=True)).scalars())
     return list(grant_ids)[:limit]
 
 
 def _add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]], now: Instant) -> list[str]:
-    key, minted, rows = system.key(cx, "tokens"), list[str](), list[dict[str, Any]]()
+    key, texts, rows = system.key(cx, "tokens"), list[str](), list[dict[str, Any]]()
     for grant, expires in expiries:
         token, digest = _mint(key, "access")
-        minted.append(token)
+        texts.append(token)
         token_id = str(uuid.uuid4())
         rows.append({"digest": digest, "id": token_id, "grant_id": grant.id, "issued": now, "expires": expires})
     _ADD_ACCESS_TOKEN.run_for_each(cx, rows)
-    return minted
+    return texts
 
 
-def _locked(cx: Connection, row: Sequence[Any], limit: int, now: Instant) -> LockedGrant:
+def _to_locked_grant(cx: Connection, row: Sequence[Any], limit: int, now: Instant) -> LockedGrant:
     """Read a row of the statement that locks grants. Count the live tokens only if the bound does not answer."""
     full_until, live_bound, grant = row[2] or 0, row[3], Grant(*row[4:])
     if not full_until:
@@ -345,9 +345,9 @@ def _locked(cx: Connection, row: Sequence[Any], limit: int, now: Instant) -> Loc
     elif limit > FEW:
         full_until = 0
         if live_bound is None or live_bound >= limit:
-            counted = _COUNT_LIVE.first(cx, grant=grant.id, now=now, others=limit - 1)
-            assert counted is not None  # noqa: S101 - a statement that counts has one row
-            live_bound, full_until = counted[0], counted[1] or 0
+            count_row = _COUNT_LIVE.first(cx, grant=grant.id, now=now, others=limit - 1)
+            assert count_row is not None  # noqa: S101 - a statement that counts has one row
+            live_bound, full_until = count_row[0], count_row[1] or 0
     return LockedGrant(grant, row[1], full_until, live_bound)
 
 

@@ -100,8 +100,8 @@ def live_tickets(cx: Connection, user_id: int, now: Instant, limit: int) -> list
 
 def purge(cx: Connection, before: Instant, limit: int) -> int:
     """Delete at most ``limit`` tickets that expired before this instant, and return how many."""
-    expired = sa.select(tickets.c.digest).where(tickets.c.expires < before).limit(limit)
-    return cx.execute(tickets.delete().where(tickets.c.digest.in_(expired))).rowcount
+    expired_digests = sa.select(tickets.c.digest).where(tickets.c.expires < before).limit(limit)
+    return cx.execute(tickets.delete().where(tickets.c.digest.in_(expired_digests))).rowcount
 
 
 def _digest(value: str) -> bytes:

@@ -35,10 +35,10 @@ def read(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
 def elements(document: bytes, names: RepositoryNames, limits: QueryLimits) -> Element:
     """Read JSON into the elements of a search document. Raises BadQuery."""
     try:
-        decoded = json_text.decode(document, _decoder)
+        json_value = json_text.decode(document, _decoder)
     except Malformed as malformed:
         raise BadQuery(malformed.sentence) from malformed
-    return _Reader(names.vocab_namespace, limits).root(decoded)
+    return _Reader(names.vocab_namespace, limits).root(json_value)
 
 
 def write(element: Element) -> str:
@@ -51,7 +51,7 @@ class _Reader:
 
     def __init__(self, namespace: str, limits: QueryLimits) -> None:
         self._namespace = namespace
-        self._left = 4 * limits.clauses + 1000
+        self._elements_left = 4 * limits.clauses + 1000
         self._depth = limits.depth
 
     def root(self, document: object) -> Element:
@@ -83,21 +83,21 @@ class _Reader:
         children: list[Element] = []
         text = ""
         for key, inner in pairs.items():
-            below = f"{at}.{key}"
+            inner_path = f"{at}.{key}"
             if key == "expressions":
                 expressions = [
-                    self._expression(one, f"{below}[{number}]", depth + 1)
-                    for number, one in enumerate(self._items(inner, below))
+                    self._expression(one, f"{inner_path}[{number}]", depth + 1)
+                    for number, one in enumerate(self._items(inner, inner_path))
                 ]
-                children.append(self._element("expressions", below, {}, expressions))
+                children.append(self._element("expressions", inner_path, {}, expressions))
             elif key == "values":
-                children.append(self._texts(key, inner, below))
+                children.append(self._texts(key, inner, inner_path))
             elif key in ("from", "to"):
-                children.append(self._element(key, below, text=self._scalar(inner, below)))
+                children.append(self._element(key, inner_path, text=self._scalar(inner, inner_path)))
             elif key == _TEXT:
-                text = self._scalar(inner, below)
+                text = self._scalar(inner, inner_path)
             else:
-                attributes[key] = self._scalar(inner, below)
+                attributes[key] = self._scalar(inner, inner_path)
         return self._element(kind, at, attributes, children, text)
 
     def _sort(self, value: object, at: str) -> Element:
@@ -124,23 +124,26 @@ class _Reader:
         attributes: dict[str, str] = {}
         children: list[Element] = []
         for key, inner in self._pairs(value, at):
-            below = f"{at}.{key}"
+            inner_path = f"{at}.{key}"
             if key == "attributes":
-                children.append(self._texts(key, inner, below))
+                children.append(self._texts(key, inner, inner_path))
             elif key == "sort":
-                children.append(self._element(key, below, text=self._scalar(inner, below)))
+                children.append(self._element(key, inner_path, text=self._scalar(inner, inner_path)))
             elif key == "properties":
                 properties = [
                     self._element(
-                        "property", f"{below}.{name}", {"name": name}, text=self._scalar(one, f"{below}.{name}")
+                        "property",
+                        f"{inner_path}.{name}",
+                        {"name": name},
+                        text=self._scalar(one, f"{inner_path}.{name}"),
                     )
-                    for name, one in self._pairs(inner, below)
+                    for name, one in self._pairs(inner, inner_path)
                 ]
-                children.append(self._element(key, below, {}, properties))
+                children.append(self._element(key, inner_path, {}, properties))
             elif key == "facet-definition":
-                children.append(self._facet(inner, below, depth + 1))
+                children.append(self._facet(inner, inner_path, depth + 1))
             else:
-                attributes[key] = self._scalar(inner, below)
+                attributes[key] = self._scalar(inner, inner_path)
         return self._element("facet-definition", at, attributes, children)
 
     def _several(self, key: str, value: object, make: Any) -> Element:
@@ -152,8 +155,8 @@ class _Reader:
         for number, one in enumerate(self._items(value, at)):
             # Early clients wrote a column as an object with a name.
             text = one.get("name", "") if key == "columns" and isinstance(one, Mapping) else one
-            below = f"{at}[{number}]"
-            items.append(self._element(_ITEMS[key], below, text=self._scalar(text, below)))
+            item_path = f"{at}[{number}]"
+            items.append(self._element(_ITEMS[key], item_path, text=self._scalar(text, item_path)))
         return self._element(key, at, {}, items)
 
     def _pairs(self, value: object, at: str) -> Iterator[tuple[str, object]]:
@@ -183,8 +186,8 @@ class _Reader:
         children: list[Element] | None = None,
         text: str = "",
     ) -> Element:
-        self._left -= 1
-        if self._left < 0:
+        self._elements_left -= 1
+        if self._elements_left < 0:
             raise BadQuery(f"The query has too many parts ({at}).")
         return Element(self._namespace, name, attributes or {}, children or [], text, path=at)
 
@@ -202,36 +205,36 @@ def _describe(value: object) -> str:
 
 
 def _root(element: Element) -> dict[str, object]:
-    written: dict[str, object] = _scalars(element)
+    members: dict[str, object] = _scalars(element)
     for child in element.children:
         match child.name:
             case "expression-set":
-                written[child.name] = _expression(child)
+                members[child.name] = _expression(child)
             case "sorts":
-                written[child.name] = [{"property": one.text.strip(), **_scalars(one)} for one in child.children]
+                members[child.name] = [{"property": one.text.strip(), **_scalars(one)} for one in child.children]
             case "locations":
-                written[child.name] = [_location(one) for one in child.children]
+                members[child.name] = [_location(one) for one in child.children]
             case "facet-definitions":
-                written[child.name] = [_facet(one) for one in child.children]
+                members[child.name] = [_facet(one) for one in child.children]
             case _:
-                written[child.name] = [one.text.strip() for one in child.children]
-    return written
+                members[child.name] = [one.text.strip() for one in child.children]
+    return members
 
 
 def _expression(element: Element) -> dict[str, object]:
-    written: dict[str, object] = {"expression-type": element.name, **_scalars(element)}
+    members: dict[str, object] = {"expression-type": element.name, **_scalars(element)}
     match element.name:
         case "expression-set":
-            written["expressions"] = [_expression(one) for inner in element.children for one in inner.children]
+            members["expressions"] = [_expression(one) for inner in element.children for one in inner.children]
         case "property-list":
-            written["values"] = [one.text.strip() for inner in element.children for one in inner.children]
+            members["values"] = [one.text.strip() for inner in element.children for one in inner.children]
         case "property-range":
-            written |= {end.name: end.text.strip() for end in element.children}
+            members |= {end.name: end.text.strip() for end in element.children}
         case "relative-date":
-            written["value"] = int(element.text.strip())
+            members["value"] = int(element.text.strip())
         case _:
-            written["value"] = element.text.strip()
-    return written
+            members["value"] = element.text.strip()
+    return members
 
 
 def _location(element: Element) -> dict[str, object]:
@@ -240,25 +243,25 @@ def _location(element: Element) -> dict[str, object]:
 
 
 def _facet(element: Element) -> dict[str, object]:
-    written = _scalars(element)
+    members = _scalars(element)
     for child in element.children:
         match child.name:
             case "attributes":
-                written[child.name] = [one.text.strip() for one in child.children]
+                members[child.name] = [one.text.strip() for one in child.children]
             case "properties":
-                written[child.name] = {one.attributes.get("name", ""): one.text.strip() for one in child.children}
+                members[child.name] = {one.attributes.get("name", ""): one.text.strip() for one in child.children}
             case "facet-definition":
-                written[child.name] = _facet(child)
+                members[child.name] = _facet(child)
             case _:
-                written[child.name] = child.text.strip()
-    return written
+                members[child.name] = child.text.strip()
+    return members
 
 
 def _scalars(element: Element) -> dict[str, object]:
-    return {name: _typed(name, value) for name, value in element.attributes.items() if not name.startswith("{")}
+    return {name: _to_json(name, value) for name, value in element.attributes.items() if not name.startswith("{")}
 
 
-def _typed(name: str, value: str) -> object:
+def _to_json(name: str, value: str) -> object:
     if name in _FLAGS:
         return value.strip().lower() == "true"
     return int(value) if name in _NUMBERS else value

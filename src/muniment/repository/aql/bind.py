@@ -171,11 +171,11 @@ class _Binder:
                 with naming_place(expression.place):
                     if expression.name == ACL_NAME:
                         return self._carries(expression)
-                    return self._compared(expression, self._catalogue.property(expression.name).kind)
+                    return self._compare(expression, self._catalogue.property(expression.name).kind)
             case _:
                 assert_never(expression)
 
-    def _compared(
+    def _compare(
         self, expression: Property | PropertyList | PropertyRange | RelativeDate, kind: values.Kind
     ) -> Condition:
         match expression:
@@ -222,7 +222,7 @@ def _positive(expression: Property, operator: PropertyOperator, kind: values.Kin
     if operator == "IS_NOT_NULL":
         return HasValue(name)
     if operator in _ORDERED:
-        return _ordered(kind, name, operator, text)
+        return _inequality(kind, name, operator, text)
     if kind in ("string", "id"):
         return _like(expression, operator)
     return _among(kind, name, (text,))
@@ -239,9 +239,9 @@ def _like(expression: Property, operator: PropertyOperator) -> Condition:
         whole = patterns.similar(text)
     else:
         whole = (patterns.read(text),)
-    before = (Gap.RUN,) if operator in ("CONTAINS", "ENDS_WITH") else ()
-    after = (Gap.RUN,) if operator in ("CONTAINS", "BEGINS_WITH") else ()
-    return Like(expression.name, tuple(Pattern((*before, *one.pieces, *after)) for one in whole))
+    gaps_before = (Gap.RUN,) if operator in ("CONTAINS", "ENDS_WITH") else ()
+    gaps_after = (Gap.RUN,) if operator in ("CONTAINS", "BEGINS_WITH") else ()
+    return Like(expression.name, tuple(Pattern((*gaps_before, *one.pieces, *gaps_after)) for one in whole))
 
 
 def _among(kind: values.Kind, name: str, texts: Collection[str]) -> Condition:
@@ -253,7 +253,7 @@ def _among(kind: values.Kind, name: str, texts: Collection[str]) -> Condition:
     return conditions[0] if len(conditions) == 1 else ConditionSet("OR", tuple(conditions))
 
 
-def _ordered(kind: values.Kind, name: str, operator: PropertyOperator, text: str) -> Condition:
+def _inequality(kind: values.Kind, name: str, operator: PropertyOperator, text: str) -> Condition:
     # What is later than a day begins after its last moment.
     value = values.read(kind, name, text, end=operator in ("GREATER_THAN", "LESS_EQUAL"))
     _check_bound(name, value)
@@ -290,7 +290,7 @@ def _relative(expression: RelativeDate, kind: values.Kind, now: Instant) -> Betw
     if kind != "date":
         raise WrongValue(f"A relative-date compares dates; the property {expression.name!r} is of kind {kind}.")
     try:
-        moment = _moved(_moment(now), expression.amount, expression.unit)
+        moment = _add_units(_moment(now), expression.amount, expression.unit)
         first, last = _period(moment, expression.unit)
     except (OverflowError, ValueError) as error:
         raise WrongValue(f"{expression.amount} times {expression.unit} from now is no date.") from error
@@ -309,7 +309,7 @@ def _relative(expression: RelativeDate, kind: values.Kind, now: Instant) -> Betw
             assert_never(expression.operator)
 
 
-def _moved(moment: datetime, amount: int, unit: TimeUnit) -> datetime:
+def _add_units(moment: datetime, amount: int, unit: TimeUnit) -> datetime:
     """Add units of time. A day that the month does not have becomes its last day. Raises OverflowError, ValueError."""
     if unit in _SECONDS:
         return moment + timedelta(seconds=amount * _SECONDS[unit])
@@ -337,7 +337,7 @@ def _period(moment: datetime, unit: TimeUnit) -> tuple[datetime, datetime]:
             first = minute.replace(minute=0, hour=0, day=1, month=1)
         case _:
             assert_never(unit)
-    return first, _moved(first, 1, unit)
+    return first, _add_units(first, 1, unit)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

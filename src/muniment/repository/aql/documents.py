@@ -396,15 +396,15 @@ class _Reader:
 
 def _word(element: Element, text: str, words: tuple[Word, ...], what: str) -> Word:
     """Return the one of these words that a text spells, in any case. Raises BadQuery."""
-    spelled = text.strip().upper()
+    upper_case = text.strip().upper()
     for word in words:
-        if word == spelled:
+        if word == upper_case:
             return word
-    listed = f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
+    word_list = f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
     raise BadQuery(
-        f"{what} is {listed}, not {text.strip()[:40]!r} ({element.place})."
-        if spelled
-        else f"{what} is missing: it is {listed} ({element.place})."
+        f"{what} is {word_list}, not {text.strip()[:40]!r} ({element.place})."
+        if upper_case
+        else f"{what} is missing: it is {word_list} ({element.place})."
     )
 
 

@@ -114,7 +114,7 @@ class _Properties:
             case Between():
                 return any(_between(condition, value) for value in self._folded_values(condition.name))
             case OneOf(written=True):
-                return any(_written(value) in condition.values for value in self._values.get(condition.name, ()))
+                return any(_as_written(value) in condition.values for value in self._values.get(condition.name, ()))
             case OneOf():
                 sought = list(map(_fold, condition.values))
                 return any(value in sought for value in self._folded_values(condition.name))
@@ -139,7 +139,7 @@ class _Object(_Properties):
         self._analyser = analyser
         metadata = [value for _, value in keyword_values(values, ids)]
         self._exact = ([analyser.exact(value) for value in metadata], [analyser.exact(text)])
-        self._stemmed = ([analyser.stemmed(value) for value in metadata], [analyser.stemmed(text)])
+        self._stems = ([analyser.stemmed(value) for value in metadata], [analyser.stemmed(text)])
 
     def finds(self, keywords: Keywords) -> bool:
         match keywords:
@@ -166,12 +166,12 @@ class _Object(_Properties):
     def _matches_term(self, term: Term) -> bool:
         words = self._analyser.exact(term.text) if term.fuzzy else []
         similar = patterns.similar(words[0][1]) if len(words) == 1 else ()
-        return _occur(_literal(self._analyser.stemmed(term.text)), self._stemmed) or any(
+        return _occur(_literal(self._analyser.stemmed(term.text)), self._stems) or any(
             _occur([(0, pattern)], self._exact) for pattern in similar
         )
 
 
-def _written(value: Value) -> Value:
+def _as_written(value: Value) -> Value:
     return value[:COMPARED] if isinstance(value, str) else value
 
 
@@ -192,8 +192,8 @@ def _occur(sought: Sequence[tuple[int, Pattern]], parts: Sequence[Sequence[Words
         for text in texts:
             words = dict(text)
             for start, _ in text:
-                found = [(pattern, words.get(start + at - first_place)) for at, pattern in sought]
-                if all(word is not None and pattern.matches(word) for pattern, word in found):
+                pairs = [(pattern, words.get(start + at - first_place)) for at, pattern in sought]
+                if all(word is not None and pattern.matches(word) for pattern, word in pairs):
                     return True
     return False
 
@@ -203,11 +203,11 @@ def _between(condition: Between, value: Value) -> bool:
     bounds = [bound for bound in (low, high) if bound is not None]
     if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
         return False
-    key = _ordered(value)
-    above = low is None or (key > _ordered(low) if condition.low_open else key >= _ordered(low))
-    below = high is None or (key < _ordered(high) if condition.high_open else key <= _ordered(high))
+    key = _sort_key(value)
+    above = low is None or (key > _sort_key(low) if condition.low_open else key >= _sort_key(low))
+    below = high is None or (key < _sort_key(high) if condition.high_open else key <= _sort_key(high))
     return above and below
 
 
-def _ordered(value: Value) -> tuple[str, float]:
+def _sort_key(value: Value) -> tuple[str, float]:
     return (value, 0) if isinstance(value, str) else ("", value)

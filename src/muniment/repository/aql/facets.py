@@ -134,26 +134,26 @@ class FacetBinder:
         numbers = [_number(each) for each in definitions]
         if sum(each.levels for each in numbers) > self._limits.definitions:
             raise BadQuery(f"A search has at most {self._limits.definitions} facet-definitions.")
-        stated = sum(each.values for each in numbers if not each.open)
-        unlimited = sum(each.open for each in numbers)
-        left = (self._limits.values - stated) // max(unlimited, 1)
-        if left < 0 or any(each.open and each.values > max(left, 0) for each in numbers):
+        stated_values = sum(each.values for each in numbers if not each.open)
+        open_count = sum(each.open for each in numbers)
+        room = (self._limits.values - stated_values) // max(open_count, 1)
+        if room < 0 or any(each.open and each.values > max(room, 0) for each in numbers):
             raise BadQuery(f"Facets have at most {self._limits.values} values together: lower 'max-values'.")
         return tuple(
-            self._bind(definition, left // max(number.values, 1))
+            self._bind(definition, room // max(number.values, 1))
             for definition, number in zip(definitions, numbers, strict=True)
         )
 
-    def _bind(self, definition: FacetDefinition, left: int) -> BoundFacet:
+    def _bind(self, definition: FacetDefinition, room: int) -> BoundFacet:
         with naming_place(definition.place):
             try:
-                return self._checked(definition, left)
+                return self._check(definition, room)
             except BadQuery as refusal:
                 if not definition.place or refusal.sentence.endswith(")."):
                     raise
                 raise BadQuery(f"{refusal.sentence.rstrip('.')} ({definition.place}).") from refusal
 
-    def _checked(self, definition: FacetDefinition, left: int) -> BoundFacet:
+    def _check(self, definition: FacetDefinition, room: int) -> BoundFacet:
         if definition.id in self._ids:
             raise BadQuery(f"Two facet-definitions have the id {definition.id[:100]!r}.")
         self._ids.add(definition.id)
@@ -186,7 +186,7 @@ class FacetBinder:
             kind=kind,
             group_by=group_by,
             sort=definition.sort or own_order,
-            limit=left if unlimited else definition.max_values,
+            limit=room if unlimited else definition.max_values,
             capped=unlimited,
             buckets=buckets,
             with_null=_truth(properties, "nullValueFacet"),
@@ -194,7 +194,7 @@ class FacetBinder:
             timezone=zone,
             in_utc=_truth(properties, "returnUTC"),
             all_periods=not _truth(properties, "skipEmptyValues", default=True),
-            nested=None if definition.nested is None else self._bind(definition.nested, left),
+            nested=None if definition.nested is None else self._bind(definition.nested, room),
         )
 
 
@@ -246,9 +246,9 @@ def _number(definition: FacetDefinition) -> _Number:
 
 
 def _group_by(text: str) -> GroupBy:
-    for known in get_args(GroupBy):
-        if known == text.lower():
-            group_by: GroupBy = known
+    for name in get_args(GroupBy):
+        if name == text.lower():
+            group_by: GroupBy = name
             return group_by
     raise BadQuery(f"Facets are grouped by string, range, alpharange, relativeDate, {', '.join(_UNITS)}, not {text!r}.")
 
@@ -257,13 +257,13 @@ def _properties(definition: FacetDefinition, group_by: GroupBy) -> dict[str, str
     by_letters = {name.lower(): name for name in _KNOWN}
     properties: dict[str, str] = {}
     for name, text in definition.properties:
-        known = by_letters.get(name.lower())
-        if known is None:
+        property_name = by_letters.get(name.lower())
+        if property_name is None:
             raise BadQuery(f"A facet-definition has no property {name[:100]!r}.")
-        if known in properties:
-            raise BadQuery(f"The facet-definition has more than one property {known!r}.")
-        if known in _READ[group_by]:
-            properties[known] = text.strip()
+        if property_name in properties:
+            raise BadQuery(f"The facet-definition has more than one property {property_name!r}.")
+        if property_name in _READ[group_by]:
+            properties[property_name] = text.strip()
     if _truth(properties, "keepDuplicateValues"):
         raise BadQuery("keepDuplicateValues is not offered: a hit counts once for each of its values.")
     return properties
@@ -343,15 +343,15 @@ def _letter_after(letter: str) -> str | None:
 def _relative(name: str, now: Instant, zone: tzinfo) -> tuple[Bucket, ...]:
     """Make the groups of dates by their distance from now. They overlap: today is a day of this week, too."""
     day = periods.local_day(now, zone)
-    made: list[Bucket] = []
+    buckets: list[Bucket] = []
     last_year: Period | None = None
     names = {"day": ("today", "yesterday")}
     for unit in ("day", "week", "month", "year"):
         present = periods.at(unit, day, zone)
-        before = periods.at(unit, periods.local_day(present.low - 1, zone), zone)
+        previous = periods.at(unit, periods.local_day(present.low - 1, zone), zone)
         of_unit = names.get(unit, (f"this {unit}", f"last {unit}"))
-        for bucket_name, period in zip(of_unit, (present, before), strict=True):
-            made.append(Bucket(bucket_name, Between(name, period.low, period.high, high_open=True)))
-        last_year = before
+        for bucket_name, period in zip(of_unit, (present, previous), strict=True):
+            buckets.append(Bucket(bucket_name, Between(name, period.low, period.high, high_open=True)))
+        last_year = previous
     assert last_year is not None  # noqa: S101 - the loop above has run
-    return (*made, Bucket("older", Between(name, None, last_year.low, high_open=True)))
+    return (*buckets, Bucket("older", Between(name, None, last_year.low, high_open=True)))

@@ -173,9 +173,9 @@ class _Reader:
         in_words = [at for at, character in enumerate(piece.text) if _belongs_to_a_word(character)]
         begin, end = in_words[0], in_words[-1] + 1
         word = piece.text[begin:end]
-        before = _LAST_GAPS.search(piece.text[:begin])
-        after = _FIRST_GAPS.match(piece.text[end:])
-        wild = (before[0] if before else "") + word + (after[0] if after else "")
+        gaps_before = _LAST_GAPS.search(piece.text[:begin])
+        gaps_after = _FIRST_GAPS.match(piece.text[end:])
+        wild = (gaps_before[0] if gaps_before else "") + word + (gaps_after[0] if gaps_after else "")
         if not patterns.has_gaps(wild):
             return Term(piece.text[:end])
         if "*" not in wild and (wild == f"{word}?" or not _PLAIN.fullmatch(wild)):

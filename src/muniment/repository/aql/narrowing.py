@@ -43,7 +43,7 @@ def read(constraint: str) -> str | None:
     if constraint in (NO_VALUE, EMPTY):
         return None if constraint == NO_VALUE else ""
     signs = iter(constraint)
-    return "".join(_taken(signs, constraint) if sign == "\\" else sign for sign in signs)
+    return "".join(_take_sign(signs, constraint) if sign == "\\" else sign for sign in signs)
 
 
 def read_values(text: str, most: int) -> Alternatives:
@@ -101,7 +101,7 @@ def _parts(text: str, separator: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _taken(signs: Iterator[str], constraint: str) -> str:
+def _take_sign(signs: Iterator[str], constraint: str) -> str:
     sign = next(signs, "")
     if sign not in _SIGNS or not sign:
         raise BadQuery(f"A backslash stands before one of {' '.join(sorted(_SIGNS))}, not in {constraint[:100]!r}.")

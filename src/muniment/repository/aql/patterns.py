@@ -45,20 +45,20 @@ class Pattern(msgspec.Struct, frozen=True):
             return re.fullmatch("".join(map(_expression, self.pieces)), text, re.DOTALL) is not None
         # A regular expression would try the gaps in all combinations. Here bit n says that the text may go on at n.
         every = (1 << len(text) + 1) - 1
-        reached, places = 1, dict[str, int]()
+        ends, places = 1, dict[str, int]()
         for piece in self.pieces:
             match piece:
                 case Gap.RUN:
-                    reached = every & -(reached & -reached)
+                    ends = every & -(ends & -ends)
                 case Gap.ONE_OR_NONE:
-                    reached = every & (reached | reached << 1)
+                    ends = every & (ends | ends << 1)
                 case _:
                     if piece not in places:
                         places[piece] = _places(piece, text)
-                    reached = (reached & places[piece]) << len(piece)
-            if not reached:
+                    ends = (ends & places[piece]) << len(piece)
+            if not ends:
                 return False
-        return bool(reached >> len(text))
+        return bool(ends >> len(text))
 
 
 def read(text: str) -> Pattern:
@@ -80,10 +80,10 @@ def similar(text: str) -> tuple[Pattern, ...]:
     if not SIMILAR_FROM <= len(text) <= LONGEST_SIMILAR:
         return (Pattern((text,)),)
     any_letter = Gap.ONE_OR_NONE
-    changed = [_joined(text[:at], any_letter, text[at + 1 :]) for at in range(len(text))]
-    added = [_joined(text[:at], any_letter, text[at:]) for at in range(len(text) + 1)]
-    swapped = [_joined(text[:at] + text[at + 1] + text[at] + text[at + 2 :]) for at in range(len(text) - 1)]
-    return tuple(dict.fromkeys((*changed, *added, *swapped)))
+    substitutions = [_join(text[:at], any_letter, text[at + 1 :]) for at in range(len(text))]
+    insertions = [_join(text[:at], any_letter, text[at:]) for at in range(len(text) + 1)]
+    transpositions = [_join(text[:at] + text[at + 1] + text[at] + text[at + 2 :]) for at in range(len(text) - 1)]
+    return tuple(dict.fromkeys((*substitutions, *insertions, *transpositions)))
 
 
 def _places(part: str, text: str) -> int:
@@ -95,7 +95,7 @@ def _places(part: str, text: str) -> int:
     return places
 
 
-def _joined(*pieces: str | Gap) -> Pattern:
+def _join(*pieces: str | Gap) -> Pattern:
     return Pattern(tuple(piece for piece in pieces if piece != ""))
 
 

@@ -37,17 +37,17 @@ _ABBREVIATIONS: Mapping[str, str] = {
 @lru_cache(maxsize=256)
 def read(text: str) -> tzinfo:
     """Read a time zone; an empty text is UTC. Raises WrongValue."""
-    folded = text.strip().lower()
-    if folded in ("", "utc"):
+    folded_text = text.strip().lower()
+    if folded_text in ("", "utc"):
         return UTC
-    if len(folded) <= _LONGEST:
-        region = _regions().get(_ABBREVIATIONS.get(folded, folded).lower())
+    if len(folded_text) <= _LONGEST:
+        region = _regions().get(_ABBREVIATIONS.get(folded_text, folded_text).lower())
         if region is not None:
             return zoneinfo.ZoneInfo(region)
         # A bare plus of an address arrives as a blank.
-        if (written := _OFFSET.fullmatch(folded)) and int(written[2]) <= 14:
-            offset = timedelta(hours=int(written[2]), minutes=int(written[3] or 0))
-            return timezone(-offset if written[1] == "-" else offset)
+        if (offset_match := _OFFSET.fullmatch(folded_text)) and int(offset_match[2]) <= 14:
+            offset = timedelta(hours=int(offset_match[2]), minutes=int(offset_match[3] or 0))
+            return timezone(-offset if offset_match[1] == "-" else offset)
     raise WrongValue(f"There is no time zone {text[:_LONGEST]!r}: name a region, or an offset such as GMT-8:00.")
 
 

@@ -156,22 +156,22 @@ class Pairs:
 
     async def _remember_sign_in(self, digest: bytes, attempt: PairSignIn) -> AccessToken:
         try:
-            issued = await self._sign_in(attempt)
+            access_token = await self._sign_in(attempt)
         except NotSignedIn:
             self._forget_place(attempt)
             raise
         if self._closed:
-            self._begin_end(issued.text)
+            self._begin_end(access_token.text)
         else:
-            self._remember(digest, attempt, issued)
-        return issued
+            self._remember(digest, attempt, access_token)
+        return access_token
 
     def _forget_task(self, digest: bytes, task: "asyncio.Task[AccessToken]") -> None:
         self._under_way.pop(digest, None)
         if not task.cancelled():
             task.exception()  # whoever waited has got it; nobody may be left
 
-    def _remember(self, digest: bytes, attempt: PairSignIn, issued: AccessToken) -> None:
+    def _remember(self, digest: bytes, attempt: PairSignIn, access_token: AccessToken) -> None:
         account = self._digest(fold_name(attempt.pair.account))
         of_account = self._of_account.get(account, [])
         if len(of_account) >= _OF_ACCOUNT:
@@ -180,7 +180,9 @@ class Pairs:
             self._drop(next(iter(self._memories)))
         now = self._clock()
         place = self._place_of(attempt)
-        self._memories[digest] = _PairMemory(issued.text, account, place, now + issued.seconds, now + self._seconds)
+        self._memories[digest] = _PairMemory(
+            access_token.text, account, place, now + access_token.seconds, now + self._seconds
+        )
         self._of_account.setdefault(account, []).append(digest)
         self._wait_for_unused()
 

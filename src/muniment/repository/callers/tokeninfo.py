@@ -82,19 +82,19 @@ class TokeninfoReader:
         places = values.get(self._attributes.groups, [])
         of_groups = values.get(self._attributes.group_identities, [])
         # If the lists differ in length, no identity can be matched to its group: all are ignored.
-        identified = zip(places, of_groups if len(of_groups) == len(places) else [""] * len(places), strict=True)
+        pairs = zip(places, of_groups if len(of_groups) == len(places) else [""] * len(places), strict=True)
         groups = {
             group: identity
-            for place, identity in identified
+            for place, identity in pairs
             if isinstance(place, str) and (group := _group(place, self._suffix)) is not None
         }
         own_identities = values.get(self._attributes.identity, [])
-        borne = {**groups, caller: own_identities[0] if len(own_identities) == 1 else ""}
+        identities = {**groups, caller: own_identities[0] if len(own_identities) == 1 else ""}
         return Principals(
             user.id,
             frozenset(groups),
-            not self._administrators.isdisjoint(borne),
-            {name: identity for name, identity in borne.items() if bearers.is_identity(identity)},
+            not self._administrators.isdisjoint(identities),
+            {name: identity for name, identity in identities.items() if bearers.is_identity(identity)},
             identify=self._identify,
         )
 

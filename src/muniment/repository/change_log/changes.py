@@ -211,7 +211,7 @@ def cut(cx: Connection, repository_id: int, to: Position, before: Instant, newes
     query = sa.select(changes.c.transaction, changes.c.sequence).where(changes.c.repository_id == repository_id)
     forwards = query.add_columns(changes.c.noted).order_by(changes.c.transaction, changes.c.sequence).limit(limit)
     oldest = [(Position(row.transaction, row.sequence), row.noted) for row in cx.execute(forwards)]
-    lines = [(position, noted) for position, noted in oldest if position <= to]
+    lines = [(position, noted_at) for position, noted_at in oldest if position <= to]
     old_lines = list(itertools.takewhile(lambda line: line[1] < before, lines))
     if len(old_lines) < len(lines):  # not otherwise: this reads all remaining lines
         backwards = query.order_by(changes.c.transaction.desc(), changes.c.sequence.desc())
@@ -316,12 +316,14 @@ def _hiding_after(dialect: str) -> sa.CompoundSelect[tuple[int, int, str, Kind]]
 _HIDING_AFTER = {dialect: PreparedStatement(_hiding_after(dialect)) for dialect in ("sqlite", "postgresql")}
 
 
-def _mark(insert: postgresql.Insert | sqlite.Insert, replaced: sa.ColumnElement[bool]) -> sa.Executable:
+def _mark(insert: postgresql.Insert | sqlite.Insert, is_replaced: sa.ColumnElement[bool]) -> sa.Executable:
     further = sa.tuple_(cuts.c.transaction, cuts.c.sequence) < sa.tuple_(
         insert.excluded.transaction, insert.excluded.sequence
     )
     fresh = {name: insert.excluded[name] for name in ("transaction", "sequence")}
-    return insert.on_conflict_do_update(index_elements=["repository_id"], set_=fresh, where=sa.or_(further, replaced))
+    return insert.on_conflict_do_update(
+        index_elements=["repository_id"], set_=fresh, where=sa.or_(further, is_replaced)
+    )
 
 
 _MARK = {

@@ -108,17 +108,17 @@ class SmallFirstWriter:
     def write(self, *pieces: bytes) -> None:
         """Add bytes, in one or several pieces. Raises NotStored."""
         with self._lock:
-            self._held().extend(pieces)
+            self._open_pieces().extend(pieces)
             self._size += sum(map(len, pieces))
             if self._size > self._packing.largest:
                 self._large = self._large or self._file_writer()
-                self._large.write(*self._held())
+                self._large.write(*self._open_pieces())
                 self._pieces = []
 
     def finish(self) -> StoredContent:
         """Keep the bytes, and return the content. It survives a power cut. Raises NotStored; then nothing is kept."""
         with self._lock:
-            pieces, self._pieces = self._held(), None
+            pieces, self._pieces = self._open_pieces(), None
             if self._large is not None:
                 return self._large.finish()
             with disk_refusals():
@@ -131,7 +131,7 @@ class SmallFirstWriter:
             if self._large is not None:
                 self._large.abort()
 
-    def _held(self) -> list[bytes]:
+    def _open_pieces(self) -> list[bytes]:
         if self._pieces is None:
             raise ValueError("this content was finished or aborted")
         return self._pieces
@@ -198,14 +198,14 @@ class FileStore:
         if not contents:
             return []
         # All contents go to one folder, so that one sync is enough for their names.
-        shared = uuid.uuid4().hex[:4]
+        folder_name = uuid.uuid4().hex[:4]
         stored: list[StoredContent] = []
         incoming = self._folder / "incoming"
-        place = _place(self._folder, shared + uuid.uuid4().hex[4:]).parent
+        place = _place(self._folder, folder_name + uuid.uuid4().hex[4:]).parent
         try:
             with disk_refusals():
                 for content in contents:
-                    key = shared + uuid.uuid4().hex[4:]
+                    key = folder_name + uuid.uuid4().hex[4:]
                     stored.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))
                     with disk.create(f"{incoming}/{key}", buffering=0) as part:
                         _write(part, content)
@@ -273,16 +273,16 @@ class FileStore:
             if os.fstat(file.fileno()).st_size != content.size:
                 raise ContentDamaged("The content no longer has the size with which it was stored.")
             file.seek(start)
-            left = content.size - start if length is None else min(length, content.size - start)
+            bytes_left = content.size - start if length is None else min(length, content.size - start)
             digest = hashlib.sha256()
-            while left > 0:
-                piece = file.read(min(PIECE, left))
+            while bytes_left > 0:
+                piece = file.read(min(PIECE, bytes_left))
                 if not piece:
                     raise ContentDamaged("The content ends early.")
-                left -= len(piece)
+                bytes_left -= len(piece)
                 if whole:
                     digest.update(piece)
-                    if left == 0 and digest.digest() != content.sha256:
+                    if bytes_left == 0 and digest.digest() != content.sha256:
                         raise ContentDamaged("The content no longer has the digest with which it was stored.")
                 yield piece
 
@@ -305,12 +305,12 @@ class FileStore:
         A ``keeping`` block forbids it. A reader that has opened the content can go on. Content that the disk does not
         remove stays until a later ``older_than`` finds it.
         """
-        with suppress(ValueError), self._removing() as allowed:
-            if allowed and packs.is_key(key):
+        with suppress(ValueError), self._removing() as may_remove:
+            if may_remove and packs.is_key(key):
                 self._packs.erase(key)
-            elif allowed:
+            elif may_remove:
                 _unlink(_place(self._folder, key))
-            return allowed
+            return may_remove
         return False
 
     def packs(self, before: Instant) -> Iterator[Pack]:
@@ -319,10 +319,10 @@ class FileStore:
 
     def drop(self, pack: Pack) -> bool:
         """Remove a pack with everything in it, and return whether removing is allowed. Raises OSError."""
-        with self._removing() as allowed:
-            if allowed:
+        with self._removing() as may_remove:
+            if may_remove:
                 self._packs.drop(pack)
-            return allowed
+            return may_remove
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -430,9 +430,9 @@ def _close_to_others(path: Path, mode: int) -> None:
 
 
 def _write(file: BinaryIO, piece: bytes) -> None:
-    left = memoryview(piece)
-    while left:
-        left = left[file.write(left) or 0 :]
+    rest = memoryview(piece)
+    while rest:
+        rest = rest[file.write(rest) or 0 :]
 
 
 def _folders(folder: Path) -> Iterator[Path]:

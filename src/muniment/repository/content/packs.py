@@ -240,7 +240,7 @@ def _read(file: int, offset: int, first_look: int) -> tuple[bytes, bytes]:
 
 
 def _write(file: int, data: bytes, offset: int) -> None:
-    left = memoryview(data)
-    while left:
-        written = os.pwrite(file, left, offset)
-        left, offset = left[written:], offset + written
+    rest = memoryview(data)
+    while rest:
+        count = os.pwrite(file, rest, offset)
+        rest, offset = rest[count:], offset + count

@@ -154,7 +154,7 @@ async def make(request: Request, context: RepositoryContext) -> Response:
 async def read(request: Request, context: RepositoryContext) -> Response:
     """GET acls/{acl}: answer with the ACL of this id, or of this name if it is clear without an owner."""
     caller = await enter(request, context)
-    repository, name = caller.repository, _called(request)
+    repository, name = caller.repository, _acl_name(request)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     acl = await caller.read(
         lambda cx, principals: _visible(cx, acls.find(cx, repository.id, name, principals), principals)
@@ -173,16 +173,16 @@ async def change(request: Request, context: RepositoryContext) -> Response:
     body = await _read(request, context)
     if body.permitted is None:
         raise WrongValue("Say in 'permitted' who may do how much.")
-    entries, name, quota = _entries(body.permitted, context.options.names), _called(request), _quota(context)
+    entries, name, quota = _entries(body.permitted, context.options.names), _acl_name(request), _quota(context)
     new_name = body.object_name
 
-    def decided(cx: Connection, principals: Principals) -> _VisibleAcl:
+    def decide(cx: Connection, principals: Principals) -> _VisibleAcl:
         acl = acls.find(cx, repository.id, name, principals)
         if new_name and new_name != acl.name:
             raise WrongValue("An ACL keeps its name.")
         return _visible(cx, acls.change(cx, acl, principals, entries, context.clock(), quota), principals)
 
-    changed_acl = await caller.write(decided)
+    changed_acl = await caller.write(decide)
     event.on = changed_acl.acl.name
     return _answer(request, context, media_type, repository, changed_acl, 200)
 
@@ -193,7 +193,7 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
     event = events.begin(request.scope, "acl", how="removed")
     caller = await enter(request, context)
     caller.tell(event)
-    name = _called(request)
+    name = _acl_name(request)
     await caller.write(lambda cx, principals: _remove(cx, caller.repository, name, principals))
     event.on = name
     return Response(status_code=204)
@@ -220,7 +220,7 @@ async def assign(request: Request, context: RepositoryContext) -> Response:
     if not body.acl_name:
         raise WrongValue("Name the ACL to assign in 'acl-name'.")
     permissions, position = await caller.change(
-        lambda cx, principals: _assigned(cx, repository, principals, object_id, body.acl_name, context.clock()),
+        lambda cx, principals: _assign(cx, repository, principals, object_id, body.acl_name, context.clock()),
         lambda permissions: permissions.stored.position,
     )
     event.on = f"{permissions.stored.id}: {permissions.acl_name}"
@@ -231,7 +231,7 @@ async def assign(request: Request, context: RepositoryContext) -> Response:
 
 async def has_name(request: Request, context: RepositoryContext) -> bool:
     """Say whether the caller may see an ACL that has exactly the name in the address. Raises as ``enter``."""
-    caller, name = await enter(request, context), _called(request)
+    caller, name = await enter(request, context), _acl_name(request)
     return await caller.read(lambda cx, principals: _has_name(cx, caller.repository, name, principals))
 
 
@@ -243,7 +243,7 @@ def _has_name(cx: Connection, repository: Repository, name: str, principals: Pri
     return True
 
 
-def _called(request: Request) -> str:
+def _acl_name(request: Request) -> str:
     text: str = request.path_params["acl"]
     return text
 
@@ -294,7 +294,7 @@ def _permissions(cx: Connection, repository: Repository, principals: Principals,
     return _permitted_by(cx, stored, permission, principals)
 
 
-def _assigned(
+def _assign(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, acl_name: str, now: int
 ) -> _Permissions:
     stored = objects.assign_acl(cx, repository, principals, object_id, acl_name, now)
@@ -331,7 +331,7 @@ def _from_xml(root: Element, names: RepositoryNames) -> AclBody:
             case "acl-name":
                 body.acl_name = part.text.strip()
             case "permitted":
-                body.permitted = [_permitted(entry) for entry in part.children]
+                body.permitted = [_read_entry(entry) for entry in part.children]
             case "properties":
                 body.properties = AclProperties(_text(object_body.properties(part, names).get("object_name")))
             case _:
@@ -345,17 +345,19 @@ def _text(value: Given) -> str:
     return value or ""
 
 
-def _permitted(entry: Element) -> AclEntryBody:
+def _read_entry(entry: Element) -> AclEntryBody:
     parts = {part.name: part.text.strip() for part in entry.children}
     if "accessor" not in parts or "basic-permission" not in parts:
         raise Malformed(f"A permission has an accessor and a basic-permission ({entry.place}).")
-    extended = next((part for part in entry.children if part.name in _EXTENDED and (part.children or part.text)), None)
-    return AclEntryBody(parts["accessor"], parts["basic-permission"], extended.name if extended else None)
+    extended_part = next(
+        (part for part in entry.children if part.name in _EXTENDED and (part.children or part.text)), None
+    )
+    return AclEntryBody(parts["accessor"], parts["basic-permission"], extended_part.name if extended_part else None)
 
 
-def _entries(permitted: Sequence[AclEntryBody], names: RepositoryNames) -> dict[str, Permission]:
+def _entries(bodies_of_entries: Sequence[AclEntryBody], names: RepositoryNames) -> dict[str, Permission]:
     entries: dict[str, Permission] = {}
-    for entry in permitted:
+    for entry in bodies_of_entries:
         if entry.extend_permissions or entry.application_permission:
             raise NotOfferedYet("Extended and application permissions are not offered yet.")
         level = _LEVELS.get(entry.basic_permission.lower())

@@ -153,11 +153,11 @@ async def answer(
         selection = feed.page.selection
         if not (selection.sort or selection.filter):
             raise
-        behind = msgspec.structs.replace(
+        later_page = msgspec.structs.replace(
             feed.page, part=Part(LONG + 1, 1, None), selection=EVERYTHING, include_total=False, inline=False
         )
         members_behind = await caller.read_long(
-            lambda cx, principals: question(cx, principals, replace(feed, page=behind))
+            lambda cx, principals: question(cx, principals, replace(feed, page=later_page))
         )
         if not members_behind.entries:
             raise

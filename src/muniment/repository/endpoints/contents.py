@@ -307,7 +307,7 @@ async def _pieces(context: RepositoryContext, first: bytes, rest: Iterator[bytes
     piece = first
     while piece:
         following = asyncio.create_task(context.transactions.off_loop(next, rest, b""))
-        following.add_done_callback(_heeded)
+        following.add_done_callback(_heed)
         try:
             yield piece
             piece = await following
@@ -315,7 +315,7 @@ async def _pieces(context: RepositoryContext, first: bytes, rest: Iterator[bytes
             following.cancel()
 
 
-def _heeded(following: "asyncio.Task[bytes]") -> None:
+def _heed(following: "asyncio.Task[bytes]") -> None:
     # Whoever left has nobody to hear of it any more; asyncio would complain that nobody feed.
     if not following.cancelled():
         following.exception()

@@ -133,7 +133,9 @@ class Caller:
 
     async def read(self, question: Callable[[Connection, Principals], T]) -> T:
         """Ask a question of one snapshot. Raises NotSignedIn, DirectoryUnavailable, and what the question raises."""
-        return await self._used(lambda: self._context.transactions.read(lambda cx: question(cx, self._principals(cx))))
+        return await self._use_right(
+            lambda: self._context.transactions.read(lambda cx: question(cx, self._principals(cx)))
+        )
 
     async def read_long(self, question: Callable[[Connection, Principals], T]) -> T:
         """Ask a question that may take long, off the loop; callers have turns.
@@ -141,14 +143,14 @@ class Caller:
         Raises as ``read``, Overloaded, and TookTooLong when the database stops it.
         """
         turn = self._bearer.turn
-        return await self._used(
+        return await self._use_right(
             lambda: self._context.transactions.read_long(turn, lambda cx: question(cx, self._principals(cx)))
         )
 
     async def write(self, decision: Callable[[Connection, Principals], T]) -> T:
         """Take a decision in a write transaction; the caller is asked about once it has begun. Raises as ``read``."""
 
-        def decided(cx: Connection) -> T:
+        def decide(cx: Connection) -> T:
             self._check_guard(cx)
             caller, began = self._bearer.principals(), time.monotonic()
             if self._event is not None:
@@ -162,7 +164,7 @@ class Caller:
                 self._check_guard(cx)
             return outcome
 
-        return await self._used(lambda: self._context.transactions.write(decided))
+        return await self._use_right(lambda: self._context.transactions.write(decide))
 
     async def change(
         self, decision: Callable[[Connection, Principals], T], position: Callable[[T], Position | None]
@@ -172,12 +174,12 @@ class Caller:
         Raises as ``write``, and NotPermitted.
         """
 
-        def changed(cx: Connection, principals: Principals) -> tuple[T, dict[str, str]]:
+        def decide(cx: Connection, principals: Principals) -> tuple[T, dict[str, str]]:
             outcome = decision(cx, principals)
             at = position(outcome)
             return outcome, {} if at is None else {positions.HEADER: self.spell(principals, at)}
 
-        return await self.write(changed)
+        return await self.write(decide)
 
     def spell(self, principals: Principals, position: Position) -> str:
         """Write a position for the caller: sealed, or plain for an administrator who asks for that.
@@ -202,16 +204,16 @@ class Caller:
                     index.snapshot, lambda cx, snapshot: question(cx, snapshot, self._principals(cx))
                 )
 
-        return await self._used(in_turn)
+        return await self._use_right(in_turn)
 
     def stream(
         self,
         pieces: AsyncGenerator[bytes, None],
         status: int,
         headers: Mapping[str, str],
-        permitted: Callable[[Connection, Principals], object],
+        check_right: Callable[[Connection, Principals], object],
     ) -> Response:
-        """Send pieces for as long as ``permitted`` raises nothing; it is asked anew while they go out.
+        """Send pieces for as long as ``check_right`` raises nothing; it is asked anew while they go out.
 
         A directory or a database that does not answer holds the pieces up; after 30 seconds the answer is cut off.
         """
@@ -222,7 +224,7 @@ class Caller:
             until = loop.time() + _UNANSWERED_SECONDS
             while True:
                 try:
-                    await self.read(permitted)
+                    await self.read(check_right)
                 except (DirectoryUnavailable, Busy, Overloaded):
                     if loop.time() > until:
                         raise
@@ -270,10 +272,10 @@ class Caller:
             raise NotSignedIn("The token does not give access to this repository any more.")
 
     def _proven(self, cx: Connection, caller: Principals) -> Principals:
-        bound = caller.bound(self._context.bearers)
-        return bound or caller.with_keys(bearers.bind(cx, caller.names, self._context.clock()))
+        bound_caller = caller.bound(self._context.bearers)
+        return bound_caller or caller.with_keys(bearers.bind(cx, caller.names, self._context.clock()))
 
-    async def _used(self, use: Callable[[], Awaitable[T]]) -> T:
+    async def _use_right(self, use: Callable[[], Awaitable[T]]) -> T:
         for _ in range(_TRIES):
             await self._bearer.prepare()
             try:
@@ -326,20 +328,20 @@ async def enter_all(request: Request, context: RepositoryContext, names: Collect
     credentials, most = context.callers.read(request, context.options), context.options.max_searched_repositories
     check_number(names, most)
     seal = await context.transactions.read(keys.seal)
-    bearers_of, refused = dict[str, Bearer](), dict[str, NotSignedIn]()
+    bearers_of, refusals = dict[str, Bearer](), dict[str, NotSignedIn]()
     if names:
         await _open(
-            await context.transactions.read(repositories.named, names), context, credentials, bearers_of, refused
+            await context.transactions.read(repositories.named, names), context, credentials, bearers_of, refusals
         )
     if not bearers_of:
         firsts = await context.transactions.read(repositories.first_of_each_guard, most + 1)
         if len(firsts) > most and not names:
             raise Malformed(f"Here are more than {most} resources that guard repositories: name those to search.")
-        await _open(firsts[:most], context, credentials, bearers_of, refused)
+        await _open(firsts[:most], context, credentials, bearers_of, refusals)
         if bearers_of and names:
             raise repositories.unknown(min(names))
     if not bearers_of:
-        raise next(iter(refused.values()), NotSignedIn("There is no repository that credentials open."))
+        raise next(iter(refusals.values()), NotSignedIn("There is no repository that credentials open."))
     headers = dict[str, str]()
     for bearer in bearers_of.values():
         headers |= {**bearer.headers, **_csrf_headers(bearer.csrf, context.options)}
@@ -359,9 +361,9 @@ async def _open(
     context: RepositoryContext,
     credentials: RequestCredentials,
     bearers_of: dict[str, Bearer],
-    refused: dict[str, NotSignedIn],
+    refusals: dict[str, NotSignedIn],
 ) -> None:
-    """Find out which of the resources that guard these repositories admit the caller, and which have ``refused``.
+    """Find out which of the resources that guard these repositories admit the caller. The others go to ``refusals``.
 
     What needs no password check comes first. Raises DirectoryUnavailable where no other resource admits them.
     """
@@ -369,20 +371,20 @@ async def _open(
     of_guards = {
         candidate.resource_id: candidate
         for candidate in candidates
-        if candidate.resource_id and candidate.resource_id not in refused
+        if candidate.resource_id and candidate.resource_id not in refusals
     }
     for guard, repository in sorted(
         of_guards.items(), key=lambda each: not context.callers.remembers(credentials, each[1])
     ):
         if credentials.pair is not None and (
-            (not bearers_of and len(refused) >= _REFUSED_PAIRS)
+            (not bearers_of and len(refusals) >= _REFUSED_PAIRS)
             or not await _may_be_admitted(context, bearers_of, guard)
         ):
             continue
         try:
             bearers_of[guard] = await context.callers.identify(credentials, repository)
         except NotSignedIn as refusal:
-            refused[guard] = refusal
+            refusals[guard] = refusal
         except DirectoryUnavailable as failure:
             trouble = failure
         else:

@@ -47,10 +47,10 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     return await _answer(request, context, caller, await search_requests.read_keywords(request, context), media_type)
 
 
-def address_below(wire: Documents, below: str, searching: Table) -> Address[RepositoryContext]:
+def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
     """Describe the address of explanations below a repository, which refuses what ``searching`` does, and more."""
-    explained = wire.thing(ExplanationDocument, "explanation")
-    answers = (AnswerDescription(200, "The explanation.", explained, (parameters.POSITION,)),)
+    content = wire.thing(ExplanationDocument, "explanation")
+    answers = (AnswerDescription(200, "The explanation.", content, (parameters.POSITION,)),)
     operations = {
         "GET": Operation(
             by_keywords,
@@ -72,7 +72,7 @@ def address_below(wire: Documents, below: str, searching: Table) -> Address[Repo
         UnknownObject: objects.TABLE[UnknownObject],
         UnknownPerson: people.TABLE[UnknownPerson],
     }
-    return Address(f"{below}/search/explanation", operations, refusals)
+    return Address(f"{prefix}/search/explanation", operations, refusals)
 
 
 @events.tells()
@@ -95,8 +95,8 @@ async def _answer(
     if search_request.wait_for:
         await search.reached(context, index, await caller.position(search_request.wait_for))
 
-    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
-        explained = explanation.explain(
+    def explain(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
+        answer = explanation.explain(
             cx,
             snapshot,
             repository,
@@ -109,10 +109,10 @@ async def _answer(
             user=_user(cx, context, repository.resource_id, user_id) if user_id else None,
             unindexed=indexing.reason,
         )
-        document = document_of(explained, names, here)
-        return spelling.answer(media_type, "explanation", document, names), caller.spell(principals, explained.position)
+        document = document_of(answer, names, here)
+        return spelling.answer(media_type, "explanation", document, names), caller.spell(principals, answer.position)
 
-    body, position = await caller.search(index, answered)
+    body, position = await caller.search(index, explain)
     return Response(body, headers={"Content-Type": media_type, positions.HEADER: position, **spelling.PRIVATE})
 
 
@@ -126,37 +126,37 @@ def _user(cx: Connection, context: RepositoryContext, resource_id: str, user_id:
     return principals
 
 
-def document_of(explained: Explanation, names: RepositoryNames, here: str = "") -> dict[str, Written]:
+def document_of(answer: Explanation, names: RepositoryNames, here: str = "") -> dict[str, Written]:
     """Spell an explanation for the wire. ``here`` is the address of the repository; without it there are no links."""
     document: dict[str, Written] = {
-        "object-id": explained.stored.id,
-        "user": explained.user,
-        "hit": explained.hit,
+        "object-id": answer.stored.id,
+        "user": answer.user,
+        "hit": answer.hit,
     }
-    if explained.score is not None:
-        document["score"] = explained.score
+    if answer.score is not None:
+        document["score"] = answer.score
     document["matches"] = [
         {"term": match.term, "weight": match.weight}
         | ({"together": True} if match.together else {"found-in": list(match.fields)})
         | ({"properties": list(match.properties)} if match.properties else {})
-        for match in explained.matches
+        for match in answer.matches
     ]
     document["reasons"] = [
         {"part": reason.part, "message": reason.message} | ({"place": reason.place} if reason.place else {})
-        for reason in explained.reasons
+        for reason in answer.reasons
     ]
     document["types"] = {
-        "outcome": explained.of_type,
-        "object-type": spelling.write_type(explained.type_name, names),
-        "types": [spelling.write_type(name, names) for name in explained.types],
+        "outcome": answer.of_type,
+        "object-type": spelling.write_type(answer.type_name, names),
+        "types": [spelling.write_type(name, names) for name in answer.types],
     }
-    if explained.condition is not None:
-        document["condition"] = _part(explained.condition, names)
-    if explained.in_location is not None:
-        document["locations"] = {"outcome": explained.in_location}
-    if explained.in_facets is not None:
-        document["facets"] = {"outcome": explained.in_facets}
-    right, index, text = explained.right, explained.index, explained.text
+    if answer.condition is not None:
+        document["condition"] = _part(answer.condition, names)
+    if answer.in_location is not None:
+        document["locations"] = {"outcome": answer.in_location}
+    if answer.in_facets is not None:
+        document["facets"] = {"outcome": answer.in_facets}
+    right, index, text = answer.right, answer.index, answer.text
     document["right"] = {
         "outcome": right.outcome,
         "basic-permission": right.permission.name.capitalize(),
@@ -169,7 +169,7 @@ def document_of(explained: Explanation, names: RepositoryNames, here: str = "") 
     if text is not None:
         document["text"] = {"state": text.state, "reason": text.reason}
     if here:
-        document["links"] = [{"rel": "edit", "href": f"{here}/objects/{explained.stored.id}"}]
+        document["links"] = [{"rel": "edit", "href": f"{here}/objects/{answer.stored.id}"}]
     return document
 
 
@@ -180,8 +180,8 @@ def _part(part: ConditionPart, names: RepositoryNames) -> dict[str, Written]:
     if part.name:
         document["name"] = spelling.write_property(part.name, names)
     if part.values:
-        typed = part.name == _TYPE
-        document["values"] = [spelling.write_type(value, names) if typed else value for value in part.values]
+        is_type = part.name == _TYPE
+        document["values"] = [spelling.write_type(value, names) if is_type else value for value in part.values]
     if part.place:
         document["place"] = part.place
     if part.looked_in:

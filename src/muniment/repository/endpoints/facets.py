@@ -57,15 +57,17 @@ class AskedFacets(msgspec.Struct, frozen=True):
         if not self.wire_name:
             return ()
         name = spelling.read_property(self.wire_name, names)
-        dated = catalogue.property(name).kind == "date"
-        group_by, zone = ("month", (("timezone", self.timezone),)) if dated else ("string", ())
+        is_date = catalogue.property(name).kind == "date"
+        group_by, zone = ("month", (("timezone", self.timezone),)) if is_date else ("string", ())
         return (FacetDefinition(self.wire_name, (name,), group_by, properties=zone),)
 
     def narrowings(self, query: Query, names: RepositoryNames) -> tuple[Narrowing, ...]:
         """Return the values to which the address narrows the facets of a query, in neutral names. Raises BadQuery."""
         of_values = (Narrowing(self.wire_name, self.values),) if self.values else ()
-        typed = _facets_of_types(query.facets)
-        return tuple(_neutral(each, names) if each.facet_id in typed else each for each in (*of_values, *self.pairs))
+        type_facets = _facets_of_types(query.facets)
+        return tuple(
+            _neutral(each, names) if each.facet_id in type_facets else each for each in (*of_values, *self.pairs)
+        )
 
 
 def asked(query: Mapping[str, str], options: RepositoryOptions) -> AskedFacets:
@@ -136,28 +138,28 @@ class _Writer:
     ) -> None:
         self._page = page
         self._request = request
-        shared = {name: text for name, text in repeated.items() if name not in (_VALUES, _PAIRS, _ITEMS)}
-        self._prefix = f"{service}?{urlencode(shared)}&" if shared else f"{service}?"
+        parameters = {name: text for name, text in repeated.items() if name not in (_VALUES, _PAIRS, _ITEMS)}
+        self._prefix = f"{service}?{urlencode(parameters)}&" if parameters else f"{service}?"
         self._names = names
 
-    def facets(self, several: Sequence[FacetCounts], within: tuple[Narrowing, ...]) -> tuple[atom.FeedFacet, ...]:
-        return tuple(self._facet(counts, within) for counts in several)
+    def facets(self, several: Sequence[FacetCounts], narrowings: tuple[Narrowing, ...]) -> tuple[atom.FeedFacet, ...]:
+        return tuple(self._facet(counts, narrowings) for counts in several)
 
-    def _facet(self, counts: FacetCounts, within: tuple[Narrowing, ...]) -> atom.FeedFacet:
+    def _facet(self, counts: FacetCounts, narrowings: tuple[Narrowing, ...]) -> atom.FeedFacet:
         return atom.FeedFacet(
             counts.id,
             spelling.write_property(counts.name, self._names),
-            tuple(self._value(counts, value, within) for value in counts.values),
+            tuple(self._value(counts, value, narrowings) for value in counts.values),
             self._page.facet_hits,
             counts.partial,
         )
 
-    def _value(self, counts: FacetCounts, value: FacetValue, within: tuple[Narrowing, ...]) -> atom.FeedFacetValue:
+    def _value(self, counts: FacetCounts, value: FacetValue, narrowings: tuple[Narrowing, ...]) -> atom.FeedFacetValue:
         name, constraint = value.name, value.constraint
         if counts.name == _TYPE and constraint != narrowing.NO_VALUE:
             name = spelling.write_type(name, self._names)
             constraint = narrowing.write(name)
-        path = (*within, Narrowing(counts.id, ((constraint,),)))
+        path = (*narrowings, Narrowing(counts.id, ((constraint,),)))
         nested = None if value.nested is None else self._facet(value.nested, path)
         link = atom.Link(f"{self._names.linkrel_base}/search", self._address(path))
         return atom.FeedFacetValue(name, value.count, constraint, link, nested)

@@ -71,19 +71,19 @@ class _CallerPage(msgspec.Struct, frozen=True):
 async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     names = _names(request)
-    opened = await enter_all(request, context, names)
+    open_repositories = await enter_all(request, context, names)
     page_request = _read_request(request, context.options)
-    callers = await opened.callers(names)
+    callers = await open_repositories.callers(names)
     link = page_request.repeated.get("link")
     if link is None:
         query = await search_requests.query_of_words(context, page_request.repeated)
         words = search_requests.words_needed(page_request.repeated, search_requests.default_words(context.options))
         page_request = msgspec.structs.replace(page_request, words=words)
     else:
-        query = await _linked(context, callers, link)
+        query = await _follow_link(context, callers, link)
         if query.repositories and not names:
             names = query.repositories
-            callers = await opened.callers(names)
+            callers = await open_repositories.callers(names)
     return await _answer(request, context, callers, page_request, query, names)
 
 
@@ -91,14 +91,16 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
 async def by_document(request: Request, context: RepositoryContext) -> Response:
     """POST: a query document, whose `repositories` choose which are searched."""
     names = _names(request)
-    opened = await enter_all(request, context, names)
+    open_repositories = await enter_all(request, context, names)
     page_request = _read_request(request, context.options)
     query = await search_requests.query_of_body(request, context)
     if names and query.repositories:
         raise Malformed("Repositories are named in the query document or in the parameter 'repositories', not in both.")
     names = tuple(dict.fromkeys(names or query.repositories))
     query = msgspec.structs.replace(query, repositories=names)
-    return await _answer(request, context, await opened.callers(names), page_request, query, names, posted=True)
+    return await _answer(
+        request, context, await open_repositories.callers(names), page_request, query, names, posted=True
+    )
 
 
 async def _answer(
@@ -118,16 +120,20 @@ async def _answer(
     share = max(1, context.options.max_items_per_page // max(1, len(callers)))
     page_request = msgspec.structs.replace(page_request, limit=min(page_request.limit, share))
     every = msgspec.structs.replace(page_request, words="all") if page_request.words == "auto" else page_request
-    caller_pages, silent, closed = await _ask_all(request, context, callers, every, query)
+    caller_pages, silent, closed_refusals = await _ask_all(request, context, callers, every, query)
     if page_request.words == "auto" and not page_request.start and results.may_relax(query):
         hits = sum(len(each.page.hits) for each in caller_pages)
         if hits < page_request.limit and not any(each.page.has_more for each in caller_pages):
             any_word = msgspec.structs.replace(page_request, words="any")
-            caller_pages, silent, closed = await _ask_all(request, context, callers, any_word, query)
-    if closed and names:
-        raise repositories.unknown(min(closed)) if caller_pages or silent else closed[min(closed)]
-    if not caller_pages and (silent or closed or not callers):
-        raise next(iter((*silent.values(), *closed.values())), NotSignedIn("No repository is open any more."))
+            caller_pages, silent, closed_refusals = await _ask_all(request, context, callers, any_word, query)
+    if closed_refusals and names:
+        raise (
+            repositories.unknown(min(closed_refusals))
+            if caller_pages or silent
+            else closed_refusals[min(closed_refusals)]
+        )
+    if not caller_pages and (silent or closed_refusals or not callers):
+        raise next(iter((*silent.values(), *closed_refusals.values())), NotSignedIn("No repository is open any more."))
     reach = context.options.max_page_offset - page_request.limit
     further = page_request.start + page_request.limit <= reach and any(each.page.has_more for each in caller_pages)
     relaxed = _is_relaxed(caller_pages)
@@ -135,17 +141,17 @@ async def _answer(
     if posted and caller_pages and (further or page_request.start):
         repeated = {"link": await _keep(context, caller_pages[0].caller, query), **repeated}
         if names:
-            repeated["repositories"] = _joined(names)
+            repeated["repositories"] = _join(names)
     base = f"{base_address(request, context)}/search"
 
-    def written() -> bytes:
+    def write_feed() -> bytes:
         feed = _feed(context, caller_pages, page_request, query, base, repeated, further=further, partial=bool(silent))
         return spelling.feed(page_request.form.media_type, feed, context.options.names)
 
     headers = {"Content-Type": page_request.form.media_type, **search.words_header(relaxed=relaxed)}
     if silent:
         headers[parameters.PARTIAL.name] = ", ".join(quote(name, safe="") for name in silent)
-    return Response(await context.transactions.off_loop(written), headers=headers)
+    return Response(await context.transactions.off_loop(write_feed), headers=headers)
 
 
 async def _ask_all(
@@ -156,22 +162,22 @@ async def _ask_all(
     Return what was found, and by name why others did not answer, and why others are not open any more.
     """
     caller_pages: list[_CallerPage] = []
-    silent, closed = dict[str, Refusal](), dict[str, Refusal]()
+    silent, closed_refusals = dict[str, Refusal](), dict[str, Refusal]()
     for caller in callers:
         repository, here = caller.repository, address(request, context, caller.repository)
         question = federation.of_repository(query, repository.name)
         if question is None:
             continue
         try:
-            page, inlined = await caller.search(
+            page, inlined_objects = await caller.search(
                 context.indexes(repository), _question(context, caller, page_request, question, here)
             )
-            caller_pages.append(_CallerPage(caller, here, page, inlined))
+            caller_pages.append(_CallerPage(caller, here, page, inlined_objects))
         except (NotSignedIn, UnknownRepository) as refusal:
-            closed[repository.name] = refusal
+            closed_refusals[repository.name] = refusal
         except _NO_ANSWER as refusal:
             silent[repository.name] = refusal
-    return caller_pages, silent, closed
+    return caller_pages, silent, closed_refusals
 
 
 def _question(
@@ -188,7 +194,7 @@ def _question(
         marks=page_request.marks,
     )
 
-    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[HitPage, Mapping[str, object]]:
+    def search_one(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[HitPage, Mapping[str, object]]:
         page = results.search(
             *(cx, snapshot, repository, principals, question, context.clock()),
             options.max_page_offset,
@@ -201,7 +207,7 @@ def _question(
             return page, {}
         return page, search.inlined_hits(cx, context, repository, principals, page.hits, here, page_request.form)
 
-    return answered
+    return search_one
 
 
 async def _keep(context: RepositoryContext, caller: Caller, query: Query) -> str:
@@ -222,9 +228,9 @@ async def _keep(context: RepositoryContext, caller: Caller, query: Query) -> str
     return link if holds_long_enough else await caller.write(keep)
 
 
-async def _linked(context: RepositoryContext, callers: Sequence[Caller], link: str) -> Query:
+async def _follow_link(context: RepositoryContext, callers: Sequence[Caller], link: str) -> Query:
     """Find the query of a link, with whichever repository it was kept. Raises UnknownLink."""
-    gone = UnknownLink("The search behind this link is gone; send it again.")
+    refusal = UnknownLink("The search behind this link is gone; send it again.")
     for caller in callers:
 
         def follow(cx: Connection, principals: Principals, repository_id: int = caller.repository.id) -> bytes:
@@ -233,8 +239,8 @@ async def _linked(context: RepositoryContext, callers: Sequence[Caller], link: s
         try:
             return kept_searches.decode(await caller.read(follow))
         except UnknownLink as unknown:
-            gone = unknown
-    raise gone
+            refusal = unknown
+    raise refusal
 
 
 def _feed(
@@ -291,15 +297,15 @@ def _names(request: Request) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _joined(names: Collection[str]) -> str:
+def _join(names: Collection[str]) -> str:
     return ",".join(re.sub(r"([\\,])", r"\\\1", name) for name in names)
 
 
 def _read_request(request: Request, options: RepositoryOptions) -> _PageRequest:
     values = {name: text for name, text in parameters.read(request).items() if text}
-    beside = [name for name in _QUERY if name in values]
-    if "link" in values and beside:
-        raise Malformed(f"The parameter 'link' stands for a whole query: {beside[0]!r} cannot go with it.")
+    query_names = [name for name in _QUERY if name in values]
+    if "link" in values and query_names:
+        raise Malformed(f"The parameter 'link' stands for a whole query: {query_names[0]!r} cannot go with it.")
     start, limit = collections.read_stretch(values, options)
     return _PageRequest(
         start=start,

@@ -67,7 +67,7 @@ def linking(end: End) -> Answering:
         caller = await enter(request, context)
         repository = caller.repository
         media_type = spelling.negotiate(request, spelling.both(context.options.names))
-        own_id, other_id = representations.identifier(request), await _referenced(request, context, repository)
+        own_id, other_id = representations.identifier(request), await _read_reference(request, context, repository)
         object_id, folder_id = (own_id, other_id) if end == "parent" else (other_id, own_id)
         return await _change(
             request,
@@ -105,7 +105,7 @@ async def move(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     repository = caller.repository
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
-    (object_id, folder_id), to_folder_id = _ends(request, "parent"), await _referenced(request, context, repository)
+    (object_id, folder_id), to_folder_id = _ends(request, "parent"), await _read_reference(request, context, repository)
     return await _change(
         request,
         context,
@@ -143,7 +143,7 @@ def _ends(request: Request, end: End) -> tuple[str, str]:
     return (own_id, other_id) if end == "parent" else (other_id, own_id)
 
 
-async def _referenced(request: Request, context: RepositoryContext, repository: Repository) -> str:
+async def _read_reference(request: Request, context: RepositoryContext, repository: Repository) -> str:
     return object_body.referenced_id(await object_body.read_body(request, context), repository.name)
 
 

@@ -27,11 +27,11 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     repository_id = caller.repository.id
 
-    def decided(cx: Connection, principals: Principals) -> dict[str, Written]:
+    def decide(cx: Connection, principals: Principals) -> dict[str, Written]:
         _check_administrator(principals)
         return _document(cx, repository_id)
 
-    return _answer(request, context, caller, media_type, await caller.read(decided), 200)
+    return _answer(request, context, caller, media_type, await caller.read(decide), 200)
 
 
 @events.tells()
@@ -42,12 +42,12 @@ async def want(request: Request, context: RepositoryContext) -> Response:
     repairs = parameters.truth(parameters.read(request), parameters.REPAIR.name, default=False)
     repository_id = caller.repository.id
 
-    def decided(cx: Connection, principals: Principals) -> dict[str, Written]:
+    def decide(cx: Connection, principals: Principals) -> dict[str, Written]:
         _check_administrator(principals)
         reports.want(cx, repository_id, context.clock(), repairs=repairs)
         return _document(cx, repository_id)
 
-    return _answer(request, context, caller, media_type, await caller.write(decided), 202)
+    return _answer(request, context, caller, media_type, await caller.write(decide), 202)
 
 
 def _check_administrator(principals: Principals) -> None:

@@ -72,12 +72,12 @@ def read(body: bytes, media_type: str, names: RepositoryNames) -> Metadata:
     """
     if _is_xml(media_type) or (not _is_json(media_type) and body.lstrip()[:1] == b"<"):
         return _from_xml(body, names)
-    decoded = json_text.decode(body, _json_body)
+    json_body = json_text.decode(body, _json_body)
     try:
-        properties = {name: msgspec.json.decode(raw) for name, raw in decoded.properties.items()}
+        properties = {name: msgspec.json.decode(raw) for name, raw in json_body.properties.items()}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"The JSON cannot be read: {str(error)[:300]}.") from error
-    return _neutral(properties, decoded.type, decoded.href, names)
+    return _neutral(properties, json_body.type, json_body.href, names)
 
 
 def referenced_id(metadata: Metadata, repository_name: str) -> str:

@@ -138,9 +138,9 @@ def deleting(kind: str) -> Answering:
             return [objects.delete(cx, repository, principals, object_id, now, expected=expected, kind=kind)]
 
         deleted_objects, position = await caller.change(decide, lambda deleted_objects: deleted_objects[-1].position)
-        for gone in deleted_objects:
-            if gone.content is not None:
-                await context.transactions.off_loop(context.store.remove, gone.content.key)
+        for stored in deleted_objects:
+            if stored.content is not None:
+                await context.transactions.off_loop(context.store.remove, stored.content.key)
         return Response(status_code=204, headers=position)
 
     return delete

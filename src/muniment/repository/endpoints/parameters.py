@@ -296,8 +296,8 @@ def _check_unlike(unknown: Iterable[str], known: Iterable[str]) -> None:
     """Raise Malformed if an unknown name differs from a known one only in case, ``_`` or ``-``."""
     by_letters = {_letters(name): name for name in known}
     for name in unknown:
-        if meant := by_letters.get(_letters(name)):
-            raise Malformed(f"This address has no parameter {name[:100]!r}; did you mean {meant!r}?")
+        if like_name := by_letters.get(_letters(name)):
+            raise Malformed(f"This address has no parameter {name[:100]!r}; did you mean {like_name!r}?")
 
 
 def _letters(name: str) -> str:

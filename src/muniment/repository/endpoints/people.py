@@ -34,15 +34,15 @@ def lister(kind: Kind, *, of_group: bool = False) -> Answering:
 
     async def list_people(request: Request, context: RepositoryContext) -> Response:
         caller, people = await enter(request, context), _people(context)
-        within = request.path_params["person"] if of_group else None
+        group_id = request.path_params["person"] if of_group else None
         here = address(request, context, caller.repository)
-        own = f"{here}/groups/{quote(within, safe='@')}/{kind}s" if within else f"{here}/{kind}s"
+        own = f"{here}/groups/{quote(group_id, safe='@')}/{kind}s" if group_id else f"{here}/{kind}s"
         feed = collections.feed_request(request, context, own, f"{kind.capitalize()}s")
         return await collections.answer(
             caller,
             feed,
             lambda cx, principals, part: _people_page(
-                cx, part, caller.repository, people, principals, kind, within, here
+                cx, part, caller.repository, people, principals, kind, group_id, here
             ),
         )
 
@@ -100,7 +100,7 @@ def _people_page(
     people: People,
     principals: Principals,
     kind: Kind,
-    within: str | None,
+    group_id: str | None,
     here: str,
 ) -> ListPage:
     resource_id, selection = repository.resource_id, feed.page.selection
@@ -117,11 +117,11 @@ def _people_page(
 
     return collections.page(
         cx,
-        CursorBinding(repository.id, principals.key, f"{kind}s {within or ''}", selection.text),
+        CursorBinding(repository.id, principals.key, f"{kind}s {group_id or ''}", selection.text),
         feed.page,
-        lambda stretch: people.listed(resource_id, kind, within, stretch, selection),
+        lambda stretch: people.listed(resource_id, kind, group_id, stretch, selection),
         entries,
-        lambda: people.count(resource_id, kind, within, selection),
+        lambda: people.count(resource_id, kind, group_id, selection),
     )
 
 

@@ -130,9 +130,9 @@ def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: 
     if kind == "object":
         links.append(("canonical", f"{here}/{actual_kind}s/{stored.id}"))
     if actual_kind in ("folder", "cabinet"):
-        below = f"{here}/folders/{stored.id}"
+        folder_address = f"{here}/folders/{stored.id}"
         parts = ("folders", "documents", "objects", "child-links")
-        links += [(f"{names.linkrel_base}/{part}", f"{below}/{part}") for part in parts]
+        links += [(f"{names.linkrel_base}/{part}", f"{folder_address}/{part}") for part in parts]
     else:
         links += [
             ("contents", f"{thing}/contents"),
@@ -288,10 +288,10 @@ def read_view(values: Mapping[str, str], names: RepositoryNames) -> View:
         return View()
     if text == ":all":
         return View(every=True)
-    wanted = [name.strip() for name in text.split(",")]
-    if text.startswith(":") or not all(wanted) or len(wanted) > _MOST_VIEWED:
+    wire_names = [name.strip() for name in text.split(",")]
+    if text.startswith(":") or not all(wire_names) or len(wire_names) > _MOST_VIEWED:
         raise Malformed(f"The parameter 'view' is :default, :all or a list of properties, not {text[:40]!r}.")
-    return View(properties=frozenset(spelling.read_property(name, names) for name in wanted))
+    return View(properties=frozenset(spelling.read_property(name, names) for name in wire_names))
 
 
 def _properties(whole: ObjectBody, names: RepositoryNames, view: View) -> dict[str, Written]:
@@ -312,8 +312,8 @@ def _properties(whole: ObjectBody, names: RepositoryNames, view: View) -> dict[s
 def _property(definition: PropertyDefinition, of_object: list[Value]) -> Written:
     if not of_object:  # as the field writes what is empty
         return "" if definition.kind in ("string", "id") and not definition.repeating else None
-    written: list[Written] = [
+    values: list[Written] = [
         timestamp(value, utc="+00:00") if definition.kind == "date" and isinstance(value, int) else value
         for value in of_object
     ]
-    return written if definition.repeating else written[0]
+    return values if definition.repeating else values[0]

@@ -76,7 +76,7 @@ Addresses = tuple[Address[RepositoryContext], ...]
 def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
     """List every address below the repository's prefix."""
     wire = Documents(names)
-    below = (
+    further_addresses = (
         *search_routes.of_one(wire, BELOW),
         *_objects(wire),
         *_folder_links(wire),
@@ -110,7 +110,7 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
     return AddressTable(
         "repository",
         f"/{names.prefix}",
-        (*_beginning(wire, below), *below),
+        (*_beginning(wire, further_addresses), *further_addresses),
         wire.errors,
         CredentialKind.CALLER,
         _PARTS,
@@ -127,22 +127,22 @@ def _check(request: Request, operation: Operation[RepositoryContext], context: R
     spelling.check_body(request, operation.body)
 
 
-def _beginning(wire: Documents, below: Addresses) -> Addresses:
-    """List the addresses with which a client begins; they lead to each other and to all addresses ``below``."""
+def _beginning(wire: Documents, further_addresses: Addresses) -> Addresses:
+    """List the addresses with which a client begins; they lead to each other and to the ``further_addresses``."""
     info = _show(
         discovery.product_info,
         "Show the name and the release of the product.",
         _answer_of("The product.", wire.thing(ProductInfoDocument, "product-info")),
     )
-    targets = _link_targets(below, BELOW)
+    targets = _link_targets(further_addresses, BELOW)
     repositories = _list(wire, discovery.listing_of(targets), "List the repositories.")
     searching = search_routes.of_several(wire)
-    opened = (
+    addresses = (
         Address("/product-info", {"GET": info}, ENTERING, credentials=CredentialKind.NONE),
         Address("/repositories", {"GET": repositories}, discovery.LISTING, credentials=CredentialKind.NONE),
     )
     home = _show(
-        discovery.home(_link_targets((*opened, searching), "")),
+        discovery.home(_link_targets((*addresses, searching), "")),
         "Show where a client begins.",
         _answer_of("The home document.", wire.home(HomeDocument)),
     )
@@ -155,7 +155,7 @@ def _beginning(wire: Documents, below: Addresses) -> Addresses:
     )
     return (
         Address("/services", {"GET": home}, ENTERING, credentials=CredentialKind.NONE),
-        *opened,
+        *addresses,
         searching,
         Address(BELOW, {"GET": single}, ENTERING),
     )
@@ -227,9 +227,9 @@ def _single(wire: Documents, kind: str) -> Address[RepositoryContext]:
 
 def _collection(wire: Documents, path: str, root: str, name: str, *, filed: bool) -> Address[RepositoryContext]:
     title = f"{name.capitalize()} under folder" if filed else name.capitalize()
-    listed, where = objects.listing(root, name, title, filed=filed), " of a folder" if filed else ""
+    endpoint, where = objects.listing(root, name, title, filed=filed), " of a folder" if filed else ""
     operations: Operations = {
-        "GET": _list(wire, listed, f"List the {name}{where}.", typed=True, filed=filed),
+        "GET": _list(wire, endpoint, f"List the {name}{where}.", typed=True, filed=filed),
         "POST": _create(wire, root, _a(name.removesuffix("s")), filed=filed),
     }
     return Address(path, operations, objects.TABLE)
@@ -276,7 +276,9 @@ def _folder_links(wire: Documents) -> Addresses:
 
 def _contents(wire: Documents) -> Addresses:
     content, status = wire.thing(ContentDocument, "content"), wire.thing(IndexStatusDocument, "index-status")
-    replaced = AnswerDescription(201, "The content is replaced.", content, (parameters.LOCATION, parameters.POSITION))
+    replacement = AnswerDescription(
+        201, "The content is replaced.", content, (parameters.LOCATION, parameters.POSITION)
+    )
     operations: Operations = {
         "GET": _list(wire, contents.list_all, "List the content of an object."),
         "POST": Operation(
@@ -285,7 +287,7 @@ def _contents(wire: Documents) -> Addresses:
             parameters=(*parameters.REPLACE, *_CONDITIONAL_WRITE),
             refused=parameters.REPLACE_REFUSED,
             body={"*/*": BINARY},
-            answers=(replaced,),
+            answers=(replacement,),
         ),
     }
     media: Operations = {
@@ -301,7 +303,7 @@ def _contents(wire: Documents) -> Addresses:
             ),
         )
     }
-    described: Operations = {
+    content_operations: Operations = {
         "GET": Operation(
             contents.describe,
             "Describe the content of an object.",
@@ -317,7 +319,7 @@ def _contents(wire: Documents) -> Addresses:
     }
     return (
         Address(f"{BELOW}/objects/{{id}}/contents", operations, contents.TABLE),
-        Address(f"{BELOW}/objects/{{id}}/contents/content", described, contents.TABLE),
+        Address(f"{BELOW}/objects/{{id}}/contents/content", content_operations, contents.TABLE),
         Address(f"{BELOW}/objects/{{id}}/content-media", media, contents.TABLE),
         Address(f"{BELOW}/objects/{{id}}/index-status", read, contents.TABLE),
     )

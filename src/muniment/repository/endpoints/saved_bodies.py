@@ -100,7 +100,7 @@ async def received(request: Request, context: RepositoryContext, kind: Kind, rep
         values, texts, reference = _of_json(body)
         documents = [saved_documents.received(text, names) for text in texts]
     else:
-        values, documents, reference = _of_xml(_parsed(body, context), names, _limits(context))
+        values, documents, reference = _of_xml(_parse(body, context), names, _limits(context))
     if len(documents) + bool(reference) > 1:
         raise Malformed("The body has more than one query document, or a reference beside one.")
     return SearchDraft(
@@ -116,7 +116,7 @@ async def values(request: Request, context: RepositoryContext) -> list[VariableV
     if bodies.media_type(request).endswith("json"):
         members = json_text.decode(body, _variables_body).external_variables or []
         return [value for member in members if (value := _value(member)) is not None]
-    root = _parsed(body, context)
+    root = _parse(body, context)
     lists = [part for part in root.children if part.name == "external-variables"]
     object_body.check_namespace(root, context.options.names)
     return [
@@ -131,19 +131,19 @@ def _limits(context: RepositoryContext) -> QueryLimits:
     return QueryLimits(context.options.max_query_depth, context.options.max_query_clauses)
 
 
-def _parsed(body: bytes, context: RepositoryContext) -> Element:
+def _parse(body: bytes, context: RepositoryContext) -> Element:
     limits = _limits(context)
     return strangers_xml.parse(body, 2 * limits.depth + _AROUND_A_QUERY, 4 * limits.clauses + 1000)
 
 
 def _of_json(body: bytes) -> tuple[Mapping[str, object], list[bytes], str]:
-    decoded = json_text.decode(body, _search_body)
+    json_body = json_text.decode(body, _search_body)
     texts = []
-    for raw in (decoded.query_document, decoded.query_document_template):
+    for raw in (json_body.query_document, json_body.query_document_template):
         text = b"null" if raw is msgspec.UNSET else bytes(raw)
         if text != b"null":
             texts.append(msgspec.json.decode(text, type=str).encode() if text.startswith(b'"') else text)
-    return decoded.properties, texts, decoded.search_reference or ""
+    return json_body.properties, texts, json_body.search_reference or ""
 
 
 def _of_xml(

@@ -15,15 +15,15 @@ Addresses = tuple[Address[RepositoryContext], ...]
 _UNCHANGED = AnswerDescription(304, "The caller has it already.", headers=(parameters.ETAG,))
 
 
-def addresses(wire: Documents, below: str) -> Addresses:
-    """List the addresses; ``below`` is what the path of every address of a repository begins with."""
-    return (*_saved_searches(wire, below), *_search_templates(wire, below))
+def addresses(wire: Documents, prefix: str) -> Addresses:
+    """List the addresses; ``prefix`` is what the path of every address of a repository begins with."""
+    return (*_saved_searches(wire, prefix), *_search_templates(wire, prefix))
 
 
-def _saved_searches(wire: Documents, below: str) -> Addresses:
+def _saved_searches(wire: Documents, prefix: str) -> Addresses:
     answer, body = wire.thing(SavedSearchDocument, "saved-search"), wire.thing(SavedSearchBody, "saved-search")
     description = AnswerDescription(200, "The saved search.", answer, (parameters.ETAG,))
-    member = f"{below}/saved-searches/{{search}}"
+    member = f"{prefix}/saved-searches/{{search}}"
     every: Operations = {
         "GET": _list(wire, saved_searches.listing("search"), "List the saved searches that the caller may see."),
         "POST": _save(saved_searches.making("search"), "Save a search, which the caller owns.", body, answer),
@@ -75,18 +75,18 @@ def _saved_searches(wire: Documents, below: str) -> Addresses:
         ),
     }
     return (
-        Address(f"{below}/saved-searches", every, saved_searches.TABLE),
+        Address(f"{prefix}/saved-searches", every, saved_searches.TABLE),
         Address(member, single, saved_searches.TABLE),
         Address(f"{member}/execution", {"GET": execution}, saved_searches.TABLE),
         Address(f"{member}/results", results, saved_searches.TABLE),
     )
 
 
-def _search_templates(wire: Documents, below: str) -> Addresses:
+def _search_templates(wire: Documents, prefix: str) -> Addresses:
     template = wire.thing(SearchTemplateDocument, "search-template")
     body = wire.thing(SavedSearchBody, "search-template")
     description = AnswerDescription(200, "The search template.", template, (parameters.ETAG,))
-    member = f"{below}/search-templates/{{template}}"
+    member = f"{prefix}/search-templates/{{template}}"
     every: Operations = {
         "GET": _list(wire, saved_searches.listing("template"), "List the search templates that the caller may see."),
         "POST": _save(
@@ -108,7 +108,7 @@ def _search_templates(wire: Documents, below: str) -> Addresses:
         answers=(AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.WORDS_NEEDED)),),
     )
     return (
-        Address(f"{below}/search-templates", every, search_templates.TABLE),
+        Address(f"{prefix}/search-templates", every, search_templates.TABLE),
         Address(member, single, search_templates.TABLE),
         Address(f"{member}/execution", {"POST": execution}, search_templates.TABLE),
     )
@@ -116,13 +116,13 @@ def _search_templates(wire: Documents, below: str) -> Addresses:
 
 def _save(endpoint: Answering, summary: str, body: Content, representation: Content) -> Operation[RepositoryContext]:
     answer = AnswerDescription(201, "What was kept.", representation, (parameters.LOCATION, parameters.ETAG))
-    values, refused = parameters.SAVING, parameters.SAVING_REFUSED
-    return Operation(endpoint, summary, parameters=values, refused=refused, body=body, answers=(answer,))
+    values, refusals = parameters.SAVING, parameters.SAVING_REFUSED
+    return Operation(endpoint, summary, parameters=values, refused=refusals, body=body, answers=(answer,))
 
 
 def _show_saved(endpoint: Answering, summary: str, description: AnswerDescription) -> Operation[RepositoryContext]:
-    values, refused = (*parameters.SHOWING, parameters.IF_NONE_MATCH), parameters.SHOWING_REFUSED
-    return Operation(endpoint, summary, parameters=values, refused=refused, answers=(description, _UNCHANGED))
+    values, refusals = (*parameters.SHOWING, parameters.IF_NONE_MATCH), parameters.SHOWING_REFUSED
+    return Operation(endpoint, summary, parameters=values, refused=refusals, answers=(description, _UNCHANGED))
 
 
 def _remove_saved(endpoint: Answering, summary: str, noun: str) -> Operation[RepositoryContext]:

@@ -110,11 +110,11 @@ def reading(kind: Kind) -> Answering:
         repository_id, search_id = caller.repository.id, identifier(request, kind)
         media_type = spelling.negotiate(request, spelling.both(context.options.names))
 
-        def decided(cx: Connection, principals: Principals) -> SearchRepresentation:
-            saved = saved_searches.find(cx, repository_id, kind, search_id, principals)
-            return saved_shapes.shown(cx, repository_id, principals, kind, [saved])[0]
+        def find_and_represent(cx: Connection, principals: Principals) -> SearchRepresentation:
+            saved_search = saved_searches.find(cx, repository_id, kind, search_id, principals)
+            return saved_shapes.shown(cx, repository_id, principals, kind, [saved_search])[0]
 
-        return saved_shapes.answer(request, context, caller, media_type, await caller.read(decided))
+        return saved_shapes.answer(request, context, caller, media_type, await caller.read(find_and_represent))
 
     return read
 
@@ -147,12 +147,14 @@ async def change(request: Request, context: RepositoryContext) -> Response:
         raise Malformed("A reference makes a new saved search; it changes none.")
     await _check(context, caller, "search", body.change.document)
 
-    def decided(cx: Connection, principals: Principals) -> SearchRepresentation:
+    def decide(cx: Connection, principals: Principals) -> SearchRepresentation:
         now, quota = context.clock(), _quota(context)
-        saved = saved_searches.change(cx, repository_id, search_id, body.change, principals, quota, now, expected)
-        return saved_shapes.shown(cx, repository_id, principals, "search", [saved])[0]
+        saved_search = saved_searches.change(
+            cx, repository_id, search_id, body.change, principals, quota, now, expected
+        )
+        return saved_shapes.shown(cx, repository_id, principals, "search", [saved_search])[0]
 
-    return saved_shapes.answer(request, context, caller, media_type, await caller.write(decided))
+    return saved_shapes.answer(request, context, caller, media_type, await caller.write(decide))
 
 
 async def execute(request: Request, context: RepositoryContext) -> Response:
@@ -174,16 +176,16 @@ async def store(request: Request, context: RepositoryContext) -> Response:
     repository, search_id = caller.repository, identifier(request, "search")
     feed = _results_feed(request, context, caller, search_id)
     most = _most_results(parameters.read(request), context.options.max_stored_results)
-    executed: list[SavedSearch] = []
+    executed_searches: list[SavedSearch] = []
 
     def find(cx: Connection, principals: Principals) -> NamedQuery:
-        executed[:] = [_find(cx, repository, search_id, principals)]
-        return _named_query(executed[0], context)
+        executed_searches[:] = [_find(cx, repository, search_id, principals)]
+        return _named_query(executed_searches[0], context)
 
     ids = await search.all_ids(request, context, caller, QuerySource(find), most)
     await caller.write(
         lambda cx, principals: saved_searches.store_results(
-            cx, repository.id, executed[0], ids, principals, _quota(context), context.clock()
+            cx, repository.id, executed_searches[0], ids, principals, _quota(context), context.clock()
         )
     )
     return await _answer_results(caller, feed, search_id, address(request, context, repository))
@@ -222,11 +224,11 @@ async def _check(context: RepositoryContext, caller: Caller, kind: Kind, documen
         return
     limits = saved_shapes.limits(context.options)
 
-    def checked(cx: Connection, principals: Principals) -> None:
+    def check(cx: Connection, principals: Principals) -> None:
         view = RepositoryView.read(cx, caller.repository, principals)
         saved_documents.check(cx, view, kind, document, limits, context.clock())
 
-    await caller.read_long(checked)
+    await caller.read_long(check)
 
 
 def _make(
@@ -239,7 +241,7 @@ def _make(
 ) -> SearchRepresentation:
     now, document, change = context.clock(), body.change.document, body.change
     if body.reference is not None:
-        original = _referenced(cx, repository, principals, body)
+        original = _find_reference(cx, repository, principals, body)
         document = original.document
         view = RepositoryView.read(cx, repository, principals)
         saved_documents.check(cx, view, kind, document, saved_shapes.limits(context.options), now)
@@ -248,11 +250,11 @@ def _make(
         change = SearchChange(name, description, change.public)
     if document is None:
         raise Malformed("The body has no document.")
-    saved = saved_searches.add(cx, repository.id, kind, change, document, principals, _quota(context), now)
-    return saved_shapes.shown(cx, repository.id, principals, kind, [saved])[0]
+    saved_search = saved_searches.add(cx, repository.id, kind, change, document, principals, _quota(context), now)
+    return saved_shapes.shown(cx, repository.id, principals, kind, [saved_search])[0]
 
 
-def _referenced(cx: Connection, repository: Repository, principals: Principals, body: SearchDraft) -> SavedSearch:
+def _find_reference(cx: Connection, repository: Repository, principals: Principals, body: SearchDraft) -> SavedSearch:
     if body.reference is None:
         raise Malformed("The body has no reference.")
     try:
@@ -265,9 +267,9 @@ def _find(cx: Connection, repository: Repository, search_id: str, principals: Pr
     return saved_searches.find(cx, repository.id, "search", search_id, principals)
 
 
-def _named_query(saved: SavedSearch, context: RepositoryContext) -> NamedQuery:
-    query = saved_documents.query(saved.document, saved_shapes.limits(context.options))
-    return NamedQuery(query, saved.name, saved.modified)
+def _named_query(saved_search: SavedSearch, context: RepositoryContext) -> NamedQuery:
+    query = saved_documents.query(saved_search.document, saved_shapes.limits(context.options))
+    return NamedQuery(query, saved_search.name, saved_search.modified)
 
 
 def _quota(context: RepositoryContext) -> SavedSearchQuota:

@@ -67,13 +67,19 @@ def shown(
     """Read what the representations of these need beside themselves, for all of them at once."""
     catalogue = object_types.catalogue(cx, repository_id)
     with_results = (
-        stored_results.kept(cx, [saved.id for saved in searches], principals.key) if kind == "search" else frozenset()
+        stored_results.kept(cx, [saved_search.id for saved_search in searches], principals.key)
+        if kind == "search"
+        else frozenset()
     )
     return [
         SearchRepresentation(
-            kind, saved, saved_searches.may_change(saved, principals), saved.id in with_results, catalogue
+            kind,
+            saved_search,
+            saved_searches.may_change(saved_search, principals),
+            saved_search.id in with_results,
+            catalogue,
         )
-        for saved in searches
+        for saved_search in searches
     ]
 
 
@@ -132,10 +138,10 @@ def list_page(
         if not feed.page.inline:
             return feed_entries
         searches = saved_searches.with_documents(cx, [each.search for each in members])
-        described = shown(cx, repository.id, principals, kind, searches)
+        shapes = shown(cx, repository.id, principals, kind, searches)
         return [
             feed.with_thing(entry, thing(here, each, options, feed.media_type, feed.page.view))
-            for entry, each in zip(feed_entries, described, strict=True)
+            for entry, each in zip(feed_entries, shapes, strict=True)
         ]
 
     return collections.page(
@@ -152,10 +158,10 @@ def thing(
     here: str, of: SearchRepresentation, options: RepositoryOptions, media_type: str, view: View, *, links: bool = True
 ) -> Thing:
     """Describe a saved search or template. Raises UnknownProperty."""
-    names, saved, is_xml = options.names, of.saved, media_type.endswith("xml")
+    names, saved_search, is_xml = options.names, of.saved, media_type.endswith("xml")
     document: dict[str, Written] = {} if is_xml else {"name": ROOTS[of.kind]}
     document["properties"] = _properties(of, names, view)
-    text = saved_documents.text(saved.document, "xml" if is_xml else "json", limits(options))
+    text = saved_documents.text(saved_search.document, "xml" if is_xml else "json", limits(options))
     document[DOCUMENTS[of.kind]] = text
     if of.kind == "template":
         document["external-variables"] = [_variable(variable, is_xml=is_xml) for variable in _variables(of, options)]
@@ -165,15 +171,15 @@ def thing(
 
 
 def _properties(of: SearchRepresentation, names: RepositoryNames, view: View) -> dict[str, Written]:
-    saved = of.saved
+    saved_search = of.saved
     properties: dict[str, Written] = {
-        "r_object_id": saved.id,
-        "object_name": saved.name,
-        DESCRIPTIONS[of.kind]: saved.description,
-        "r_is_public": saved.public,
-        "owner_name": saved.owner,
-        "r_creation_date": timestamp(saved.created, utc="+00:00"),
-        "r_modify_date": timestamp(saved.modified, utc="+00:00"),
+        "r_object_id": saved_search.id,
+        "object_name": saved_search.name,
+        DESCRIPTIONS[of.kind]: saved_search.description,
+        "r_is_public": saved_search.public,
+        "owner_name": saved_search.owner,
+        "r_creation_date": timestamp(saved_search.created, utc="+00:00"),
+        "r_modify_date": timestamp(saved_search.modified, utc="+00:00"),
     }
     if of.kind == "search":
         properties["has_results"] = of.has_results

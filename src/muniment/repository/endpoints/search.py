@@ -100,11 +100,11 @@ async def all_ids(
     if wait_for := parameters.read(request).get("wait-for"):
         await reached(context, index, await caller.position(wait_for))
 
-    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[str]:
+    def find_ids(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[str]:
         query = msgspec.structs.replace(kept.find(cx, principals).query, facets=())
         _check_offered(query, repository)
         question = SearchQuestion(query, 1, most, bare=True)
-        found = results.search(
+        page = results.search(
             *(cx, snapshot, repository, principals, question, context.clock()),
             max(most, context.options.max_page_offset),
             context.options.max_pending_changes,
@@ -112,9 +112,9 @@ async def all_ids(
             context.options.max_sorted_hits,
             context.options.names.type_prefix,
         )
-        return [hit.object_id for hit in found.hits]
+        return [hit.object_id for hit in page.hits]
 
-    return await caller.search(index, answered)
+    return await caller.search(index, find_ids)
 
 
 async def _answer(request: Request, context: RepositoryContext, caller: Caller, asked: AskedSearch) -> Response:
@@ -124,12 +124,12 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
         await reached(context, index, await caller.position(asked.wait_for))
     here = address(request, context, repository)
 
-    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[_WrittenPage, str]:
+    def write_page(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[_WrittenPage, str]:
         feed = _page(cx, context, snapshot, repository, principals, asked, here)
         return feed, caller.spell(principals, feed.position)
 
     for _ in range(_TRIES):
-        feed, position = await caller.search(index, answered)
+        feed, position = await caller.search(index, write_page)
         headers = {positions.HEADER: position, **words_header(relaxed=feed.relaxed)}
         if feed.etag:
             headers |= {"ETag": feed.etag, **spelling.PRIVATE}
@@ -166,18 +166,20 @@ def _page(
     here: str,
 ) -> _WrittenPage:
     """Answer one page, to the feed's bytes; runs off the loop as one piece of work."""
-    found = None if asked.kept is None else asked.kept.find(cx, principals)
-    question = question_of(cx, context, repository, principals, asked, None if found is None else found.query)
+    named_query = None if asked.kept is None else asked.kept.find(cx, principals)
+    question = question_of(
+        cx, context, repository, principals, asked, None if named_query is None else named_query.query
+    )
     query = question.query
-    kept = kept_searches.encode(query) if asked.posted else None
+    document = kept_searches.encode(query) if asked.posted else None
     if query.columns and asked.view == View():
         asked = msgspec.structs.replace(asked, view=View(properties=frozenset(query.columns)))
     now, options, memory = context.clock(), context.options, context.memory
-    saved = query if asked.kept is not None and asked.kept.path else None
+    saved_query = query if asked.kept is not None and asked.kept.path else None
     repeated, unkept = asked.repeated, None
     if asked.cursor is not None:
-        turned = paging.follow(
-            *(cx, snapshot, repository, principals, question, asked.cursor, _selection(repeated, saved)),
+        turned_page = paging.follow(
+            *(cx, snapshot, repository, principals, question, asked.cursor, _selection(repeated, saved_query)),
             now,
             options,
             memory,
@@ -185,33 +187,33 @@ def _page(
     else:
         page = paging.by_number(cx, snapshot, repository, principals, question, now, options, memory)
         # A page that was asked for and does not exist is no reason to keep anything.
-        if kept is not None and (_has_others(page) or any(facet.values for facet in page.facets)):
-            link = kept_searches.name(repository.id, principals.key, kept)
+        if document is not None and (_has_others(page) or any(facet.values for facet in page.facets)):
+            link = kept_searches.name(repository.id, principals.key, document)
             repeated = {"link": link, **repeated}
             half_way = now + options.link_seconds * SECOND // 2
-            unkept = kept if kept_searches.kept_until(cx, link, kept) < half_way else None
+            unkept = document if kept_searches.kept_until(cx, link, document) < half_way else None
         if page.relaxed:
             repeated = {**repeated, "words": "any"}
         following = Binding(
-            repository.id, principals.key, _selection(repeated, saved), page.page + 1, page.items_per_page
+            repository.id, principals.key, _selection(repeated, saved_query), page.page + 1, page.items_per_page
         )
-        turned = paging.begin(cx, page, following, now, options)
-    page, others = turned.page, _has_others(turned.page) or (kept is None and asked.page > 1)
+        turned_page = paging.begin(cx, page, following, now, options)
+    page, others = turned_page.page, _has_others(turned_page.page) or (document is None and asked.page > 1)
     form = EntryForm(asked.media_type, asked.view, asked.links)
     inlined = inlined_hits(cx, context, repository, principals, page.hits, here, form) if asked.inline else {}
     service = f"{here}/{(asked.kept and asked.kept.path) or 'search'}"
-    cursors = asked.cursor, turned.following
-    written = _feed(page, repeated, service, cursors, here, context, inlined, others=others, entry_links=asked.links)
+    cursors = asked.cursor, turned_page.following
+    feed = _feed(page, repeated, service, cursors, here, context, inlined, others=others, entry_links=asked.links)
     if query.facets:
         counts = facets.in_feed(page, asked.facets, repeated, service, context.options.names)
-        written = msgspec.structs.replace(written, facets=counts)
+        feed = msgspec.structs.replace(feed, facets=counts)
     etag = ""
-    if found is not None:
-        newest = max((hit.updated for hit in page.hits), default=found.modified)
-        written = msgspec.structs.replace(written, title=found.title, updated=max(newest, found.modified))
-        etag = "" if asked.posted else _etag(written, asked.media_type)
-    body = spelling.feed(asked.media_type, written, options.names)
-    return _WrittenPage(body, page.position, unkept, turned.unkept, turned.expires, etag, page.relaxed)
+    if named_query is not None:
+        newest = max((hit.updated for hit in page.hits), default=named_query.modified)
+        feed = msgspec.structs.replace(feed, title=named_query.title, updated=max(newest, named_query.modified))
+        etag = "" if asked.posted else _etag(feed, asked.media_type)
+    body = spelling.feed(asked.media_type, feed, options.names)
+    return _WrittenPage(body, page.position, unkept, turned_page.unkept, turned_page.expires, etag, page.relaxed)
 
 
 def question_of(
@@ -220,16 +222,16 @@ def question_of(
     repository: Repository,
     principals: Principals,
     asked: AskedSearch,
-    found: Query | None = None,
+    source_query: Query | None = None,
 ) -> SearchQuestion:
-    """Return what a caller asks of a repository: the query that was ``found``, the one asked, or that of their link.
+    """Return what a caller asks of a repository: the ``source_query``, that of the request, or that of its link.
 
     Raises UnknownLink, UnknownProperty, BadQuery.
     """
     options = context.options
-    query = found or asked.query or _linked(cx, context, repository, principals, asked.repeated["link"])
-    if named := asked.facets.definitions(context.memory.catalogue(cx, repository.id), options.names):
-        query = msgspec.structs.replace(query, facets=named)
+    query = source_query or asked.query or _follow_link(cx, context, repository, principals, asked.repeated["link"])
+    if definitions := asked.facets.definitions(context.memory.catalogue(cx, repository.id), options.names):
+        query = msgspec.structs.replace(query, facets=definitions)
     _check_offered(query, repository)
     return SearchQuestion(
         *(query, asked.page, asked.items_per_page, asked.include_total),
@@ -250,11 +252,15 @@ def _has_others(page: HitPage) -> bool:
     return page.has_more or (page.page > 1 and bool(page.hits))
 
 
-def _selection(repeated: Mapping[str, str], saved: Query | None) -> str:
+def _selection(repeated: Mapping[str, str], saved_query: Query | None) -> str:
     """Return what stands for a search in its cursors. A saved one counts with its query, which its owner may change."""
-    selected = {name: text for name, text in repeated.items() if name not in search_requests.SHOWING}
-    selecting = urlencode(sorted(selected.items()))
-    return selecting if saved is None else f"{selecting} {hashlib.sha256(kept_searches.encode(saved)).hexdigest()}"
+    parameters = {name: text for name, text in repeated.items() if name not in search_requests.SHOWING}
+    selecting = urlencode(sorted(parameters.items()))
+    return (
+        selecting
+        if saved_query is None
+        else f"{selecting} {hashlib.sha256(kept_searches.encode(saved_query)).hexdigest()}"
+    )
 
 
 def _etag(feed: atom.Feed, media_type: str) -> str:
@@ -265,8 +271,8 @@ def _etag(feed: atom.Feed, media_type: str) -> str:
     """
     entries = tuple(msgspec.structs.replace(entry, score=None) for entry in feed.entries)
     pages = tuple(msgspec.structs.replace(link, href="") for link in feed.links)
-    told = msgspec.json.encode((media_type, msgspec.structs.replace(feed, entries=entries, links=pages)))
-    return f'W/"{hashlib.sha256(told).hexdigest()[:32]}"'
+    content = msgspec.json.encode((media_type, msgspec.structs.replace(feed, entries=entries, links=pages)))
+    return f'W/"{hashlib.sha256(content).hexdigest()[:32]}"'
 
 
 def inlined_hits(
@@ -294,24 +300,24 @@ def inlined_hits(
     }
 
 
-def entry(found: Hit, here: str, inlined: object) -> atom.FeedEntry:
+def entry(hit: Hit, here: str, inlined: object) -> atom.FeedEntry:
     """Make the entry of a hit in the repository whose address is ``here`` (given 2.9)."""
     return atom.FeedEntry(
-        id=found.object_id,
-        title=found.title,
-        author=found.owner,
-        summary=found.summary,
-        updated=found.updated,
-        address=f"{here}/objects/{found.object_id}",
-        score=found.score,
-        terms=found.terms,
-        marks=found.marks,
+        id=hit.object_id,
+        title=hit.title,
+        author=hit.owner,
+        summary=hit.summary,
+        updated=hit.updated,
+        address=f"{here}/objects/{hit.object_id}",
+        score=hit.score,
+        terms=hit.terms,
+        marks=hit.marks,
         inlined=inlined,
-        author_address=representations.user_address(here, found.owner),
+        author_address=representations.user_address(here, hit.owner),
     )
 
 
-def _linked(
+def _follow_link(
     cx: Connection, context: RepositoryContext, repository: Repository, principals: Principals, link: str
 ) -> Query:
     return kept_searches.decode(kept_searches.follow(cx, repository.id, link, principals.key, context.clock()))
@@ -336,18 +342,18 @@ def _feed(
         return atom.Link(rel, f"{address}&cursor={cursor}" if cursor else address)
 
     own, following = cursors
-    shown = [link("self", page.page, own)]
+    links = [link("self", page.page, own)]
     if page.relaxed and ("q" in repeated or "link" in repeated or service != f"{here}/search"):
         place = {"page": 1, "items-per-page": page.items_per_page}
-        shown.append(all_words_link(context, service, repeated, place))
+        links.append(all_words_link(context, service, repeated, place))
     if page.has_more:
-        shown.append(link("next", page.page + 1, following))
+        links.append(link("next", page.page + 1, following))
     if others and page.page > 1:
-        shown.append(link("previous", page.page - 1))
+        links.append(link("previous", page.page - 1))
     if others:
-        shown.append(link("first", 1))
+        links.append(link("first", 1))
         if page.total is not None:
-            shown.append(link("last", max(1, -(-page.total // page.items_per_page))))
+            links.append(link("last", max(1, -(-page.total // page.items_per_page))))
     return atom.Feed(
         id=service,
         title="Search results",
@@ -355,9 +361,9 @@ def _feed(
         updated=context.clock(),
         page=page.page,
         items_per_page=page.items_per_page,
-        links=tuple(shown),
+        links=tuple(links),
         total=page.total,
-        entries=tuple(entry(found, here, inlined.get(found.object_id)) for found in page.hits),
+        entries=tuple(entry(hit, here, inlined.get(hit.object_id)) for hit in page.hits),
         entry_links=entry_links,
         facets=(),
     )
@@ -367,8 +373,8 @@ def all_words_link(
     context: RepositoryContext, service: str, repeated: Mapping[str, str], place: Mapping[str, int]
 ) -> atom.Link:
     """Return the link from a relaxed search to what has all words; ``place`` is the place of its first page."""
-    asked = urlencode({**repeated, "words": "all", **place})
-    return atom.Link(f"{context.options.names.own_linkrel_base}/all-words", f"{service}?{asked}")
+    parameters = urlencode({**repeated, "words": "all", **place})
+    return atom.Link(f"{context.options.names.own_linkrel_base}/all-words", f"{service}?{parameters}")
 
 
 def words_header(*, relaxed: bool) -> dict[str, str]:
@@ -376,12 +382,12 @@ def words_header(*, relaxed: bool) -> dict[str, str]:
     return {parameters.WORDS_NEEDED.name: "any"} if relaxed else {}
 
 
-async def reached(context: RepositoryContext, index: Index, wanted: Position) -> None:
+async def reached(context: RepositoryContext, index: Index, target: Position) -> None:
     """Wait until the index is true to the position. Raises IndexBehind after 5 seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _WAIT_SECONDS
     while True:
-        if await context.transactions.off_loop(lambda: index.snapshot().position) >= wanted:
+        if await context.transactions.off_loop(lambda: index.snapshot().position) >= target:
             return
         if loop.time() > deadline:
             raise IndexBehind("The index has not reached the position yet: try again in a moment.")

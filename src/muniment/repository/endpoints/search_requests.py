@@ -78,18 +78,18 @@ class QuerySource(msgspec.Struct, frozen=True):
 async def read_keywords(request: Request, context: RepositoryContext) -> AskedSearch:
     """Read what a GET asks for. Raises BadQuery, BadSort, UnknownType, Malformed, NotAcceptable."""
     own = ("q", "object-type", "sort", "link", "locations", "facet", "timezone", "facet-value-constraints")
-    asked = read_parameters(request, context.options, own)
-    if "link" in asked.repeated:
-        return asked
-    query = await query_of_words(context, asked.repeated)
-    words = words_needed(asked.repeated, default_words(context.options))
-    return msgspec.structs.replace(asked, query=query, words=words)
+    search_request = read_parameters(request, context.options, own)
+    if "link" in search_request.repeated:
+        return search_request
+    query = await query_of_words(context, search_request.repeated)
+    words = words_needed(search_request.repeated, default_words(context.options))
+    return msgspec.structs.replace(search_request, query=query, words=words)
 
 
 async def read_document(request: Request, context: RepositoryContext) -> AskedSearch:
     """Read what a POST asks for. Raises BadQuery, UnknownType, Malformed, TooLarge, NotAcceptable."""
-    asked = read_parameters(request, context.options, ())
-    return msgspec.structs.replace(asked, query=await query_of_body(request, context), posted=True)
+    search_request = read_parameters(request, context.options, ())
+    return msgspec.structs.replace(search_request, query=await query_of_body(request, context), posted=True)
 
 
 async def query_of_words(context: RepositoryContext, values: Mapping[str, str]) -> Query:
@@ -118,10 +118,10 @@ def limits(options: RepositoryOptions) -> QueryLimits:
 
 
 def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]) -> Query:
-    named, names = repeated.get("object-type"), options.names
+    type_name, names = repeated.get("object-type"), options.names
     sort = reader.read_sort(repeated.get("sort", ""), lambda name: spelling.read_property(name, names))
     return Query(
-        types=(spelling.read_type(named, names),) if named else (),
+        types=(spelling.read_type(type_name, names),) if type_name else (),
         condition=Fulltext(keywords.read(text, limits(options))) if text.strip() else None,
         sorts=tuple(SortCriterion(key.name, not key.descending, "", not key.folded, key.place) for key in sort),
         locations=_locations(repeated.get("locations", "")),
@@ -137,11 +137,11 @@ def _locations(text: str) -> tuple[Location, ...]:
 def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str, ...]) -> AskedSearch:
     """Read the parameters of a search; ``own`` are those that say what it finds. Raises Malformed, NotAcceptable."""
     query = parameters.read(request)
-    beside = [name for name in own if name != "link" and name in query]
-    if "link" in query and beside:
-        raise Malformed(f"The parameter 'link' stands for a whole query: {beside[0]!r} cannot go with it.")
-    kept = (*own, "facet-id-constraints", "words", *SHOWING)
-    repeated = {name: query[name] for name in kept if name in query}
+    query_names = [name for name in own if name != "link" and name in query]
+    if "link" in query and query_names:
+        raise Malformed(f"The parameter 'link' stands for a whole query: {query_names[0]!r} cannot go with it.")
+    link_parameters = (*own, "facet-id-constraints", "words", *SHOWING)
+    repeated = {name: query[name] for name in link_parameters if name in query}
     return AskedSearch(
         page=collections.read_number(query),
         items_per_page=collections.read_size(query, options),

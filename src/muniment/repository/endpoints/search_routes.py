@@ -32,11 +32,11 @@ SEARCH: Table = {
 }
 
 
-def of_one(wire: Documents, below: str) -> tuple[Address[RepositoryContext], ...]:
-    """List those of one repository; ``below`` is what the path of every address of a repository begins with."""
+def of_one(wire: Documents, prefix: str) -> tuple[Address[RepositoryContext], ...]:
+    """List those of one repository; ``prefix`` is what the path of every address of a repository begins with."""
     hits = AnswerDescription(200, "A page of hits.", wire.feed, (parameters.POSITION, parameters.WORDS_NEEDED))
     searching = Address(
-        f"{below}/search",
+        f"{prefix}/search",
         {
             "GET": Operation(
                 search.by_keywords,
@@ -57,15 +57,15 @@ def of_one(wire: Documents, below: str) -> tuple[Address[RepositoryContext], ...
     )
     return (
         searching,
-        explanations.address_below(wire, below, SEARCH),
-        suggestions.address_below(wire, below, SEARCH),
+        explanations.address_below(wire, prefix, SEARCH),
+        suggestions.address_below(wire, prefix, SEARCH),
     )
 
 
 def of_several(wire: Documents) -> Address[RepositoryContext]:
     """Describe the one of all repositories."""
-    told = (parameters.PARTIAL, parameters.WORDS_NEEDED)
-    hits = AnswerDescription(200, "Hits of each repository, in one order.", wire.feed, told)
+    headers = (parameters.PARTIAL, parameters.WORDS_NEEDED)
+    hits = AnswerDescription(200, "Hits of each repository, in one order.", wire.feed, headers)
     return Address(
         "/search",
         {

@@ -26,9 +26,9 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
     values = await saved_bodies.values(request, context)
 
     def find(cx: Connection, principals: Principals) -> NamedQuery:
-        found = kept.find(cx, caller.repository.id, "template", template_id, principals)
-        root = saved_documents.elements(found.document, limits)
-        query = search_templates.fill(root, saved_documents.names_of(found.document), limits, values)
-        return NamedQuery(query, found.name, found.modified)
+        template = kept.find(cx, caller.repository.id, "template", template_id, principals)
+        root = saved_documents.elements(template.document, limits)
+        query = search_templates.fill(root, saved_documents.names_of(template.document), limits, values)
+        return NamedQuery(query, template.name, template.modified)
 
     return await search.execute(request, context, caller, QuerySource(find))

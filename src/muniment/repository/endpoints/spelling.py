@@ -223,7 +223,7 @@ def _element(
     if name == "link" and isinstance(content, Mapping):
         bears |= {key: str(value) for key, value in content.items()}
         content = {}
-    pieces.append(f"<{name}" + "".join(f' {key}="{_escaped(value)}"' for key, value in bears.items()))
+    pieces.append(f"<{name}" + "".join(f' {key}="{_escape(value)}"' for key, value in bears.items()))
     if content is None or content in ({}, []):
         pieces.append("/>")
         return
@@ -242,7 +242,7 @@ def _element(
     elif isinstance(content, bool):
         pieces.append("true" if content else "false")
     else:
-        pieces.append(_escaped(str(content)))
+        pieces.append(_escape(str(content)))
     pieces.append(f"</{name}>")
 
 
@@ -258,14 +258,14 @@ def _children(content: Mapping[str, Written]) -> Iterator[tuple[str, Written]]:
 def _hal(document: Mapping[str, Written]) -> dict[str, Written]:
     """Write the links of a document and of its entries by relation, and put its entries where HAL has them."""
     links, entries, content = (document.get(key) for key in ("links", "entries", "content"))
-    written = {key: value for key, value in document.items() if key not in ("links", "entries")}
+    members = {key: value for key, value in document.items() if key not in ("links", "entries")}
     if isinstance(links, Sequence):
-        written["_links"] = _hal_links(links)
+        members["_links"] = _hal_links(links)
     if isinstance(entries, Sequence):
-        written["_embedded"] = {"entries": [_hal(entry) for entry in entries if isinstance(entry, Mapping)]}
+        members["_embedded"] = {"entries": [_hal(entry) for entry in entries if isinstance(entry, Mapping)]}
     if isinstance(content, Mapping):
-        written["content"] = _hal(content)
-    return written
+        members["content"] = _hal(content)
+    return members
 
 
 def _hal_links(links: Sequence[Written]) -> dict[str, Written]:
@@ -279,5 +279,5 @@ def _hal_links(links: Sequence[Written]) -> dict[str, Written]:
     return {rel: targets if len(targets) > 1 else targets[0] for rel, targets in by_relation.items()}
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return _FORBIDDEN.sub("", text).translate(_ESCAPES)

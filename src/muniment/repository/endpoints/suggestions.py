@@ -25,41 +25,41 @@ async def suggest(request: Request, context: RepositoryContext) -> Response:
     query, options = parameters.read(request), context.options
     limit = min(collections.whole_number(query, "limit", _DEFAULT, 1), _MOST)
 
-    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
-        suggested = suggestions.suggest(
+    def write_suggestions(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
+        answer = suggestions.suggest(
             *(cx, snapshot, caller.repository, principals, query.get("q", ""), limit, context.clock()),
             search_requests.limits(options),
             options.max_pending_changes,
             context.memory,
         )
-        document = document_of(suggested)
+        document = document_of(answer)
         return spelling.answer(media_type, "suggestions", document, options.names), caller.spell(
             principals, snapshot.position
         )
 
-    body, position = await caller.search(context.indexes(caller.repository), answered)
+    body, position = await caller.search(context.indexes(caller.repository), write_suggestions)
     return Response(body, headers={"Content-Type": media_type, positions.HEADER: position, **spelling.PRIVATE})
 
 
-def address_below(wire: Documents, below: str, searching: Table) -> Address[RepositoryContext]:
+def address_below(wire: Documents, prefix: str, searching: Table) -> Address[RepositoryContext]:
     """Describe the address of suggestions below a repository, which refuses what ``searching`` does."""
-    suggested = wire.thing(SuggestionsDocument, "suggestions")
+    content = wire.thing(SuggestionsDocument, "suggestions")
     operation = Operation(
         suggest,
         "Complete and correct what somebody is typing.",
         parameters=(parameters.Q, parameters.SUGGESTIONS, parameters.PLAIN_POSITION),
-        answers=(AnswerDescription(200, "The suggestions.", suggested, (parameters.POSITION,)),),
+        answers=(AnswerDescription(200, "The suggestions.", content, (parameters.POSITION,)),),
     )
-    return Address(f"{below}/search/suggestions", {"GET": operation}, searching)
+    return Address(f"{prefix}/search/suggestions", {"GET": operation}, searching)
 
 
-def document_of(suggested: Suggestions) -> dict[str, Written]:
+def document_of(answer: Suggestions) -> dict[str, Written]:
     """Spell suggestions for the wire."""
-    document: dict[str, Written] = {"completions": [_written(each) for each in suggested.completions]}
-    if suggested.correction is not None:
-        document["correction"] = _written(suggested.correction)
+    document: dict[str, Written] = {"completions": [_suggestion_document(each) for each in answer.completions]}
+    if answer.correction is not None:
+        document["correction"] = _suggestion_document(answer.correction)
     return document
 
 
-def _written(suggestion: Suggestion) -> dict[str, Written]:
+def _suggestion_document(suggestion: Suggestion) -> dict[str, Written]:
     return {"text": suggestion.text, "hits": suggestion.hits}

@@ -113,12 +113,12 @@ async def read_plain_text(
     return ExtractedText(read.text, read.note) if read else None
 
 
-def media_type_of(stated: str, name: str) -> str:
+def media_type_of(media_type: str, name: str) -> str:
     """Return the media type of content: the stated one; or, if that is missing or ``application/octet-stream``, the one
     that the ending of the name suggests.
     """
-    if stated.partition(";")[0].strip().lower() not in ("", "application/octet-stream"):
-        return stated.strip()[:255]
+    if media_type.partition(";")[0].strip().lower() not in ("", "application/octet-stream"):
+        return media_type.strip()[:255]
     return _types.guess_type(name, strict=False)[0] or "application/octet-stream"
 
 
@@ -134,9 +134,9 @@ def upload_quota(context: RepositoryContext) -> StorageQuota:
 
 def _check_declared(request: Request, context: RepositoryContext, room: int | None, around: int) -> None:
     """Raise QuotaExceeded before anything is read, where the body says that it is too large for the room there is."""
-    declared = request.headers.get("content-length", "")
-    number = declared.isascii() and declared.isdecimal() and len(declared) <= 18
-    if room is not None and number and int(declared) - around > room:
+    length_text = request.headers.get("content-length", "")
+    number = length_text.isascii() and length_text.isdecimal() and len(length_text) <= 18
+    if room is not None and number and int(length_text) - around > room:
         raise usage.too_much(upload_quota(context))
 
 
@@ -147,7 +147,7 @@ class _Keeping:
         self._context = context
         self._room = room
         self._writer = context.store.writer()
-        self._arrived: list[bytes] = []
+        self._pieces_to_write: list[bytes] = []
         self._size = 0
         self._in_pieces = False
         self._writing: asyncio.Task[None] | None = None
@@ -158,19 +158,19 @@ class _Keeping:
             self._room -= len(data)
             if self._room < 0:
                 raise usage.too_much(upload_quota(self._context))
-        self._arrived.append(data)
+        self._pieces_to_write.append(data)
         self._size += len(data)
         if self._size >= PIECE:
-            await self._written()
-            write = self._context.transactions.off_loop(self._writer.write, *self._arrived)
+            await self._wait_for_writing()
+            write = self._context.transactions.off_loop(self._writer.write, *self._pieces_to_write)
             self._writing = asyncio.create_task(write)
-            self._writing.add_done_callback(_heeded)
+            self._writing.add_done_callback(_heed)
             self._in_pieces = True
-            self._arrived, self._size = [], 0
+            self._pieces_to_write, self._size = [], 0
 
     async def finish(self) -> ReceivedBody:
         """Keep all that was taken."""
-        await self._written()
+        await self._wait_for_writing()
         return await self._context.transactions.off_loop(self._last)
 
     def abort(self) -> None:
@@ -180,17 +180,17 @@ class _Keeping:
         self._writer.abort()
 
     def _last(self) -> ReceivedBody:
-        whole = b"" if self._in_pieces else b"".join(self._arrived)
-        self._writer.write(*([whole] if whole else self._arrived))
+        whole = b"" if self._in_pieces else b"".join(self._pieces_to_write)
+        self._writer.write(*([whole] if whole else self._pieces_to_write))
         return ReceivedBody(self._writer.finish(), whole)
 
-    async def _written(self) -> None:
+    async def _wait_for_writing(self) -> None:
         writing, self._writing = self._writing, None
         if writing is not None:
             await writing
 
 
-def _heeded(writing: "asyncio.Task[None]") -> None:
+def _heed(writing: "asyncio.Task[None]") -> None:
     # What failed after the upload was given up has nobody to hear of it; asyncio would complain that nobody asked.
     if not writing.cancelled():
         writing.exception()
@@ -227,9 +227,9 @@ class _Receiving:
             raise Malformed("The multipart body ends before its last boundary.")
         if self._metadata is None:
             raise Malformed("The multipart body has no part with the object's metadata.")
-        said = object_body.read(b"".join(self._metadata), self._metadata_type, options.names)
+        body = object_body.read(b"".join(self._metadata), self._metadata_type, options.names)
         content = await self._content.finish() if self._content is not None else None
-        return Upload(said, content, self._media_type)
+        return Upload(body, content, self._media_type)
 
     def abort(self) -> None:
         if self._content is not None:
@@ -238,13 +238,13 @@ class _Receiving:
     def _begin(self, headers: Mapping[str, str]) -> None:
         if headers.get("content-transfer-encoding", "binary").strip().lower() not in ("binary", "8bit", "7bit"):
             raise UnsupportedMediaType("The parts of the body must not be transfer-encoded.")
-        stated = headers.get("content-type", "").strip()
-        kind = stated.partition(";")[0].strip().lower()
+        media_type = headers.get("content-type", "").strip()
+        kind = media_type.partition(";")[0].strip().lower()
         first = self._metadata is None and self._content is None
         if self._metadata is None and (object_body.is_one(kind) or (first and kind in _PLAIN)):
             self._metadata, self._metadata_type, self._into = [], kind, "metadata"
         elif self._content is None:
-            self._content, self._media_type, self._into = _Keeping(self._context, self._room), stated, "content"
+            self._content, self._media_type, self._into = _Keeping(self._context, self._room), media_type, "content"
         else:
             raise NotOfferedYet("More than one content of an object is not offered yet.")
         self._size = 0

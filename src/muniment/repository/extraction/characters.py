@@ -22,7 +22,7 @@ _BLANKS = (
 )
 
 
-def decode(content: bytes, declared: str = "") -> str:
+def decode(content: bytes, charset_name: str = "") -> str:
     """Decode bytes by their byte order mark, by the declared charset, as UTF-8, or else as windows-1252.
 
     It decodes every text, whatever its encoding. Raises Unsupported for bytes that are not text.
@@ -30,11 +30,11 @@ def decode(content: bytes, declared: str = "") -> str:
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             return content[len(mark) :].decode(encoding, "replace")
-    if wide := _wide(content, declared):
+    if wide := _wide(content, charset_name):
         return content.decode(wide, "replace")
     if _is_binary(content):
         raise Unsupported("The file holds binary data, not text.")
-    if (encoding := _charset(declared)) and encoding != "utf-8":
+    if (encoding := _charset(charset_name)) and encoding != "utf-8":
         try:
             return content.decode(encoding)
         except UnicodeDecodeError:
@@ -65,12 +65,12 @@ def _shorten_runs(text: str, run: str, replacement: str) -> str:
     return text
 
 
-def _wide(content: bytes, declared: str) -> str:
+def _wide(content: bytes, charset_name: str) -> str:
     """Return the encoding if it is UTF-16 or UTF-32 without a byte order mark, else an empty text.
 
     Either it is declared, or every other byte at the beginning is zero.
     """
-    charset = _charset(declared)
+    charset = _charset(charset_name)
     if charset.startswith(("utf-16", "utf-32")):
         return charset if charset[6:] else f"{charset}-be"
     head = content[:1024]
@@ -89,9 +89,9 @@ def _is_binary(content: bytes) -> bool:
     return head.count(0) > len(head) // 1000 or controls > len(head) // 50
 
 
-def _charset(declared: str) -> str:
+def _charset(charset_name: str) -> str:
     try:
-        codec = codecs.lookup(declared.strip(" \"'")) if declared else None
+        codec = codecs.lookup(charset_name.strip(" \"'")) if charset_name else None
     except (LookupError, ValueError):
         return ""
     # A name such as `hex` or `rot13` is a codec too, but no charset.

@@ -118,7 +118,7 @@ def _handle(
     lease = _HeldJob(database, job, stop, clock)
     try:
         with store.local(job.content_key) as content:
-            extracted = _plain(content.fileno(), job, reader.characters) or reader.read(
+            result = _plain(content.fileno(), job, reader.characters) or reader.read(
                 content.fileno(), job.file_name, job.media_type, lease
             )
     except (Refusal, OSError) as error:
@@ -136,7 +136,7 @@ def _handle(
         _fail(database, job, str(refusal), "retry", clock())
     else:
         with database.begin() as cx:
-            queue.finish(cx, job, extracted.text, clock(), extracted.note)
+            queue.finish(cx, job, result.text, clock(), result.note)
 
 
 def _plain(descriptor: int, job: Job, characters: int) -> Extracted | None:
@@ -159,15 +159,15 @@ class _HeldJob:
 
     def __init__(self, database: Database, job: Job, stop: threading.Event, clock: Callable[[], Instant]) -> None:
         self._database, self._job, self._stop, self._clock = database, job, stop, clock
-        self._renewed = clock()
+        self._renewed_at = clock()
 
     def __call__(self) -> bool:
         now = self._clock()
         if self._stop.is_set():
             return False
-        if now - self._renewed < _RENEW_AFTER:
+        if now - self._renewed_at < _RENEW_AFTER:
             return True
-        self._renewed = now
+        self._renewed_at = now
         with contextlib.suppress(Busy), self._database.begin() as cx:
             return queue.renew(cx, self._job, now)
         return True

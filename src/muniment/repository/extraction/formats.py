@@ -79,10 +79,10 @@ def recognise(head: bytes, file: BinaryIO, name: str, media_type: str) -> Format
 
 def is_plain(head: bytes, name: str, media_type: str) -> bool:
     """Say whether the file is declared as plain text without a charset, and its first bytes do not contradict that."""
-    stated, suffix = media_type.strip().lower(), _suffix(name)
-    if ";" in stated or _by_mark(head) or _declared_format(suffix, stated):
+    full_type, suffix = media_type.strip().lower(), _suffix(name)
+    if ";" in full_type or _by_mark(head) or _declared_format(suffix, full_type):
         return False
-    return _is_declared_plain(suffix, stated)
+    return _is_declared_plain(suffix, full_type)
 
 
 def _by_mark(head: bytes) -> str:
@@ -97,8 +97,8 @@ def _by_mark(head: bytes) -> str:
 
 def _by_name_or_markup(head: bytes, name: str, media_type: str) -> Format:
     suffix = _suffix(name)
-    if declared := _declared_format(suffix, media_type):
-        return "html" if declared == "xml" and _XHTML.search(head) else declared
+    if declared_format := _declared_format(suffix, media_type):
+        return "html" if declared_format == "xml" and _XHTML.search(head) else declared_format
     if _is_declared_plain(suffix, media_type):
         return "text"
     bare = head.removeprefix(b"\xef\xbb\xbf")
@@ -110,8 +110,8 @@ def _by_name_or_markup(head: bytes, name: str, media_type: str) -> Format:
 
 
 def _declared_format(suffix: str, media_type: str) -> Format | None:
-    declared = _DECLARED.get(media_type) or _SUFFIXES.get(suffix)
-    return "xml" if declared is None and media_type.endswith("+xml") else declared
+    declared_format = _DECLARED.get(media_type) or _SUFFIXES.get(suffix)
+    return "xml" if declared_format is None and media_type.endswith("+xml") else declared_format
 
 
 def _is_declared_plain(suffix: str, media_type: str) -> bool:

@@ -29,7 +29,7 @@ _INLINE = {
 }
 
 
-def html_text(content: bytes, declared: str = "") -> Extracted:
+def html_text(content: bytes, charset_name: str = "") -> Extracted:
     """Read the text of HTML, by the declared charset, or else by the charset that the document names.
 
     Raises Unsupported for binary data.
@@ -38,17 +38,17 @@ def html_text(content: bytes, declared: str = "") -> Extracted:
     declaration = _META.search(head) or _DECLARATION.match(head)
     # A page in which ASCII <meta> is found is not UTF-16, whatever it declares (HTML 13.2.3.3).
     charset = declaration[1].decode("ascii") if declaration and not declaration[1].lower().startswith(b"utf-16") else ""
-    source = _DECLARATION_TEXT.sub("", decode(content, declared or charset), count=1)
+    source = _DECLARATION_TEXT.sub("", decode(content, charset_name or charset), count=1)
     return _html(_TAG.sub(_without_flood, source))
 
 
-def xml_text(content: bytes, declared: str = "") -> Extracted:
+def xml_text(content: bytes, charset_name: str = "") -> Extracted:
     """Read the text of an XML document. Entities that the document defines are not expanded.
 
     Raises Unreadable, Unsupported.
     """
     declaration = _DECLARATION.match(content[:_HEAD])
-    source = decode(content, declared or (declaration[1].decode("ascii") if declaration else ""))
+    source = decode(content, charset_name or (declaration[1].decode("ascii") if declaration else ""))
     source = _ENTITY.sub(_entity, _DECLARATION_TEXT.sub("", source, count=1).lstrip())
     root, note = _xml_root(source.encode("utf-8", "replace"))
     return Extracted(_words(root, set(), set()), note)
@@ -90,7 +90,7 @@ def _xml_parser(recover: bool) -> lxml.etree.XMLParser:
     )
 
 
-def _words(root: lxml.etree._Element, inline: set[str], skipped: set[str]) -> str:
+def _words(root: lxml.etree._Element, inline: set[str], skipped_names: set[str]) -> str:
     pieces: list[str] = []
     walk = lxml.etree.iterwalk(root, events=("start", "end"))
     for event, element in walk:
@@ -98,7 +98,7 @@ def _words(root: lxml.etree._Element, inline: set[str], skipped: set[str]) -> st
         if name not in inline:
             pieces.append("\n")
         if event == "start":
-            if name in skipped:
+            if name in skipped_names:
                 walk.skip_subtree()
             elif element.text:
                 pieces.append(element.text)

@@ -109,21 +109,21 @@ class _Package:
     def __init__(self, archive: zipfile.ZipFile, limits: Limits) -> None:
         self._archive = archive
         self._names = set(archive.namelist())
-        self._left = limits.characters
+        self._characters_left = limits.characters
         self._pieces: list[str] = []
         self._note = ""
 
     def add(self, part: str, dialect: _Dialect) -> None:
         """Add the text of an XML part, unless there is no such part or the text is long enough already."""
-        if part not in self._names or self._left < 0:
+        if part not in self._names or self._characters_left < 0:
             return
         words = _Words(dialect)
         parser = _parser(words)
         try:
             with self._archive.open(part) as stream:
-                while words.length <= self._left and (piece := stream.read(_PIECE)):
+                while words.length <= self._characters_left and (piece := stream.read(_PIECE)):
                     parser.feed(piece)
-            if words.length <= self._left:
+            if words.length <= self._characters_left:
                 parser.close()
         except lxml.etree.XMLSyntaxError as error:
             if not words.length:
@@ -133,13 +133,13 @@ class _Package:
 
     def add_page(self, part: str) -> None:
         """Add the text of an XHTML part, unless there is no such part or the text is long enough already."""
-        if part in self._names and self._left >= 0:
+        if part in self._names and self._characters_left >= 0:
             self.add_text(markup.html_text(self._archive.read(part)).text)
 
     def add_text(self, text: str) -> None:
         """Add a text."""
         self._pieces.append(text)
-        self._left -= len(text)
+        self._characters_left -= len(text)
 
     def tree(self, part: str) -> lxml.etree._Element:
         """Parse a small part that says where others are. Raises Unreadable."""

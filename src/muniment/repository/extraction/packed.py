@@ -19,15 +19,15 @@ class _Budget:
     """The bytes that may still be unpacked, over all archives within one file."""
 
     def __init__(self, size: int, limits: Limits) -> None:
-        self._left = limits.unpacked(size)
+        self._bytes_left = limits.unpacked(size)
         self._sentence = (
-            f"The file unpacks to more than {self._left} bytes, which is more than {limits.ratio} times its size "
+            f"The file unpacks to more than {self._bytes_left} bytes, which is more than {limits.ratio} times its size "
             "or than may be held at a time; it was not read."
         )
 
     def spend(self, count: int) -> None:
-        self._left -= count
-        if self._left < 0:
+        self._bytes_left -= count
+        if self._bytes_left < 0:
             raise Unreadable(self._sentence)
 
 

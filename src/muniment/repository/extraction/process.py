@@ -134,14 +134,14 @@ class Reader:
         answer = bytearray()
         with selectors.DefaultSelector() as selector:
             selector.register(source, selectors.EVENT_READ)
-            watched: int | socket.socket = source
+            watched_file: int | socket.socket = source
             while True:
                 if time.monotonic() > deadline:
                     raise Poisoned(f"Reading it took longer than the {self._limits.seconds} seconds allowed.")
                 if not selector.select(_TICK):
                     if not goes_on():
                         raise Stopped
-                elif watched is channel:
+                elif watched_file is channel:
                     return bytes(answer), _receive_end(channel)
                 elif piece := os.read(source, 1 << 18):
                     answer += piece
@@ -150,7 +150,7 @@ class Reader:
                 else:
                     selector.unregister(source)
                     selector.register(channel, selectors.EVENT_READ)
-                    watched = channel
+                    watched_file = channel
 
 
 def extract(file: Path | int, name: str, media_type: str, options: RepositoryOptions) -> Extracted:

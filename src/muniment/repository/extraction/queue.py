@@ -293,8 +293,8 @@ def _change(cx: Connection, object_id: str, current_lease: str | None, **values:
     return cx.execute(texts.update().where(where).values(**values)).rowcount == 1
 
 
-def _outcome(extracted: ExtractedText) -> dict[str, object]:
-    text, note = _storable(extracted.text), _storable(extracted.note)
+def _outcome(result: ExtractedText) -> dict[str, object]:
+    text, note = _storable(result.text), _storable(result.note)
     if text.strip():
         return {"state": "done", "reason": note, "text": text}
     return {"state": "empty", "reason": note or "The file holds no text.", "text": ""}

@@ -25,8 +25,8 @@ _ENCRYPTED = "The file is encrypted: it opens with a password only."
 
 def read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
     """Read the text of a file. Raises Unreadable, Unsupported; a library may raise anything for a malformed file."""
-    extracted = _read(file, name, media_type, limits)
-    return plain.cut(extracted.text, extracted.note, limits.characters)
+    result = _read(file, name, media_type, limits)
+    return plain.cut(result.text, result.note, limits.characters)
 
 
 def _read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
@@ -35,11 +35,11 @@ def _read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extract
         return Extracted("", "The file is empty.")
     format_ = formats.recognise(head, file, name, media_type)
     charset = _CHARSET.search(media_type)
-    declared = charset[1] if charset else ""
+    charset_name = charset[1] if charset else ""
     readers: dict[Format, Callable[[], Extracted]] = {
-        "text": lambda: _plain(file, declared, limits),
-        "html": lambda: markup.html_text(_content(file, limits), declared),
-        "xml": lambda: markup.xml_text(_content(file, limits), declared),
+        "text": lambda: _plain(file, charset_name, limits),
+        "html": lambda: markup.html_text(_content(file, limits), charset_name),
+        "xml": lambda: markup.xml_text(_content(file, limits), charset_name),
         "pdf": lambda: _pdf(file, limits),
         "mail": lambda: _mail(_content(file, limits), limits),
         "gzip": lambda: _gzip(file, name, media_type, limits),
@@ -49,9 +49,9 @@ def _read(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extract
     return reader() if reader else office.read(file, format_, limits)
 
 
-def _plain(file: BinaryIO, declared: str, limits: Limits) -> Extracted:
+def _plain(file: BinaryIO, charset_name: str, limits: Limits) -> Extracted:
     file.seek(0)
-    return Extracted(decode(file.read(4 * limits.characters + 4), declared), "")
+    return Extracted(decode(file.read(4 * limits.characters + 4), charset_name), "")
 
 
 def _gzip(file: BinaryIO, name: str, media_type: str, limits: Limits) -> Extracted:
@@ -158,11 +158,11 @@ def _attachment(part: Message, limits: Limits, pieces: list[str], notes: list[st
         return
     deeper = Limits(limits.seconds, limits.memory, limits.characters, limits.ratio, limits.depth - 1)
     try:
-        extracted = _read(io.BytesIO(content), name, part.get_content_type(), deeper)
+        result = _read(io.BytesIO(content), name, part.get_content_type(), deeper)
     except (Unreadable, Unsupported) as refusal:
         notes.append(f"The attachment {name[:100]!r} was not read: {refusal}")
         return
-    pieces.append(extracted.text)
+    pieces.append(result.text)
 
 
 def _content(file: BinaryIO, limits: Limits) -> bytes:

@@ -49,8 +49,8 @@ def limit(limits: Limits) -> None:
 
     The number of processes has no limit, because the kernel counts it per user. The filter forbids new processes.
     """
-    mapped = int(_own_statistics().split()[0]) * resource.getpagesize()
-    space = mapped + limits.memory
+    mapped_bytes = int(_own_statistics().split()[0]) * resource.getpagesize()
+    space = mapped_bytes + limits.memory
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
     resource.setrlimit(resource.RLIMIT_CPU, (limits.seconds, limits.seconds + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))

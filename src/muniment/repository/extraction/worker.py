@@ -71,7 +71,7 @@ def _child(parent: int, request: Request, descriptors: list[int], limits: Limits
 
 def _read(source: int, request: Request, limits: Limits) -> tuple[ReadAnswer, str]:
     try:
-        extracted = readers.read(os.fdopen(source, "rb"), request.name, request.media_type, limits)
+        result = readers.read(os.fdopen(source, "rb"), request.name, request.media_type, limits)
     except Unreadable as refusal:
         return ReadAnswer("failed", str(refusal)), ""
     except Unsupported as refusal:
@@ -84,7 +84,7 @@ def _read(source: int, request: Request, limits: Limits) -> tuple[ReadAnswer, st
         return ReadAnswer("failed", "The file is nested too deep to be read."), ""
     except Exception as error:  # noqa: BLE001 - a library may raise anything at all for a stranger's file
         return ReadAnswer("poisoned", f"Its reader failed: {type(error).__name__}: {str(error)[:300]}"), ""
-    return ReadAnswer("read", extracted.note), extracted.text
+    return ReadAnswer("read", result.note), result.text
 
 
 def _load_codecs() -> None:

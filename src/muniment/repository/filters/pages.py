@@ -63,13 +63,13 @@ def fetch(
     query = query.add_columns(*(key.expression for key in order.keys)).order_by(*_ordering(order)).limit(stretch.limit)
     if stretch.after is None:
         return _with_places(cx.execute(query.offset(stretch.offset)), order)
-    behind = _behind(order, stretch.after)
+    steps = _conditions_behind(order, stretch.after)
     if not order.indexed:
-        return _with_places(cx.execute(query.where(sa.or_(*behind))), order)
+        return _with_places(cx.execute(query.where(sa.or_(*steps))), order)
     # One statement for each: a comparison of all keys at once would look up the first of them alone, and pass over
     # every member that has the same.
     page_rows: list[Found] = []
-    for condition in behind:
+    for condition in steps:
         page_rows += _with_places(cx.execute(query.where(condition).limit(stretch.limit - len(page_rows))), order)
         if len(page_rows) == stretch.limit:
             break
@@ -143,19 +143,19 @@ def _ordering(order: Order) -> list[sa.ColumnElement[Any]]:
     return ordering
 
 
-def _behind(order: Order, place: Place) -> list[sa.ColumnElement[bool]]:
+def _conditions_behind(order: Order, place: Place) -> list[sa.ColumnElement[bool]]:
     """Make conditions that only members behind the place meet, each at most one: the nearest first."""
     same: list[sa.ColumnElement[bool]] = []
-    behind: list[sa.ColumnElement[bool]] = []
+    conditions: list[sa.ColumnElement[bool]] = []
     for key, value in zip(order.keys, place, strict=True):
         if value is None:
             same.append(key.expression.is_(None))
             continue
         bound = sql.double(float(value)) if key.kind == "double" else value
         beyond = key.expression < bound if key.descending else key.expression > bound
-        behind.append(sa.and_(*same, sa.or_(beyond, key.expression.is_(None)) if key.nullable else beyond))
+        conditions.append(sa.and_(*same, sa.or_(beyond, key.expression.is_(None)) if key.nullable else beyond))
         same.append(key.expression == bound)
-    return behind[::-1]
+    return conditions[::-1]
 
 
 def _with_places(rows: sa.Result[Any], order: Order) -> list[Found]:

@@ -61,10 +61,10 @@ def read(filter_text: str, sort_text: str, neutral: Callable[[str], str]) -> Sel
 
     Raises BadFilter, BadSort.
     """
-    wanted = None if not filter_text.strip() else _Reader(filter_text, neutral).read()
+    condition = None if not filter_text.strip() else _Reader(filter_text, neutral).read()
     keys = read_sort(sort_text, neutral)
-    text = f"{len(filter_text)} {filter_text} {sort_text}" if wanted is not None or keys else ""
-    return Selection(wanted, keys, text)
+    text = f"{len(filter_text)} {filter_text} {sort_text}" if condition is not None or keys else ""
+    return Selection(condition, keys, text)
 
 
 def read_sort(text: str, neutral: Callable[[str], str]) -> tuple[SortKey, ...]:
@@ -86,47 +86,48 @@ class _Reader:
 
     def read(self) -> Filter:
         condition = self._any()
-        if self._here.kind != "end":
+        if self._current_piece.kind != "end":
             raise _bad(
-                self._here, f"After a complete condition comes 'and', 'or' or the end, not {self._here.text[:40]!r}"
+                self._current_piece,
+                f"After a complete condition comes 'and', 'or' or the end, not {self._current_piece.text[:40]!r}",
             )
         return condition
 
     def _any(self) -> Filter:
         parts = [self._all()]
-        while self._here.says("or"):
+        while self._current_piece.says("or"):
             self._at += 1
             parts.append(self._all())
         return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
 
     def _all(self) -> Filter:
         parts = [self._condition()]
-        while self._here.says("and"):
+        while self._current_piece.says("and"):
             self._at += 1
             parts.append(self._condition())
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
     def _condition(self) -> Filter:
-        here, following = self._here, self._pieces[min(self._at + 1, len(self._pieces) - 1)]
-        if here.says("("):
+        piece, following = self._current_piece, self._pieces[min(self._at + 1, len(self._pieces) - 1)]
+        if piece.says("("):
             return self._within_parentheses()
-        if here.kind != "name":
-            raise _bad(here, f"A condition begins with the name of a property or function, not with {_quoted(here)}")
-        if here.says("not") and following.kind == "name":
-            raise _bad(here, "What not(...) turns round stands in parentheses")
+        if piece.kind != "name":
+            raise _bad(piece, f"A condition begins with the name of a property or function, not with {_quote(piece)}")
+        if piece.says("not") and following.kind == "name":
+            raise _bad(piece, "What not(...) turns round stands in parentheses")
         if not following.says("("):
             return self._comparison()
-        if here.says("not"):
+        if piece.says("not"):
             self._at += 1
             return Not(self._within_parentheses())
-        if here.text.lower() in _FUNCTIONS:
+        if piece.text.lower() in _FUNCTIONS:
             return self._function()
-        raise _bad(here, f"There is no function {here.text[:40]!r}: there are starts-with, contains and not")
+        raise _bad(piece, f"There is no function {piece.text[:40]!r}: there are starts-with, contains and not")
 
     def _within_parentheses(self) -> Filter:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise _bad(self._here, f"The filter is nested deeper than {MAX_DEPTH}")
+            raise _bad(self._current_piece, f"The filter is nested deeper than {MAX_DEPTH}")
         self._mark("(")
         condition = self._any()
         self._mark(")")
@@ -135,22 +136,29 @@ class _Reader:
 
     def _comparison(self) -> Filter:
         name = self._next()
-        if self._here.kind != "operator":
-            raise _bad(self._here, f"After {name.text[:64]!r} comes one of = != < <= > >=, not {_quoted(self._here)}")
+        if self._current_piece.kind != "operator":
+            raise _bad(
+                self._current_piece,
+                f"After {name.text[:64]!r} comes one of = != < <= > >=, not {_quote(self._current_piece)}",
+            )
         operator = _OPERATORS[self._next().text]
         return self._compared(name, operator, self._literal())
 
     def _function(self) -> Filter:
         function = self._next()
         self._mark("(")
-        if self._here.kind != "name":
+        if self._current_piece.kind != "name":
             raise _bad(
-                self._here, f"{function.text} begins with the name of a property, not with {_quoted(self._here)}"
+                self._current_piece,
+                f"{function.text} begins with the name of a property, not with {_quote(self._current_piece)}",
             )
         name = self._next()
         self._mark(",")
-        if self._here.kind != "text":
-            raise _bad(self._here, f"{function.text} looks for a text in quotes, not for {_quoted(self._here)}")
+        if self._current_piece.kind != "text":
+            raise _bad(
+                self._current_piece,
+                f"{function.text} looks for a text in quotes, not for {_quote(self._current_piece)}",
+            )
         literal = self._literal()
         self._mark(")")
         return self._compared(name, _FUNCTIONS[function.text.lower()], literal)
@@ -164,30 +172,32 @@ class _Reader:
     def _literal(self) -> Literally:
         here = self._next()
         if here.kind == "text":
-            return Literally("text", _unquoted(here.text))
+            return Literally("text", _unquote(here.text))
         if here.kind == "number":
             return Literally("number", here.text)
         if here.says("true", "false"):
-            if self._here.says("("):  # as XPath writes them
+            if self._current_piece.says("("):  # as XPath writes them
                 self._mark("(")
                 self._mark(")")
             return Literally("truth", here.text.lower())
         if here.says("date"):
             self._mark("(")
-            if self._here.kind != "text":
-                raise _bad(self._here, f"date holds an ISO 8601 date in quotes, not {_quoted(self._here)}")
-            written = self._next()
-            if self._here.says(","):
-                raise _bad(self._here, "date takes no pattern: it reads ISO 8601")
+            if self._current_piece.kind != "text":
+                raise _bad(
+                    self._current_piece, f"date holds an ISO 8601 date in quotes, not {_quote(self._current_piece)}"
+                )
+            piece = self._next()
+            if self._current_piece.says(","):
+                raise _bad(self._current_piece, "date takes no pattern: it reads ISO 8601")
             self._mark(")")
-            return Literally("date", _unquoted(written.text))
+            return Literally("date", _unquote(piece.text))
         raise _bad(
             here,
-            f"A property is compared with a text in quotes, a number, a date or true or false, not {_quoted(here)}",
+            f"A property is compared with a text in quotes, a number, a date or true or false, not {_quote(here)}",
         )
 
     @property
-    def _here(self) -> _Piece:
+    def _current_piece(self) -> _Piece:
         return self._pieces[self._at]
 
     def _next(self) -> _Piece:
@@ -197,8 +207,8 @@ class _Reader:
         return piece
 
     def _mark(self, mark: str) -> None:
-        if not self._here.says(mark):
-            raise _bad(self._here, f"Here comes {mark!r}, not {_quoted(self._here)}")
+        if not self._current_piece.says(mark):
+            raise _bad(self._current_piece, f"Here comes {mark!r}, not {_quote(self._current_piece)}")
         self._at += 1
 
 
@@ -219,11 +229,11 @@ def _blanks(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     return text[1:-1].replace(text[0] * 2, text[0])
 
 
-def _quoted(piece: _Piece) -> str:
+def _quote(piece: _Piece) -> str:
     return "the end" if piece.kind == "end" else repr(piece.text[:40])
 
 

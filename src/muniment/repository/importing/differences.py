@@ -20,7 +20,7 @@ class FormerFile(NamedTuple):
     """A file or folder that was imported under another path, or is gone: the path's key, its record, its object."""
 
     key: str
-    imported: ImportRecord
+    record: ImportRecord
     stored: StoredObject
 
 
@@ -50,14 +50,14 @@ def compare(
     """
     present = {record.key(path) for path in (*listing.files, *listing.folders)}
     former = [
-        FormerFile(key, imported, alive[imported.object_id])
-        for key, imported in records.items()
-        if imported.object_id in alive
+        FormerFile(key, import_record, alive[import_record.object_id])
+        for key, import_record in records.items()
+        if import_record.object_id in alive
     ]
     missing = [each for each in former if each.key not in present]
-    differences = Differences(files_before=sum(each.imported.size >= 0 for each in former))
-    _match_files(differences, [each for each in missing if each.imported.size >= 0], listing, records, digest)
-    _match_folders(differences, [each for each in missing if each.imported.size < 0], listing, records, alive)
+    differences = Differences(files_before=sum(each.record.size >= 0 for each in former))
+    _match_files(differences, [each for each in missing if each.record.size >= 0], listing, records, digest)
+    _match_folders(differences, [each for each in missing if each.record.size < 0], listing, records, alive)
     return differences
 
 
@@ -70,7 +70,7 @@ def _match_files(
 ) -> None:
     by_content: defaultdict[tuple[int, str], list[FormerFile]] = defaultdict(list)
     for each in missing:
-        by_content[each.imported.size, each.imported.digest].append(each)
+        by_content[each.record.size, each.record.digest].append(each)
     sizes = {size for size, _ in by_content}
     for path, size in listing.files.items():
         if size not in sizes or record.key(path) in records:
@@ -95,7 +95,7 @@ def _match_folders(
     alive: Mapping[str, StoredObject],
 ) -> None:
     """A folder moved if the first of the files that moved into its new place came from it."""
-    folders_left = {each.imported.object_id: each for each in missing}
+    folders_left = {each.record.object_id: each for each in missing}
     new = {path for path in listing.folders if record.key(path) not in records}
     for path, file in list(differences.moved.items()):
         place, origin = os.path.dirname(path), file.stored.folder_id

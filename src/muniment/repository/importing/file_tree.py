@@ -84,11 +84,11 @@ class FileTree:
         self._folder = folder
         self._enter = enter
         self._accept = accept
-        self._unchanged = unchanged
-        self._failed = failed
+        self._is_unchanged = unchanged
+        self._note_failure = failed
         self._largest = largest
-        self._hidden = hidden
-        self._settled = settled
+        self._with_hidden = hidden
+        self._is_settled = settled
         self._limit = math.inf if limit is None else limit
         self._limit_bytes = math.inf if limit_bytes is None else limit_bytes
         self.links = self.left_out = self.unsettled = 0
@@ -159,10 +159,10 @@ class FileTree:
                 yield file
 
     def _not_listed(self, error: OSError) -> None:
-        self._failed(os.fspath(error.filename or ""), f"cannot be read: {error.strerror}")
+        self._note_failure(os.fspath(error.filename or ""), f"cannot be read: {error.strerror}")
 
     def _is_left_out(self, name: str) -> bool:
-        return not self._hidden and name.startswith(".")
+        return not self._with_hidden and name.startswith(".")
 
     def _visible(self, names: Iterable[str]) -> Iterator[str]:
         return (name for name in names if not self._is_left_out(name))
@@ -171,7 +171,7 @@ class FileTree:
         try:
             is_link = stat.S_ISLNK(os.lstat(name, dir_fd=handle).st_mode)
         except OSError as error:
-            self._failed(path, f"cannot be read: {error.strerror}")
+            self._note_failure(path, f"cannot be read: {error.strerror}")
             return False
         if is_link:
             self.links += 1
@@ -186,13 +186,13 @@ class FileTree:
             # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
             handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=above)
         except OSError as error:
-            self._failed(path, f"cannot be read: {error.strerror}")
+            self._note_failure(path, f"cannot be read: {error.strerror}")
             return None
         try:
             return self._inspect(path, handle)
         except OSError as error:
             os.close(handle)
-            self._failed(path, f"cannot be read: {error.strerror}")
+            self._note_failure(path, f"cannot be read: {error.strerror}")
             return None
 
     def _inspect(self, path: str, handle: int) -> SourceFile | None:
@@ -200,13 +200,13 @@ class FileTree:
         if not stat.S_ISREG(about.st_mode) or about.st_size > self._largest:
             os.close(handle)
             regular = stat.S_ISREG(about.st_mode)
-            self._failed(path, "larger than max_content_bytes allows" if regular else "not a regular file")
+            self._note_failure(path, "larger than max_content_bytes allows" if regular else "not a regular file")
             return None
         file = SourceFile(path, about.st_size, about.st_mtime_ns)
-        if self._unchanged(file):
+        if self._is_unchanged(file):
             os.close(handle)
             return file
-        if not self._settled(file):
+        if not self._is_settled(file):
             os.close(handle)
             self.unsettled += 1
             return None

@@ -119,7 +119,7 @@ class Import:
         self._store = store
         self._characters = options.extraction_characters
         self.report = ImportReport()
-        self._moved: dict[str, FormerFile] = {}
+        self._moved_files: dict[str, FormerFile] = {}
         self._type_name = type_name
         # So that searches soon find what others write meanwhile.
         self._pace = IndexPace(database, repository, index, self._is_far, _STANDING_SECONDS)
@@ -150,7 +150,7 @@ class Import:
             self._read()
             self._apply_options()
             differences = self._compare()
-            self._moved = differences.moved
+            self._moved_files = differences.moved
             self._import_all(threads, progress)
             self._delete(differences)
         self.report.links, self.report.hidden = self._tree.links, self._tree.left_out
@@ -162,8 +162,12 @@ class Import:
         with self._database.read() as cx:
             self._view = RepositoryView.read(cx, self._repository, self._principals)
             records = record.find(cx, self._repository.id, self._source)
-            self._alive = objects.rows(cx, self._repository.id, {imported.object_id for imported in records.values()})
-        self._known = {path: imported for path, imported in records.items() if imported.object_id in self._alive}
+            self._alive = objects.rows(
+                cx, self._repository.id, {import_record.object_id for import_record in records.values()}
+            )
+        self._known_records = {
+            path: import_record for path, import_record in records.items() if import_record.object_id in self._alive
+        }
         self._type_name = self._type_for(self._type_name)
 
     def _import_all(self, threads: int, progress: Callable[[], None]) -> None:
@@ -174,23 +178,23 @@ class Import:
                     self._keep_pace()
                     under_way.add(pool.submit(self._import, batch))
                     while len(under_way) > threads:
-                        finished, under_way = wait(under_way, _LONGEST_REST, FIRST_COMPLETED)
+                        ready_batches, under_way = wait(under_way, _LONGEST_REST, FIRST_COMPLETED)
                         self._tenure.renew()
-                        self._count(finished, progress)
+                        self._count(ready_batches, progress)
                 while under_way:
-                    finished, under_way = wait(under_way, _LONGEST_REST)
+                    ready_batches, under_way = wait(under_way, _LONGEST_REST)
                     self._tenure.renew()
-                    self._count(finished, progress)
+                    self._count(ready_batches, progress)
             finally:
-                finished, _ = wait(under_way)
-                self._count(finished, progress)
+                ready_batches, _ = wait(under_way)
+                self._count(ready_batches, progress)
 
     def _keep_pace(self) -> None:
         self._tenure.renew()
         self._pace.keep(self._tenure.renew)
 
     def _type_for(self, type_name: str) -> str:
-        types = {self._alive[each.object_id].type for each in self._known.values() if each.size >= 0}
+        types = {self._alive[each.object_id].type for each in self._known_records.values() if each.size >= 0}
         if type_name and types - {type_name}:
             raise WrongValue(
                 f"Files of this folder were imported with the type {min(types - {type_name})!r}, and an object keeps "
@@ -222,14 +226,14 @@ class Import:
                 objects.change(cx, self._view, cabinet.id, name, self._clock())
 
     def _compare(self) -> Differences:
-        if not self._mirrors or not self._known:
+        if not self._mirrors or not self._known_records:
             return Differences()
         listing = self._tree.contents()
         for path, _reason in listing.unreadable:
             self._fail(path, "cannot be read, so nothing was moved or deleted")
         if listing.unreadable:
             return Differences()
-        differences = compare(listing, self._known, self._alive, self._tree.digest)
+        differences = compare(listing, self._known_records, self._alive, self._tree.digest)
         if len(differences.files) * 2 > differences.files_before and not self._deletes_most:
             self.report.withheld = len(differences.files)
             return Differences(moved=differences.moved)
@@ -250,22 +254,22 @@ class Import:
                 self._fail(former.stored.name, f"is gone from the folder, but its object stays: {refusal.sentence}")
 
     def _delete_one(self, former: FormerFile) -> None:
-        object_id = former.imported.object_id
+        object_id = former.record.object_id
         with self._database.begin() as cx:
             record.forget(cx, self._repository.id, self._source, former.key)
             stored = objects.lock_to_delete(cx, self._repository, self._view.principals, object_id, "object", None)
-            if former.imported.digest and stored.content and stored.content.sha256.hex() != former.imported.digest:
+            if former.record.digest and stored.content and stored.content.sha256.hex() != former.record.digest:
                 raise InUse("Its content was changed in the repository.")
             objects.delete(cx, self._repository, self._view.principals, object_id, self._clock())
         if stored.content is not None:
             self._store.remove(stored.content.key)
-        self.report.deleted += former.imported.size >= 0
+        self.report.deleted += former.record.size >= 0
 
     def _move(self, path: str, former: FormerFile) -> None:
         """Put an object where its file or folder lies now, under the name that it has now."""
-        object_id, name = former.imported.object_id, _object_name(os.path.basename(path))
+        object_id, name = former.record.object_id, _object_name(os.path.basename(path))
         changes: dict[str, Given] = {} if name == former.stored.name else {"object_name": name}
-        if former.imported.size >= 0 and media_type_of(path) != media_type_of(former.stored.name):
+        if former.record.size >= 0 and media_type_of(path) != media_type_of(former.stored.name):
             changes["a_content_type"] = media_type_of(path)
         above, now = self._ids[os.path.dirname(path)], self._clock()
         with self._database.begin() as cx:
@@ -277,10 +281,10 @@ class Import:
             if changes:
                 objects.change(cx, self._view, object_id, changes, now)
             record.forget(cx, self._repository.id, self._source, former.key)
-            self._keep(cx, {path: former.imported})
+            self._keep(cx, {path: former.record})
 
-    def _count(self, finished: set[Future[list[_Result]]], progress: Callable[[], None]) -> None:
-        for result in (result for batch in finished for result in batch.result()):
+    def _count(self, ready_batches: set[Future[list[_Result]]], progress: Callable[[], None]) -> None:
+        for result in (result for batch in ready_batches for result in batch.result()):
             if result.object_id:
                 self.report.object_ids.append(result.object_id)
             match result.outcome:
@@ -332,7 +336,7 @@ class Import:
         return not 0 <= age < self._quiet_nanoseconds
 
     def _former(self, path: str) -> ImportRecord | None:
-        return self._known.get(record.key(path))
+        return self._known_records.get(record.key(path))
 
     def _fail(self, path: str, reason: str) -> None:
         self.report.failed.append((printable(path), reason))
@@ -341,9 +345,9 @@ class Import:
         former = self._former(path)
         if former is not None:
             return former.object_id
-        if path in self._moved:
-            self._move(path, self._moved[path])
-            return self._moved[path].imported.object_id
+        if path in self._moved_files:
+            self._move(path, self._moved_files[path])
+            return self._moved_files[path].record.object_id
         properties: dict[str, str] = {"object_name": _object_name(name)}
         if parent is None:
             properties["acl_name"] = self._acl or _PRIVATE
@@ -362,10 +366,14 @@ class Import:
 
     def _import(self, batch: list[SourceFile]) -> list[_Result]:
         new: list[SourceFile] = []
-        alone: list[SourceFile] = []
+        single_files: list[SourceFile] = []
         for file in batch:
-            (alone if file.content is None or file.path in self._moved or self._former(file.path) else new).append(file)
-        return [self._import_one(file) for file in alone] + self._make_all(new)
+            (
+                single_files
+                if file.content is None or file.path in self._moved_files or self._former(file.path)
+                else new
+            ).append(file)
+        return [self._import_one(file) for file in single_files] + self._make_all(new)
 
     def _make_all(self, files: list[SourceFile]) -> list[_Result]:
         """Make the objects of small new files in one transaction; if one cannot be made, the others still are."""
@@ -398,9 +406,9 @@ class Import:
             with self._database.begin() as cx:
                 self._keep(cx, {file.path: ImportRecord(former.object_id, file.size, file.modified, former.digest)})
             return _Result(file.path, "unchanged", former.object_id)
-        if former is None and file.path in self._moved:
-            self._move(file.path, self._moved[file.path])
-            return _Result(file.path, "moved", self._moved[file.path].imported.object_id)
+        if former is None and file.path in self._moved_files:
+            self._move(file.path, self._moved_files[file.path])
+            return _Result(file.path, "moved", self._moved_files[file.path].record.object_id)
         content = self._store.put(file.pieces())
         if former is None:
             return self._make([file], [content])[0]
@@ -458,8 +466,8 @@ class Import:
     def _is_far(self, cx: Connection, repository_id: int, position: Position) -> bool:
         if not changes.are_more_than(cx, repository_id, position, _AHEAD):
             return False
-        noted = changes.waiting_since(cx, repository_id, position)
-        waits_long = noted is not None and self._clock() - noted > _LONGEST_WAIT
+        noted_at = changes.waiting_since(cx, repository_id, position)
+        waits_long = noted_at is not None and self._clock() - noted_at > _LONGEST_WAIT
         return waits_long or changes.are_more_than(cx, repository_id, position, _MOST_AHEAD)
 
     def _keep(self, cx: Connection, records: Mapping[str, ImportRecord]) -> None:
@@ -468,10 +476,10 @@ class Import:
 
 def earlier_cabinet(cx: Connection, repository: Repository, folder: Path) -> StoredObject | None:
     """Return the cabinet that earlier imports of this folder made; None if there is none, or no longer."""
-    imported = record.find_one(cx, repository.id, str(folder.resolve()), "")
-    if imported is None:
+    import_record = record.find_one(cx, repository.id, str(folder.resolve()), "")
+    if import_record is None:
         return None
-    return objects.rows(cx, repository.id, {imported.object_id}).get(imported.object_id)
+    return objects.rows(cx, repository.id, {import_record.object_id}).get(import_record.object_id)
 
 
 def _record_of(file: SourceFile, object_id: str, content: StoredContent | None) -> ImportRecord:

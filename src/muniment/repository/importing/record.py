@@ -70,12 +70,12 @@ def keep(cx: Connection, repository_id: int, source: str, records: Mapping[str, 
             "repository_id": repository_id,
             "source": folder,
             "path": key(path),
-            "object_id": imported.object_id,
-            "size": imported.size,
-            "modified": imported.modified,
-            "digest": imported.digest,
+            "object_id": import_record.object_id,
+            "size": import_record.size,
+            "modified": import_record.modified,
+            "digest": import_record.digest,
         }
-        for path, imported in records.items()
+        for path, import_record in records.items()
     ]
     if rows:
         _KEEP[cx.dialect.name].run_for_each(cx, rows)

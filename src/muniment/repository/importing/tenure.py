@@ -23,7 +23,7 @@ class ImportTenure:
 
     def __init__(self, database: Database, lease: Lease, holder: str, clock: Callable[[], Instant]) -> None:
         self._database, self._lease, self._holder, self._clock = database, lease, holder, clock
-        self._renewed = clock()
+        self._renewed_at = clock()
 
     def take(self) -> None:
         """Take the lease. Raises InUse, with the holder, if an import on another machine has it."""
@@ -36,12 +36,12 @@ class ImportTenure:
     def renew(self) -> None:
         """Renew the lease in time. Raises InUse if it ran out and another import has taken it."""
         now = self._clock()
-        if abs(now - self._renewed) < _RENEW_AFTER:
+        if abs(now - self._renewed_at) < _RENEW_AFTER:
             return
         with self._database.begin() as cx:
             if not leases.renew(cx, self._lease, self._holder, now, _SECONDS):
                 raise InUse("Another import of this folder has begun, because this one rested too long.")
-        self._renewed = now
+        self._renewed_at = now
 
     def release(self) -> None:
         """Give the lease back. If the database cannot be written, it runs out by itself."""

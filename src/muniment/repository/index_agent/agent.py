@@ -68,30 +68,32 @@ def catch_up(
     return _catch_up(database, repository, writer, now, limit)[0]
 
 
-def next_limit(limit: int, covered: int, seconds: float) -> int:
+def next_limit(limit: int, change_count: int, seconds: float) -> int:
     """Return how many lines the next commit may cover, after one that covered so many of ``limit`` in this time.
 
     A large commit takes less work for each line, but whoever changed an object waits for the whole commit.
     """
     if seconds > _COMMIT_SECONDS:
-        return max(_FEWEST_CHANGES, min(limit, int(covered * _COMMIT_SECONDS / seconds)))
-    return min(_MOST_CHANGES, 2 * limit) if covered == limit else limit
+        return max(_FEWEST_CHANGES, min(limit, int(change_count * _COMMIT_SECONDS / seconds)))
+    return min(_MOST_CHANGES, 2 * limit) if change_count == limit else limit
 
 
 def _catch_up(
     database: Database, repository: Repository, writer: IndexWriter, now: Instant, limit: int
 ) -> tuple[Position, int]:
     """Index the next batch, and return the writer's position with the number of lines that the batch covered."""
-    before = writer.position
+    start = writer.position
     with database.read() as cx:
-        lines = changes.after(cx, repository.id, before, limit)
+        lines = changes.after(cx, repository.id, start, limit)
         if not lines:
-            return before, 0
+            return start, 0
         batch = indexing.of_objects(cx, repository, list(dict.fromkeys(line.object_id for line in lines)))
-    covered = list(itertools.takewhile(lambda line: line.object_id in batch.done, lines))
-    indexing.commit(database, repository, writer, batch, covered[-1].position, now)
-    log.debug("indexed", repository=repository.name, changes=len(covered), position=str(covered[-1].position))
-    return covered[-1].position, len(covered)
+    covered_lines = list(itertools.takewhile(lambda line: line.object_id in batch.done, lines))
+    indexing.commit(database, repository, writer, batch, covered_lines[-1].position, now)
+    log.debug(
+        "indexed", repository=repository.name, changes=len(covered_lines), position=str(covered_lines[-1].position)
+    )
+    return covered_lines[-1].position, len(covered_lines)
 
 
 def run(
@@ -122,24 +124,24 @@ def run(
         checks = BackgroundChecks(database, engine, check_seconds)
         at_the_end.callback(checks.close)
         look, chores = 0.0, time.monotonic() + _CHORES_SECONDS
-        moved = False
+        has_moved = False
         while not stop.is_set():
             try:
                 if not tenure.holds():
                     _close(feeders)
                     checks.close()
-                    moved, look = False, 0.0
+                    has_moved, look = False, 0.0
                     stop.wait(_LOOK_SECONDS)
                     continue
                 # It also looks now and then without a commit: another generation may be current, or the disk have room.
                 looking = time.monotonic() >= look
-                if watch.has_new_commits() or moved or looking:
+                if watch.has_new_commits() or has_moved or looking:
                     if looking:
                         _follow(database, feeders, engine, tenure)
                         look = time.monotonic() + _LOOK_SECONDS
-                    moved = False
+                    has_moved = False
                     for feeder in feeders.values():
-                        moved |= feeder.advance(database, clock)
+                        has_moved |= feeder.advance(database, clock)
                 if time.monotonic() >= chores:
                     _chores(database, engine, store, clock)
                     packs.begin(clock())
@@ -147,13 +149,13 @@ def run(
                         feeder.cut_log(database, retention, clock())
                     chores = time.monotonic() + _CHORES_SECONDS
                 packs.advance()
-                moved |= checks.advance(clock())
+                has_moved |= checks.advance(clock())
             except (Busy, sa.exc.DBAPIError, OSError) as error:
                 log.warning("agent waits for the database or the disk", reason=str(error)[:300])
-                moved, look = False, 0.0
+                has_moved, look = False, 0.0
                 packs.stop()
                 stop.wait(_AFTER_AN_ERROR_SECONDS)
-            if not moved:
+            if not has_moved:
                 watch.wait(stop, _POLL_SECONDS, _IDLE_POLL_SECONDS)
 
 
@@ -177,31 +179,31 @@ def rebuild(
         at_the_end.callback(tenure.release)
         generation = index.begin()
         with database.begin() as cx:
-            start, noted = changes.settled(cx, repository.id), clock()
-            followers.note(cx, repository.id, name, start, noted)
+            start, noted_at = changes.settled(cx, repository.id), clock()
+            followers.note(cx, repository.id, name, start, noted_at)
         at_the_end.callback(_leave, database, repository, name)
         writer = index.writer(generation)
         try:
-            indexed, readmitted = 0, set[str]()
+            indexed, readmitted_ids = 0, set[str]()
             for batch in indexing.every(database, repository):
                 # The current generation still lacks these objects: their reasons stay until the switch.
                 unindexed, batch.unindexed = batch.unindexed, set()
                 indexing.commit(database, repository, writer, batch, START, clock())
-                readmitted |= unindexed - batch.refused.keys()
+                readmitted_ids |= unindexed - batch.refused.keys()
                 indexed += len(batch.done)
                 progress(indexed)
                 _check(tenure)
-                if clock() - noted > _NOTE_AGAIN:
-                    noted = clock()
+                if clock() - noted_at > _NOTE_AGAIN:
+                    noted_at = clock()
                     with database.begin() as cx:
-                        followers.note(cx, repository.id, name, start, noted)
+                        followers.note(cx, repository.id, name, start, noted_at)
             writer.apply((), (), start)
             position = _follow_log(database, repository, writer, index, clock, tenure)
         finally:
             writer.close()
         _check(tenure)
         index.switch(generation)
-        indexing.readmit(database, readmitted)
+        indexing.readmit(database, readmitted_ids)
     log.info("rebuilt", repository=repository.name, objects=indexed, position=str(position))
     return position
 
@@ -235,12 +237,12 @@ class _Feeder:
             self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
             return False
         try:
-            before, began = writer.position, time.monotonic()
+            start, began = writer.position, time.monotonic()
             limit = self._limit if self._failures < _FAILURES_BEFORE_ONE_BY_ONE else 1
-            position, covered = _catch_up(database, self._repository, writer, clock(), limit)
-            moved = position != before
+            position, change_count = _catch_up(database, self._repository, writer, clock(), limit)
+            has_moved = position != start
             if limit == self._limit:
-                self._limit = next_limit(limit, covered, time.monotonic() - began)
+                self._limit = next_limit(limit, change_count, time.monotonic() - began)
         except (Busy, sa.exc.DBAPIError):
             raise
         except LinesGone:
@@ -257,8 +259,8 @@ class _Feeder:
             self._not_before = time.monotonic() + _AFTER_AN_ERROR_SECONDS
             self.close()
             return self._failures >= _FAILURES_BEFORE_PASSING_OVER and self._pass_over(database, clock)
-        self._failures = 0 if moved else self._failures
-        return moved
+        self._failures = 0 if has_moved else self._failures
+        return has_moved
 
     def cut_log(self, database: Database, retention: Retention, now: Instant) -> None:
         """Note the position of the index, and cut off the lines that nobody must read any more.
@@ -318,10 +320,12 @@ class _Feeder:
             log.warning("the index is made anew", repository=self._repository.name, reason=str(error))
             return self._rebuild(database, clock)
         with database.read() as cx:
-            ahead = writer.position > changes.latest(cx, self._repository.id)
-            behind = writer.position < changes.cut_to(cx, self._repository.id)
-        if ahead or behind:
-            reason = "it is ahead of the database, as after a restore" if ahead else "the lines that follow it are gone"
+            is_ahead = writer.position > changes.latest(cx, self._repository.id)
+            is_behind = writer.position < changes.cut_to(cx, self._repository.id)
+        if is_ahead or is_behind:
+            reason = (
+                "it is ahead of the database, as after a restore" if is_ahead else "the lines that follow it are gone"
+            )
             log.warning("the index is made anew", repository=self._repository.name, reason=reason)
             writer.close()
             return self._rebuild(database, clock)
@@ -383,9 +387,9 @@ def _follow_log(
     with closing(index.reader()) as current:
         commits = 0
         while True:
-            before = writer.position
+            start = writer.position
             position = catch_up(database, repository, writer, clock())
-            if position == before or (commits >= _COMMITS_TO_THE_END and _is_behind(current, position)):
+            if position == start or (commits >= _COMMITS_TO_THE_END and _is_behind(current, position)):
                 return position
             commits += 1
             _check(tenure)

@@ -50,7 +50,7 @@ class BackgroundChecks:
             return False
         self._due = time.monotonic() + self._seconds
         try:
-            moved = current.step(now)
+            has_moved = current.step(now)
         except (Refusal, OSError, sa.exc.IntegrityError) as error:
             log.warning("the check of an index is given up", repository=current.name, reason=str(error)[:300])
             self._fail(current)
@@ -62,7 +62,7 @@ class BackgroundChecks:
         else:
             if current.checker.course.over:
                 self.close()
-            return moved and current.is_wanted
+            return has_moved and current.is_wanted
         return False
 
     def close(self) -> None:
@@ -146,8 +146,8 @@ class _Current:
 
     def step(self, now: Instant) -> bool:
         """Take the next step, and keep how far the check is."""
-        moved = self.checker.step(now)
-        if moved:
+        has_moved = self.checker.step(now)
+        if has_moved:
             self._moved_at = time.monotonic()
         elif time.monotonic() - self._moved_at > _PATIENCE_SECONDS:
             self.checker.give_up()
@@ -159,7 +159,7 @@ class _Current:
         elif time.monotonic() >= self._keep_at:
             self._keep(KeptReport(self._last, self.checker.course))
             self._keep_at = time.monotonic() + (_KEEP_SECONDS_IF_WANTED if self.is_wanted else _KEEP_SECONDS)
-        return moved
+        return has_moved
 
     def close(self) -> None:
         """Close the index."""

@@ -186,7 +186,7 @@ class Checker:
             return False
         self._asked_at = position
         course.report = msgspec.structs.replace(course.report, position=position)
-        before = len(course.changed) + len(course.noted)
+        former_count = len(course.changed) + len(course.noted)
         object_ids, course.changed = course.changed, []
         self._judge(object_ids, now)
         for object_id, verdict in self._verdicts(list(course.noted)):
@@ -195,28 +195,28 @@ class Checker:
             difference = course.noted.pop(object_id)
             self._name(msgspec.structs.replace(difference, repaired=verdict is None))
             self._count(repaired=verdict is None)
-        return len(course.changed) + len(course.noted) < before
+        return len(course.changed) + len(course.noted) < former_count
 
     def _judge(self, object_ids: Sequence[str], now: Instant) -> None:
         """Compare these objects one by one, and note those that are wrong to be indexed again, if that is wanted."""
         course = self.course
         reported_ids = {*course.noted, *(difference.object_id for difference in course.report.differences)}
-        again: list[Difference] = []
+        repairs: list[Difference] = []
         for object_id, verdict in self._verdicts([each for each in object_ids if each not in reported_ids]):
             if verdict == "changed":
                 course.changed.append(object_id)
             elif verdict is not None:
                 self._count(**{verdict.fault: 1})
                 if course.repairs and _INDEXABLE.fullmatch(object_id):
-                    again.append(verdict)
+                    repairs.append(verdict)
                 else:
                     self._name(verdict)
-        if again:
+        if repairs:
             with self._database.begin() as cx:
-                ids = [difference.object_id for difference in again]
+                ids = [difference.object_id for difference in repairs]
                 changes.note_all(cx, self._repository.id, ids, "again", now)
-            course.noted |= {difference.object_id: difference for difference in again}
-            self._count(noted=len(again))
+            course.noted |= {difference.object_id: difference for difference in repairs}
+            self._count(noted=len(repairs))
             self._asked_at = None
 
     def _verdicts(self, object_ids: Sequence[str]) -> Iterator[tuple[str, "Difference | Literal['changed'] | None"]]:
@@ -232,7 +232,7 @@ class Checker:
                 batch = indexing.of_objects(cx, self._repository, batch_ids)
                 changed_ids = changes.pending(cx, self._repository.id, snapshot.position, batch_ids)
             expected = {document.key: document for document in batch.documents}
-            hidden = batch.unindexed | batch.refused.keys()
+            without_document = batch.unindexed | batch.refused.keys()
             actual: dict[str, list[DocumentDigest]] = {}
             for each in snapshot.digests_of(batch.done):
                 actual.setdefault(each.key, []).append(each)
@@ -240,8 +240,8 @@ class Checker:
                 if object_id in changed_ids:
                     yield object_id, "changed"
                 else:
-                    allowed = object_id in hidden
-                    yield object_id, _difference(snapshot, object_id, expected.get(object_id), actual, lacks=allowed)
+                    may_lack = object_id in without_document
+                    yield object_id, _difference(snapshot, object_id, expected.get(object_id), actual, lacks=may_lack)
             remaining = [object_id for object_id in remaining if object_id not in batch.done]
 
     def _count(self, **counts_by_name: int) -> None:
@@ -294,8 +294,8 @@ def differing(expected: Sequence[DocumentDigest], actual: Sequence[DocumentDiges
     if len(counters) == 1:
         return {each.key for each in (*expected, *actual)}
     middle = counters[len(counters) // 2]
-    at, beside = bisect_left(expected, middle, key=_counter), bisect_left(actual, middle, key=_counter)
-    return differing(expected[:at], actual[:beside]) | differing(expected[at:], actual[beside:])
+    at, actual_at = bisect_left(expected, middle, key=_counter), bisect_left(actual, middle, key=_counter)
+    return differing(expected[:at], actual[:actual_at]) | differing(expected[at:], actual[actual_at:])
 
 
 def _range_digest(digests: Sequence[DocumentDigest]) -> bytes:

@@ -72,7 +72,7 @@ def of_objects(cx: Connection, repository: Repository, object_ids: Sequence[str]
         characters += _add(cx, batch, catalogue, portion, rows)
         if characters > CHARACTERS:
             break
-    batch.unindexed = _recorded(cx, batch.done)
+    batch.unindexed = _with_reasons(cx, batch.done)
     return batch
 
 
@@ -95,7 +95,7 @@ def page(cx: Connection, repository: Repository, after_seq: int, most: int | Non
         last = rows[portion[-1]].seq
         if characters > CHARACTERS:
             break
-    batch.unindexed = _recorded(cx, batch.done)
+    batch.unindexed = _with_reasons(cx, batch.done)
     return batch, last if rows else None
 
 
@@ -103,7 +103,7 @@ def commit(
     database: Database, repository: Repository, writer: IndexWriter, batch: Batch, position: Position, now: Instant
 ) -> None:
     """Commit the documents and the position; an object that the engine refuses is recorded and left out."""
-    before = writer.position
+    position_before = writer.position
     try:
         if batch.refused:
             _record(database, repository, batch.refused, now)
@@ -113,9 +113,9 @@ def commit(
     except (OSError, MemoryError, Busy, sa.exc.SQLAlchemyError):
         raise
     except Exception as error:  # noqa: BLE001 - the engine's refusals have no common class
-        refused = _refused_by_engine(writer, batch.documents, before, error)
-        _record(database, repository, refused, now)
-        batch.refused |= refused
+        refusals = _refused_by_engine(writer, batch.documents, position_before, error)
+        _record(database, repository, refusals, now)
+        batch.refused |= refusals
         writer.apply((), [*batch.gone, *batch.refused], position)
 
 
@@ -180,33 +180,33 @@ def _portions(object_ids: Sequence[str], rows: Mapping[str, StoredObject]) -> It
 
 
 def _refused_by_engine(
-    writer: IndexWriter, documents: Sequence[Document], before: Position, error: Exception
+    writer: IndexWriter, documents: Sequence[Document], position_before: Position, error: Exception
 ) -> dict[str, str]:
     """Apply each document alone, and return those that the engine refuses, by key, with the reason.
 
     Raises ``error`` if the writer refuses even a commit without a document.
     """
-    refused: dict[str, str] = {}
+    refusals: dict[str, str] = {}
     for each in documents:
         try:
-            writer.apply([each], (), before)
+            writer.apply([each], (), position_before)
         except Exception as refusal:  # noqa: BLE001 - the engine's refusals have no common class
-            refused[each.key] = f"{type(refusal).__name__}: {refusal}"[:1000]
+            refusals[each.key] = f"{type(refusal).__name__}: {refusal}"[:1000]
             try:
-                writer.apply((), [each.key], before)
+                writer.apply((), [each.key], position_before)
             except Exception:  # noqa: BLE001 - as above
                 raise error from refusal
-            log.warning("object cannot be indexed", object_id=each.key, reason=refused[each.key])
-    return refused
+            log.warning("object cannot be indexed", object_id=each.key, reason=refusals[each.key])
+    return refusals
 
 
-def _record(database: Database, repository: Repository, refused: Mapping[str, str], now: Instant) -> None:
+def _record(database: Database, repository: Repository, refusals: Mapping[str, str], now: Instant) -> None:
     with database.begin() as cx:
-        cx.execute(unindexed.delete().where(unindexed.c.object_id.in_(refused.keys())))
-        for object_id, why in refused.items():
+        cx.execute(unindexed.delete().where(unindexed.c.object_id.in_(refusals.keys())))
+        for object_id, why in refusals.items():
             row = {"object_id": object_id, "repository_id": repository.id, "reason": why, "noted": now}
             cx.execute(unindexed.insert().values(row))
 
 
-def _recorded(cx: Connection, object_ids: set[str]) -> set[str]:
+def _with_reasons(cx: Connection, object_ids: set[str]) -> set[str]:
     return set(cx.scalars(sa.select(unindexed.c.object_id).where(unindexed.c.object_id.in_(object_ids))).all())

@@ -23,7 +23,7 @@ class Tenure:
 
     def __init__(self, database: Database, lease: Lease, holder: str, clock: Callable[[], Instant]) -> None:
         self._database, self._lease, self._holder, self._clock = database, lease, holder, clock
-        self._renewed: Instant | None = None
+        self._renewed_at: Instant | None = None
         self._waits = False
 
     def holds(self) -> bool:
@@ -32,26 +32,26 @@ class Tenure:
         Raises Busy or DBAPIError if the database fails; then the process must not write.
         """
         now = self._clock()
-        if self._renewed is not None and abs(now - self._renewed) < _RENEW_AFTER:
+        if self._renewed_at is not None and abs(now - self._renewed_at) < _RENEW_AFTER:
             return True
         with self._database.begin() as cx:
-            extend = leases.take if self._renewed is None else leases.renew
+            extend = leases.take if self._renewed_at is None else leases.renew
             is_held = extend(cx, self._lease, self._holder, now, SECONDS)
         if not is_held and not self._waits:
             log.warning(
                 "another process does this work: waiting for its lease",
                 work=self._lease.purpose,
                 of=self._lease.subject,
-                lost=self._renewed is not None,
+                lost=self._renewed_at is not None,
             )
-        self._renewed, self._waits = now if is_held else None, not is_held
+        self._renewed_at, self._waits = now if is_held else None, not is_held
         return is_held
 
     def release(self) -> None:
         """Give the lease back, if this process holds it. If the database cannot be reached, the lease runs out."""
-        if self._renewed is None:
+        if self._renewed_at is None:
             return
-        self._renewed = None
+        self._renewed_at = None
         try:
             with self._database.begin() as cx:
                 leases.release(cx, self._lease, self._holder)

@@ -50,10 +50,10 @@ def copy(
 
 def _writable(source: StoredObject, catalogue: Catalogue) -> dict[str, Given]:
     """Return the properties that a caller may write, as a caller sends them."""
-    copied: dict[str, Given] = {}
+    values_to_copy: dict[str, Given] = {}
     for name, values in objects.values(source, catalogue, "").items():
         definition = catalogue.properties_of(source.type)[name]
         if definition.writable:
-            sent = properties.as_sent(definition, values)
-            copied[name] = sent if definition.repeating else sent[0]
-    return copied
+            json_value = properties.as_sent(definition, values)
+            values_to_copy[name] = json_value if definition.repeating else json_value[0]
+    return values_to_copy

@@ -26,20 +26,22 @@ def find(
     With a ``name``, only folders of this name; without ``ids`` and ``inside``, those that lie in no folder. At most
     ``most`` are returned.
     """
-    wanted = sa.select(objects.c.id).where(
+    statement = sa.select(objects.c.id).where(
         objects.c.repository_id == view.repository.id,
         objects.c.type.in_(sorted(view.catalogue.with_subtypes(["folder"]))),
         browsable(view),
     )
     if ids is not None:
-        wanted = wanted.where(objects.c.id.in_(ids))
+        statement = statement.where(objects.c.id.in_(ids))
     else:
-        wanted = wanted.where(objects.c.folder_id.is_(None) if inside is None else objects.c.folder_id.in_(inside))
+        statement = statement.where(
+            objects.c.folder_id.is_(None) if inside is None else objects.c.folder_id.in_(inside)
+        )
     if name is not None:
-        wanted = wanted.where(objects.c.name == name)
+        statement = statement.where(objects.c.name == name)
     if most is not None:
-        wanted = wanted.limit(most)
-    return set(cx.execute(wanted).scalars())
+        statement = statement.limit(most)
+    return set(cx.execute(statement).scalars())
 
 
 def descendants(cx: Connection, view: RepositoryView, roots: Collection[str], most: int) -> set[str]:
@@ -48,12 +50,12 @@ def descendants(cx: Connection, view: RepositoryView, roots: Collection[str], mo
     A folder below one that the caller may not browse is left out. It stops looking when it has more than ``most``
     folders.
     """
-    seen = set(roots)
-    edge = sorted(seen)
-    while edge and len(seen) <= most:
-        below: set[str] = set()
+    folder_ids = set(roots)
+    edge = sorted(folder_ids)
+    while edge and len(folder_ids) <= most:
+        children: set[str] = set()
         for at in range(0, len(edge), _AT_ONCE):
-            below |= find(cx, view, inside=edge[at : at + _AT_ONCE])
-        edge = sorted(below - seen)
-        seen |= below
-    return seen
+            children |= find(cx, view, inside=edge[at : at + _AT_ONCE])
+        edge = sorted(children - folder_ids)
+        folder_ids |= children
+    return folder_ids

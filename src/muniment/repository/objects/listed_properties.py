@@ -39,9 +39,9 @@ def page(
 
     ``system_prefix`` spells the names that only the repository writes. Raises UnknownProperty, WrongValue, BadSort.
     """
-    members, properties, order = _listed(repository_id, without, system_prefix)
-    found = pages.fetch(cx, members, properties, order, stretch, selection)
-    return [ListedAttribute(row.name, row.kind, place) for row, place in found]
+    members, properties, order = _definitions(repository_id, without, system_prefix)
+    rows = pages.fetch(cx, members, properties, order, stretch, selection)
+    return [ListedAttribute(row.name, row.kind, place) for row, place in rows]
 
 
 def count(
@@ -53,11 +53,11 @@ def count(
     system_prefix: str = "r_",
 ) -> int:
     """Count all properties that ``page`` lists. Raises UnknownProperty, WrongValue."""
-    members, properties, _ = _listed(repository_id, without, system_prefix)
+    members, properties, _ = _definitions(repository_id, without, system_prefix)
     return pages.count(cx, members, properties, selection)
 
 
-def _listed(
+def _definitions(
     repository_id: int, without: Collection[str], system_prefix: str
 ) -> tuple[sa.Select[Any], PropertiesOf, Order]:
     built_in = [

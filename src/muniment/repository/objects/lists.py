@@ -52,8 +52,8 @@ def page(
     Raises UnknownProperty, WrongValue, BadSort.
     """
     properties = _properties(cx, folder.view, type_prefix)
-    found = pages.fetch(cx, _members(folder), properties, _BY_NAME, stretch, selection)
-    return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in found]
+    page_rows = pages.fetch(cx, _members(folder), properties, _BY_NAME, stretch, selection)
+    return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in page_rows]
 
 
 def count(cx: Connection, folder: Folder, selection: Selection = EVERYTHING, *, type_prefix: str = "") -> int:
@@ -76,8 +76,8 @@ def sort(
 
     It asks for no right. It is one statement, however many they are.
     """
-    wanted = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
-    members = sa.select(objects.c.seq).join_from(wanted, objects, objects.c.seq == wanted.c.value)
+    numbers = sql.numbers_of(sql.numbers_parameter(counters)).table_valued("value")
+    members = sa.select(objects.c.seq).join_from(numbers, objects, objects.c.seq == numbers.c.value)
     members = members.where(objects.c.repository_id == view.repository.id)
     return pages.sort(cx, members, order, offset, limit)
 
@@ -88,51 +88,51 @@ def page_among(cx: Connection, view: RepositoryView, object_ids: str, stretch: S
     ``object_ids`` is a JSON list of ids, each at most once.
     """
     members, order = _among(cx, view, object_ids)
-    found = pages.fetch(cx, members, _unselected, order, stretch)
-    return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in found]
+    page_rows = pages.fetch(cx, members, _any_property, order, stretch)
+    return [ListedObject(read_row(row[:_COLUMN_COUNT]), place) for row, place in page_rows]
 
 
 def count_among(cx: Connection, view: RepositoryView, object_ids: str) -> int:
     """Count what ``page_among`` lists in all."""
     members, _ = _among(cx, view, object_ids)
-    return pages.count(cx, members, _unselected, EVERYTHING)
+    return pages.count(cx, members, _any_property, EVERYTHING)
 
 
 def _among(cx: Connection, view: RepositoryView, object_ids: str) -> tuple[sa.Select[Any], Order]:
-    written = sa.literal(object_ids, sa.Text())
+    ids_text = sa.literal(object_ids, sa.Text())
     ids: sa.TableValuedAlias
     if cx.dialect.name == "postgresql":
-        elements = sa.func.jsonb_array_elements_text(sa.cast(written, JSONB))
+        elements = sa.func.jsonb_array_elements_text(sa.cast(ids_text, JSONB))
         ids = elements.table_valued(sa.column("value", sa.Text()), with_ordinality="key", name="ids").render_derived()
     else:
-        ids = sa.func.json_each(written).table_valued(
+        ids = sa.func.json_each(ids_text).table_valued(
             sa.column("key", sa.Integer()), sa.column("value", sa.Text()), name="ids"
         )
-    joined = objects.join(ids, objects.c.id == ids.c.value)
-    members = sa.select(objects).select_from(joined)
+    join = objects.join(ids, objects.c.id == ids.c.value)
+    members = sa.select(objects).select_from(join)
     members = members.where(objects.c.repository_id == view.repository.id, browsable(view))
     return members, Order((OrderKey(ids.c.key, kind="integer"),), indexed=True)
 
 
-def _unselected(name: str) -> ListedProperty:
+def _any_property(name: str) -> ListedProperty:
     raise UnknownProperty(f"This list has its own order, and no property {name[:100]!r}.")
 
 
 def _members(folder: Folder) -> sa.Select[Any]:
-    wanted = sa.select(objects).where(
+    statement = sa.select(objects).where(
         objects.c.repository_id == folder.view.repository.id,
         objects.c.folder_id == folder.folder_id if folder.folder_id else objects.c.folder_id.is_(None),
         objects.c.type.in_(sorted(folder.view.catalogue.with_subtypes([folder.type_name]))),
     )
-    return wanted.where(browsable(folder.view))
+    return statement.where(browsable(folder.view))
 
 
 def browsable(view: RepositoryView) -> sa.ColumnElement[bool]:
     """Make the condition that the caller may browse an object."""
     if view.principals.administrator:
         return sa.true()
-    granted = acls.acls_with(view.repository.id, view.principals, Permission.BROWSE)
-    return sa.or_(objects.c.owner_key == view.principals.key, objects.c.acl_id.in_(granted))
+    acl_ids = acls.acls_with(view.repository.id, view.principals, Permission.BROWSE)
+    return sa.or_(objects.c.owner_key == view.principals.key, objects.c.acl_id.in_(acl_ids))
 
 
 def _properties(cx: Connection, view: RepositoryView, type_prefix: str) -> PropertiesOf:
@@ -144,7 +144,7 @@ def _properties(cx: Connection, view: RepositoryView, type_prefix: str) -> Prope
             return _type(type_prefix)
         if name not in _COLUMNS and name.startswith("r_"):
             raise UnknownProperty(f"The property {name!r} is shown only: no list is filtered or sorted by it.")
-        return _COLUMNS.get(name) or _stored(definition)
+        return _COLUMNS.get(name) or _stored_property(definition)
 
     def named_acl(text: str) -> sa.ColumnElement[bool]:
         acl_id = acls.look_up(cx, view.repository.id, [text], view.principals).get(text)
@@ -156,19 +156,19 @@ def _properties(cx: Connection, view: RepositoryView, type_prefix: str) -> Prope
 def _type(prefix: str) -> ListedProperty:
     built_in = objects.c.type.in_(sorted(BUILT_IN_NAMES))
 
-    def prefixed(with_this: str) -> sa.ColumnElement[str]:
+    def with_prefix(with_this: str) -> sa.ColumnElement[str]:
         return sa.case((built_in, sa.literal(with_this, sa.String(64)) + objects.c.type), else_=objects.c.type)
 
-    return listed.single("string", prefixed(prefix), compared=prefixed(fold(prefix)))
+    return listed.single("string", with_prefix(prefix), compared=with_prefix(fold(prefix)))
 
 
 def _text(name: str, column: sa.ColumnElement[str], *, nullable: bool = False, indexed: bool = False) -> ListedProperty:
     stored_form = sql.as_text(sql.first_value(objects.c.folded, sa.literal(name, sa.Text())))
-    compared = sa.func.coalesce(stored_form, sql.plain_folded(column))
-    return listed.single("string", column, compared=compared, nullable=nullable, indexed=indexed)
+    folded_column = sa.func.coalesce(stored_form, sql.plain_folded(column))
+    return listed.single("string", column, compared=folded_column, nullable=nullable, indexed=indexed)
 
 
-def _stored(definition: PropertyDefinition) -> ListedProperty:
+def _stored_property(definition: PropertyDefinition) -> ListedProperty:
     """Make the property of values that are stored as JSON."""
     name = sa.literal(definition.name, sa.Text())
     is_text = definition.kind == "string"

@@ -149,8 +149,8 @@ class Catalogue:
         }
         self._lineages = {name: frozenset(kind.name for kind in self.lineage(name)) for name in self._types}
         self._all = {name: self._with_inherited(name) for name in self._types}
-        added = (kind for kind in self._types.values() if kind not in BUILT_IN)
-        self.ids = frozenset(each.name for kind in added for each in kind.properties if each.kind == "id")
+        custom_types = (kind for kind in self._types.values() if kind not in BUILT_IN)
+        self.ids = frozenset(each.name for kind in custom_types for each in kind.properties if each.kind == "id")
         """Names of the custom properties of kind id, whichever type has them."""
 
     def __contains__(self, name: str) -> bool:
@@ -252,8 +252,8 @@ def page(
     """
     _check_known(cx, repository_id, root)
     members, properties, order = _listed(repository_id, root, type_prefix)
-    found = pages.fetch(cx, members, properties, order, stretch, selection)
-    return [ListedType(row.name, row.parent, place) for row, place in found]
+    page_rows = pages.fetch(cx, members, properties, order, stretch, selection)
+    return [ListedType(row.name, row.parent, place) for row, place in page_rows]
 
 
 def count(
@@ -267,7 +267,7 @@ def count(
 def _listed(repository_id: int, root: str | None, prefix: str) -> tuple[sa.Select[Any], PropertiesOf, Order]:
     """Make a query for the types, with the properties that they are filtered by and their order."""
     text = sa.String(64)
-    below = BUILT_IN_TYPES.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
+    subtypes = BUILT_IN_TYPES.with_subtypes([root]) if root in BUILT_IN_NAMES else frozenset()
     built_in = [
         sa.select(
             sa.literal(kind.name, text).label("name"),
@@ -275,22 +275,24 @@ def _listed(repository_id: int, root: str | None, prefix: str) -> tuple[sa.Selec
             sa.literal(at, sa.Integer()).label("rank"),
         )
         for at, kind in enumerate(BUILT_IN)
-        if root is None or kind.name in below
+        if root is None or kind.name in subtypes
     ]
     custom = _custom(repository_id, root)
     rank = sa.literal(len(BUILT_IN), sa.Integer()).label("rank")
     types = sa.union_all(*built_in, sa.select(custom.c.name, custom.c.parent, rank)).subquery("types")
 
-    def shown(name: sa.ColumnElement[str], prefix: str) -> sa.ColumnElement[str]:
+    def shown_name(name: sa.ColumnElement[str], prefix: str) -> sa.ColumnElement[str]:
         return sa.case((name.in_(sorted(BUILT_IN_NAMES)), sa.literal(prefix, text) + name), else_=name)
 
-    def named(name: sa.ColumnElement[str], *, nullable: bool = False) -> ListedProperty:
-        return listed.single("string", shown(name, prefix), compared=shown(name, fold(prefix)), nullable=nullable)
+    def name_property(name: sa.ColumnElement[str], *, nullable: bool = False) -> ListedProperty:
+        return listed.single(
+            "string", shown_name(name, prefix), compared=shown_name(name, fold(prefix)), nullable=nullable
+        )
 
     properties: Mapping[str, ListedProperty] = {
-        "name": named(types.c.name),
+        "name": name_property(types.c.name),
         "label": listed.plain(types.c.name),
-        "parent": named(types.c.parent, nullable=True),
+        "parent": name_property(types.c.parent, nullable=True),
         "category": listed.plain(sa.literal("standard", text)),
         "type_category": listed.single("integer", sa.literal(STANDARD, sa.Integer())),
     }
@@ -314,13 +316,13 @@ def _custom(repository_id: int, root: str | None) -> sa.Subquery | sa.CTE:
     direct = of_repository.where(
         sa.or_(object_types.c.name.in_(sorted(roots)), object_types.c.parent.in_(sorted(roots & BUILT_IN_NAMES)))
     )
-    below = direct.cte("below", recursive=True)
+    descendants = direct.cte("below", recursive=True)
     deeper = sa.select(object_types.c.name, object_types.c.parent).join_from(
         object_types,
-        below,
-        sa.and_(object_types.c.parent == below.c.name, object_types.c.repository_id == repository_id),
+        descendants,
+        sa.and_(object_types.c.parent == descendants.c.name, object_types.c.repository_id == repository_id),
     )
-    return below.union(deeper)
+    return descendants.union(deeper)
 
 
 def _check_known(cx: Connection, repository_id: int, root: str | None) -> None:
@@ -361,12 +363,12 @@ def add_property(
     _check_name(definition.name, "property")
     if type_name in BUILT_IN_NAMES:
         raise UnknownType(f"The object type {type_name!r} is built in: add a type below it, with the property.")
-    below = present.with_subtypes([type_name])
-    if any(definition.name in present.properties_of(name) for name in below):
+    subtypes = present.with_subtypes([type_name])
+    if any(definition.name in present.properties_of(name) for name in subtypes):
         raise NameTaken(f"The object type {type_name!r}, or one below it, has a property {definition.name!r} already.")
     check_same_kind(present, definition)
     hold(cx, repository_id, present, [type_name])
-    type_id = cx.execute(_named(repository_id, [type_name])).scalar_one()
+    type_id = cx.execute(_select_types(repository_id, [type_name])).scalar_one()
     cx.execute(
         type_properties.insert().values(
             type_id=type_id, name=definition.name, kind=definition.kind, repeating=definition.repeating, created=now
@@ -381,7 +383,7 @@ def lock(cx: Connection, repository_id: int, name: str) -> Catalogue:
     """
     if name in BUILT_IN_NAMES:
         raise WrongValue(f"The object type {name!r} is built in: it stays as it is.")
-    if not cx.execute(_named(repository_id, [name]).with_for_update()).first():
+    if not cx.execute(_select_types(repository_id, [name]).with_for_update()).first():
         raise UnknownType(f"There is no object type {name[:100]!r}.")
     return catalogue(cx, repository_id)
 
@@ -395,7 +397,7 @@ def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[st
     custom = {kind.name for name in set(names) for kind in read.lineage(name)} - BUILT_IN_NAMES
     if not custom:
         return
-    cx.execute(_named(repository_id, sorted(custom)).with_for_update(read=True, key_share=True)).all()
+    cx.execute(_select_types(repository_id, sorted(custom)).with_for_update(read=True, key_share=True)).all()
     present = catalogue(cx, repository_id)
     if present is not read and any(name not in present or present.get(name) != read.get(name) for name in custom):
         raise VersionConflict("An object type was changed meanwhile: try again.")
@@ -403,18 +405,18 @@ def hold(cx: Connection, repository_id: int, read: Catalogue, names: Iterable[st
 
 def remove_type(cx: Connection, repository_id: int, name: str) -> None:
     """Remove a custom type with its properties; ``removal`` decides whether it may go."""
-    of_type = _named(repository_id, [name]).scalar_subquery()
+    of_type = _select_types(repository_id, [name]).scalar_subquery()
     cx.execute(type_properties.delete().where(type_properties.c.type_id == of_type))
     cx.execute(object_types.delete().where(object_types.c.repository_id == repository_id, object_types.c.name == name))
 
 
 def remove_property(cx: Connection, repository_id: int, type_name: str, name: str) -> None:
     """Remove a property from a custom type; ``removal`` decides whether it may go."""
-    of_type = _named(repository_id, [type_name]).scalar_subquery()
+    of_type = _select_types(repository_id, [type_name]).scalar_subquery()
     cx.execute(type_properties.delete().where(type_properties.c.type_id == of_type, type_properties.c.name == name))
 
 
-def _named(repository_id: int, names: Collection[str]) -> sa.Select[tuple[int]]:
+def _select_types(repository_id: int, names: Collection[str]) -> sa.Select[tuple[int]]:
     return (
         sa.select(object_types.c.id)
         .where(object_types.c.repository_id == repository_id, object_types.c.name.in_(names))

@@ -167,14 +167,14 @@ def change(
     if "a_content_type" in new:
         columns["media_type"] = writable.text_of(new, "a_content_type")
     columns["properties"] = writable.encode({**stored.properties, **new})
-    changed = _update(cx, stored, principals, kinds, now, **columns)
-    if changed.owner_key != stored.owner_key:
-        queue.change_owner(cx, [stored.id], changed.owner_key)
-        (amount,) = amounts([changed]).values()
-        usage.count(cx, {stored.owner_key: -amount, changed.owner_key: amount}, None)
-    if changed.content is not None and changed.media_type != stored.media_type:
-        queue.enqueue(cx, repository.id, _file(changed, changed.content), now)
-    return changed
+    new_version = _update(cx, stored, principals, kinds, now, **columns)
+    if new_version.owner_key != stored.owner_key:
+        queue.change_owner(cx, [stored.id], new_version.owner_key)
+        (amount,) = amounts([new_version]).values()
+        usage.count(cx, {stored.owner_key: -amount, new_version.owner_key: amount}, None)
+    if new_version.content is not None and new_version.media_type != stored.media_type:
+        queue.enqueue(cx, repository.id, _file(new_version, new_version.content), now)
+    return new_version
 
 
 def assign_acl(
@@ -239,11 +239,11 @@ def replace_content(
     require(permission, Permission.WRITE, "change this object")
     check_may_hold_content(stored.id)
     columns = {**content_columns(content), "media_type": media_type}
-    changed = _update(cx, stored, principals, ["content"], now, **columns)
-    queue.enqueue(cx, repository.id, _file(changed, content, text), now)
+    new_version = _update(cx, stored, principals, ["content"], now, **columns)
+    queue.enqueue(cx, repository.id, _file(new_version, content, text), now)
     growth = Amount(0, content.size - (stored.content.size if stored.content else 0))
     usage.count(cx, {stored.owner_key: growth}, None if principals.administrator else quota)
-    return changed, stored.content
+    return new_version, stored.content
 
 
 def check_may_hold_content(object_id: str) -> None:
@@ -314,9 +314,9 @@ def remove(cx: Connection, stored_objects: Sequence[StoredObject], now: Instant)
 def rows(cx: Connection, repository_id: int, ids: Collection[str]) -> dict[str, StoredObject]:
     """Return these objects by id, whatever the caller's rights; objects that are gone are left out."""
     by_id: dict[str, StoredObject] = {}
-    ordered = sorted(set(ids))
-    for begin in range(0, len(ordered), _AT_A_TIME):
-        portion = map(read_row, _BY_IDS.all(cx, ids=ordered[begin : begin + _AT_A_TIME]))
+    sorted_ids = sorted(set(ids))
+    for begin in range(0, len(sorted_ids), _AT_A_TIME):
+        portion = map(read_row, _BY_IDS.all(cx, ids=sorted_ids[begin : begin + _AT_A_TIME]))
         by_id.update((stored.id, stored) for stored in portion if stored.repository_id == repository_id)
     return by_id
 
@@ -356,10 +356,10 @@ def give(
     columns = {"owner": owner, "owner_key": owner_key, "modified": now, "modifier": by.id}
     gift_ids = [stored.id for stored in gifts]
     cx.execute(objects.update().where(objects.c.id.in_(gift_ids)).values(revision=objects.c.revision + 1, **columns))
-    given = [msgspec.structs.replace(stored, owner=owner, modifier=by.id) for stored in gifts]
+    copies = [msgspec.structs.replace(stored, owner=owner, modifier=by.id) for stored in gifts]
     new_forms = [
         {"of": new.id, "forms": folded(new)}
-        for stored, new in zip(gifts, given, strict=True)
+        for stored, new in zip(gifts, copies, strict=True)
         if folded(stored) != folded(new)
     ]
     if new_forms:
@@ -431,10 +431,10 @@ def _lock(
     return stored, permission
 
 
-def require(permission: Permission, needed: Permission, action: str) -> None:
+def require(permission: Permission, least: Permission, action: str) -> None:
     """Raise NotPermitted if the permission is too low; the sentence names the action and the permission it needs."""
-    if permission < needed:
-        raise NotPermitted(f"You may not {action}: it takes the permission {needed.name.capitalize()}.")
+    if permission < least:
+        raise NotPermitted(f"You may not {action}: it takes the permission {least.name.capitalize()}.")
 
 
 def _next_seqs(cx: Connection, count: int) -> Sequence[int]:
@@ -465,9 +465,9 @@ def _update(
     if "properties" in columns:
         texts["properties"] = writable.decode(str(columns["properties"]))
     forms = folded(msgspec.structs.replace(stored, modifier=principals.id, **texts))
-    written = {"modified": now, "modifier": principals.id, "revision": stored.revision + 1, "folded": forms}
+    record_columns = {"modified": now, "modifier": principals.id, "revision": stored.revision + 1, "folded": forms}
     with _broken_references_refused():
-        cx.execute(objects.update().where(objects.c.seq == stored.seq).values(**written, **columns))
+        cx.execute(objects.update().where(objects.c.seq == stored.seq).values(**record_columns, **columns))
     return _note(cx, read_row(cx.execute(sa.select(objects).where(objects.c.id == stored.id)).one()), kinds, now)
 
 

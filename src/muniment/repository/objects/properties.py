@@ -43,31 +43,33 @@ class PropertyDefinition(msgspec.Struct, frozen=True):
     writable: bool = True
 
 
-def read_values(definition: PropertyDefinition, sent: Given) -> list[Value]:
+def read_values(definition: PropertyDefinition, json_value: Given) -> list[Value]:
     """Return the values of the property from the JSON that a caller sent.
 
     Null, an empty text and an empty list give no value. Raises WrongValue, with a sentence that names the property.
     """
-    if sent is None or sent == "" or (isinstance(sent, Sequence) and not sent):
+    if json_value is None or json_value == "" or (isinstance(json_value, Sequence) and not json_value):
         return []
-    if isinstance(sent, str) or not isinstance(sent, Sequence):
-        return [read_value(definition, sent)]
+    if isinstance(json_value, str) or not isinstance(json_value, Sequence):
+        return [read_value(definition, json_value)]
     if not definition.repeating:
         raise WrongValue(f"The property {definition.name!r} has one value, not a list.")
-    if len(sent) > MAX_VALUES:
+    if len(json_value) > MAX_VALUES:
         raise WrongValue(f"The property {definition.name!r} has more than {MAX_VALUES} values.")
-    return [read_value(definition, item) for item in sent]
+    return [read_value(definition, item) for item in json_value]
 
 
-def read_value(definition: PropertyDefinition, sent: Given) -> Value:
+def read_value(definition: PropertyDefinition, json_value: Given) -> Value:
     """Return one value of the property. A text is read by the property's kind. Raises WrongValue."""
-    if isinstance(sent, str):
-        _check_text(definition.name, sent)
+    if isinstance(json_value, str):
+        _check_text(definition.name, json_value)
     # str.strip knows more kinds of blanks than int and float do.
-    bare = sent.strip() if isinstance(sent, str) and definition.kind != "string" else sent
+    bare = json_value.strip() if isinstance(json_value, str) and definition.kind != "string" else json_value
     value = _read(definition.kind, bare)
     if value is None:
-        raise WrongValue(f"The property {definition.name!r} takes {_EXPECTED[definition.kind]}, not {_describe(sent)}.")
+        raise WrongValue(
+            f"The property {definition.name!r} takes {_EXPECTED[definition.kind]}, not {_describe(json_value)}."
+        )
     return value
 
 
@@ -111,43 +113,43 @@ def _check_text(name: str, text: str) -> None:
         raise WrongValue(f"The value of {name!r} holds a character that is no Unicode text.")
 
 
-def _read(kind: PropertyKind, sent: Given) -> Value | None:
+def _read(kind: PropertyKind, json_value: Given) -> Value | None:
     match kind:
         case "integer":
-            return _integer(sent)
+            return _integer(json_value)
         case "double":
-            return _double(sent)
+            return _double(json_value)
         case "boolean":
-            truth = _BOOLEANS.get(sent.lower()) if isinstance(sent, str) else sent
+            truth = _BOOLEANS.get(json_value.lower()) if isinstance(json_value, str) else json_value
             return truth if isinstance(truth, bool) else None
         case "string":
-            return sent if isinstance(sent, str) else None
+            return json_value if isinstance(json_value, str) else None
         case "id":
-            return sent.lower() if isinstance(sent, str) and _ID.fullmatch(sent.lower()) else None
+            return json_value.lower() if isinstance(json_value, str) and _ID.fullmatch(json_value.lower()) else None
         case "date":
-            return _date(sent) if isinstance(sent, str) else None
+            return _date(json_value) if isinstance(json_value, str) else None
         case _:
             assert_never(kind)
 
 
-def _integer(sent: Given) -> int | None:
+def _integer(json_value: Given) -> int | None:
     value: int | None = None
-    if isinstance(sent, str):
-        value = int(sent) if _WHOLE.fullmatch(sent) else None
-    elif isinstance(sent, float):
-        value = int(sent) if sent.is_integer() else None
-    elif isinstance(sent, int) and not isinstance(sent, bool):
-        value = sent
+    if isinstance(json_value, str):
+        value = int(json_value) if _WHOLE.fullmatch(json_value) else None
+    elif isinstance(json_value, float):
+        value = int(json_value) if json_value.is_integer() else None
+    elif isinstance(json_value, int) and not isinstance(json_value, bool):
+        value = json_value
     return value if value is not None and -(2**63) <= value < 2**63 else None
 
 
-def _double(sent: Given) -> float | None:
-    if isinstance(sent, bool) or not isinstance(sent, str | int | float):
+def _double(json_value: Given) -> float | None:
+    if isinstance(json_value, bool) or not isinstance(json_value, str | int | float):
         return None
-    if isinstance(sent, str) and not _NUMBER.fullmatch(sent):
+    if isinstance(json_value, str) and not _NUMBER.fullmatch(json_value):
         return None
     try:
-        value = float(sent)
+        value = float(json_value)
     except OverflowError:
         return None
     return value if math.isfinite(value) else None
@@ -160,11 +162,15 @@ def _date(text: str) -> Instant | None:
         return None
 
 
-def _describe(sent: Given) -> str:
-    if isinstance(sent, str):
-        return repr(sent if len(sent) <= 60 else sent[:60] + "…")
-    if isinstance(sent, bool):
-        return "true" if sent else "false"
-    if isinstance(sent, int | float):
-        return str(sent)[:60] if not isinstance(sent, int) or abs(sent) < 10**60 else "such a long number"
-    return "an empty value" if sent is None else "a list or an object"
+def _describe(json_value: Given) -> str:
+    if isinstance(json_value, str):
+        return repr(json_value if len(json_value) <= 60 else json_value[:60] + "…")
+    if isinstance(json_value, bool):
+        return "true" if json_value else "false"
+    if isinstance(json_value, int | float):
+        return (
+            str(json_value)[:60]
+            if not isinstance(json_value, int) or abs(json_value) < 10**60
+            else "such a long number"
+        )
+    return "an empty value" if json_value is None else "a list or an object"

@@ -37,8 +37,8 @@ def delete(
     while folders := [each.id for each in level if object_ids.holds_objects(each.id)]:
         level = objects.lock_children(cx, folders, most - count + 1)
         count += len(level)
-        carried = {(each.acl_id, each.owner_key) for each in level}
-        permissions = acl_entries.permissions(cx, carried, principals)
+        rights = {(each.acl_id, each.owner_key) for each in level}
+        permissions = acl_entries.permissions(cx, rights, principals)
         if count > most or min(permissions.values(), default=Permission.DELETE) < Permission.DELETE:
             raise InUse(
                 f"{objects.NOT_EMPTY} A caller who may delete everything in it can delete it with that, "

@@ -58,15 +58,15 @@ def load(cx: Connection, repository_id: int, toml: bytes, now: Instant) -> list[
 
 
 def _parents_first(file_types: Mapping[str, _FileType]) -> list[str]:
-    ordered: list[str] = []
+    names_in_order: list[str] = []
 
-    def place(name: str, below: tuple[str, ...]) -> None:
-        if name in below:
+    def place(name: str, children: tuple[str, ...]) -> None:
+        if name in children:
             raise BadTypesFile(f"The object type {name!r} is its own ancestor.")
-        if name in file_types and name not in ordered:
-            place(file_types[name].parent, (*below, name))
-            ordered.append(name)
+        if name in file_types and name not in names_in_order:
+            place(file_types[name].parent, (*children, name))
+            names_in_order.append(name)
 
     for name in file_types:
         place(name, ())
-    return ordered
+    return names_in_order

@@ -57,8 +57,8 @@ def count(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota | N
     """
     for owner_key, amount in sorted(amounts.items()):
         row = {"owner_key": owner_key, "objects": amount.objects, "bytes": amount.bytes}
-        (counted,) = _COUNT[cx.dialect.name].all(cx, **row)
-        total = Amount(*counted)
+        (row_counts,) = _COUNT[cx.dialect.name].all(cx, **row)
+        total = Amount(*row_counts)
         if quota is not None:
             _check(total, amount, quota)
 

@@ -24,7 +24,7 @@ _decoder = msgspec.json.Decoder(dict[str, list[str | int | float | bool]])
 def read(
     catalogue: Catalogue,
     type_name: str,
-    sent: Mapping[str, Given],
+    json_values: Mapping[str, Given],
     current: Mapping[str, list[Value]],
     principals: Principals,
     *,
@@ -37,7 +37,7 @@ def read(
     """
     definitions = catalogue.properties_of(type_name)
     values: dict[str, list[Value]] = {}
-    for name, value in sent.items():
+    for name, value in json_values.items():
         if name not in definitions:
             raise UnknownProperty(f"The object type {type_name!r} has no property {name[:100]!r}.")
         definition = definitions[name]

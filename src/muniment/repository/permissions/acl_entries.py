@@ -35,12 +35,12 @@ def check(
     ``present`` holds the keys that the ACL names now: for these accessors, a name still means the same bearer. Raises
     WrongValue, UnknownAccessor.
     """
-    folded = _fold_names(entries)
-    keys = bearers.keys_in_list(cx, folded.keys() - {OWNER, WORLD}, present, principals.identify, now)
-    checked = {keys.get(name, name): level for name, level in folded.items()}
-    if len(checked) < len(folded):
+    levels_by_name = _fold_names(entries)
+    keys = bearers.keys_in_list(cx, levels_by_name.keys() - {OWNER, WORLD}, present, principals.identify, now)
+    levels_by_key = {keys.get(name, name): level for name, level in levels_by_name.items()}
+    if len(levels_by_key) < len(levels_by_name):
         raise WrongValue("The ACL names one user or group twice.")
-    return dict(sorted(checked.items()))
+    return dict(sorted(levels_by_key.items()))
 
 
 def by_name(cx: Connection, entries: Mapping[int, Mapping[str, Permission]]) -> dict[int, dict[str, Permission]]:
@@ -55,7 +55,7 @@ def by_name(cx: Connection, entries: Mapping[int, Mapping[str, Permission]]) -> 
 def _fold_names(entries: Mapping[str, Permission]) -> dict[str, Permission]:
     if len(entries) > MAX_ENTRIES:
         raise WrongValue(f"An ACL has at most {MAX_ENTRIES} entries.")
-    folded: dict[str, Permission] = {}
+    levels_by_name: dict[str, Permission] = {}
     for accessor, level in entries.items():
         key = fold_name(accessor)
         name, _, partition = key.rpartition("@")
@@ -63,10 +63,10 @@ def _fold_names(entries: Mapping[str, Permission]) -> dict[str, Permission]:
             raise UnknownAccessor(f"{accessor[:100]!r} is no user or group: write name@partition, owner or world.")
         if len(key) > 400 or any(unicodedata.category(each)[0] == "C" for each in accessor):
             raise UnknownAccessor(f"{accessor[:100]!r} is no user or group: too long, or not printable.")
-        if key in folded:
+        if key in levels_by_name:
             raise WrongValue(f"The ACL names {accessor[:100]!r} twice.")
-        folded[key] = level
-    return folded
+        levels_by_name[key] = level
+    return levels_by_name
 
 
 def keep(cx: Connection, acl_id: int, entries: Mapping[str, Permission]) -> None:

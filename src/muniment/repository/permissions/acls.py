@@ -214,8 +214,8 @@ def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals
     if not principals.administrator:
         seeing["accessors"] = sorted(principals.accessors)
     for begin in range(0, len(ids), _AT_A_TIME):
-        carried = ids[begin : begin + _AT_A_TIME]
-        for row in _NAMESAKES[principals.administrator].all(cx, carried=carried, **seeing):
+        portion = ids[begin : begin + _AT_A_TIME]
+        for row in _NAMESAKES[principals.administrator].all(cx, carried=portion, **seeing):
             namesake = _Namesake(*row)
             rows_of.setdefault(namesake.carried_id, []).append(namesake)
     return {acl_id: _shown_name(acl_id, rows, principals.key) for acl_id, rows in rows_of.items()}
@@ -277,8 +277,8 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
     used_names = sa.select(_other_acls.c.name).where(
         _other_acls.c.repository_id == repository_id, _other_acls.c.owner_key == owner_key
     )
-    apart = sa.func.substr(acls.c.name, 1, 100) + " " + acls.c.shown_id
-    name = sa.case((acls.c.name.in_(used_names), apart), else_=acls.c.name)
+    distinct_name = sa.func.substr(acls.c.name, 1, 100) + " " + acls.c.shown_id
+    name = sa.case((acls.c.name.in_(used_names), distinct_name), else_=acls.c.name)
     columns = {"owner": owner, "owner_name": fold_name(owner), "owner_key": owner_key, "name": name}
     of_owner = sa.and_(acls.c.repository_id == repository_id, acls.c.owner_key == key)
     return cx.execute(acls.update().where(of_owner).values(modified=now, **columns)).rowcount
@@ -357,27 +357,27 @@ def _next_key(cx: Connection) -> int:
 
 
 def _check_quota(
-    cx: Connection, repository_id: int, owner_key: str, changed: int | None, size: int, quota: AclQuota
+    cx: Connection, repository_id: int, owner_key: str, acl_id: int | None, size: int, quota: AclQuota
 ) -> None:
     """Raise QuotaExceeded if the owner would have too many ACLs or entries.
 
-    ``changed`` is the id of the ACL that gets ``size`` entries, or None for a new ACL. Entries that exist already may
+    ``acl_id`` is that of the ACL that gets ``size`` entries, or None for a new ACL. Entries that exist already may
     exceed the quota. Until the commit, no other transaction can add ACLs or entries of this owner.
     """
     if cx.dialect.name == "postgresql":
         digest = hashlib.sha256(f"acls {repository_id} {owner_key}".encode()).digest()
         cx.execute(sa.select(sa.func.pg_advisory_xact_lock(int.from_bytes(digest[:8], "big", signed=True))))
-    present = sa.case((acls.c.id == changed, acls.c.entry_count), else_=0)
-    count, entries, before = cx.execute(
+    present = sa.case((acls.c.id == acl_id, acls.c.entry_count), else_=0)
+    count, entries, former_size = cx.execute(
         sa.select(
             sa.func.count(),
             sa.func.coalesce(sa.func.sum(acls.c.entry_count), 0),
             sa.func.coalesce(sa.func.sum(present), 0),
         ).where(acls.c.repository_id == repository_id, acls.c.owner_key == owner_key)
     ).one()
-    if changed is None and count >= quota.acls:
+    if acl_id is None and count >= quota.acls:
         raise QuotaExceeded(f"You own {count} ACLs; one user may own {quota.acls}.")
-    if size > before and entries - before + size > quota.entries:
+    if size > former_size and entries - former_size + size > quota.entries:
         raise QuotaExceeded(f"Your ACLs have {entries} entries together; those of one user may have {quota.entries}.")
 
 
@@ -407,14 +407,14 @@ def _choose(rows: Sequence[_R], name: AclName, own_key: str) -> _R | None:
 def _candidates(repository_id: int, names: Collection[AclName], own_key: str, principals: Principals) -> sa.Select[Any]:
     ids = [name.shown_id for name in names if name.shown_id]
     bare = [name.name for name in names if name.name and not name.owner]
-    within = acls.c.repository_id == repository_id
+    in_repository = acls.c.repository_id == repository_id
     # Each way uses a database index of its own, so each names the repository.
-    ways = [sa.and_(within, acls.c.shown_id.in_(ids))] if ids else []
+    ways = [sa.and_(in_repository, acls.c.shown_id.in_(ids))] if ids else []
     if bare:
-        ways.append(sa.and_(within, acls.c.owner_key == own_key, acls.c.name.in_(bare)))
-        ways.append(sa.and_(within, acls.c.common, acls.c.name.in_(bare)))
+        ways.append(sa.and_(in_repository, acls.c.owner_key == own_key, acls.c.name.in_(bare)))
+        ways.append(sa.and_(in_repository, acls.c.common, acls.c.name.in_(bare)))
     with_owner = [(fold_name(name.owner), name.name) for name in names if name.owner]
-    ways += [sa.and_(within, acls.c.owner_name == owner, acls.c.name == name) for owner, name in with_owner]
+    ways += [sa.and_(in_repository, acls.c.owner_name == owner, acls.c.name == name) for owner, name in with_owner]
     return sa.select(acls).where(sa.or_(*ways), visible_to(principals))
 
 

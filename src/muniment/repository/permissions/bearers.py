@@ -212,9 +212,9 @@ def _key(name: str, identity: str, identity_of_key: Mapping[str, str | None]) ->
 
 def _claim(cx: Connection, name: str, key: str, identity: str, now: Instant) -> None:
     """Bind a key, unless another transaction does so first."""
-    elsewhere = sa.exists().where(_other_bearers.c.identity == identity)
+    other_bearer = sa.exists().where(_other_bearers.c.identity == identity)
     binding = {"identity": identity, "bound": now}
-    if not cx.execute(bearers.update().where(_waits(key), ~elsewhere).values(binding)).rowcount:
+    if not cx.execute(bearers.update().where(_waits(key), ~other_bearer).values(binding)).rowcount:
         insert = postgresql.insert(bearers) if cx.dialect.name == "postgresql" else sqlite.insert(bearers)
         cx.execute(insert.values(key=key, name=name, **binding).on_conflict_do_nothing())
 
@@ -223,8 +223,8 @@ def _waits(key: str) -> sa.ColumnElement[bool]:
     return sa.and_(bearers.c.key == key, bearers.c.identity.is_(None))
 
 
-def _portions(unsorted: Iterable[str]) -> Iterator[Sequence[str]]:
-    texts = sorted(unsorted)
+def _portions(names: Iterable[str]) -> Iterator[Sequence[str]]:
+    texts = sorted(names)
     for begin in range(0, len(texts), _AT_A_TIME):
         yield texts[begin : begin + _AT_A_TIME]
 

@@ -84,9 +84,9 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
 
         A binding never changes, so one memory is asked once.
         """
-        asked: tuple[KeyMemory, Principals] | None = vars(self).get("_bound")
-        if asked is not None and asked[0] is memory:
-            return asked[1]
+        remembered: tuple[KeyMemory, Principals] | None = vars(self).get("_bound")
+        if remembered is not None and remembered[0] is memory:
+            return remembered[1]
         keys = memory.of(self.names)
         if keys is None:
             return None

@@ -165,22 +165,22 @@ def change(
     ``expected`` is the revision that the caller has seen. Raises UnknownSavedSearch, NotPermitted, VersionConflict,
     WrongValue, QuotaExceeded (only if it grows).
     """
-    saved = _own(cx, repository_id, "search", search_id, principals, expected)
-    columns: dict[str, Any] = {**_check(search_change), "modified": now, "revision": saved.revision + 1}
+    saved_search = _own(cx, repository_id, "search", search_id, principals, expected)
+    columns: dict[str, Any] = {**_check(search_change), "modified": now, "revision": saved_search.revision + 1}
     if search_change.public is not None:
         columns["public"] = search_change.public
-    document = saved.document
+    document = saved_search.document
     if search_change.document is not None and search_change.document != document:
         document = search_change.document
         columns |= _document_columns(document)
         stored_results.remove_all(cx, search_id)
     if search_change.public is False:
-        stored_results.remove_all(cx, search_id, but=saved.owner_key)
-    name, description = columns.get("name", saved.name), columns.get("description", saved.description)
+        stored_results.remove_all(cx, search_id, but=saved_search.owner_key)
+    name, description = columns.get("name", saved_search.name), columns.get("description", saved_search.description)
     columns["size"] = _size(name, description, document)
-    grown = columns["size"] - _size(saved.name, saved.description, saved.document)
-    if grown > 0:
-        _check_quota(cx, saved.owner_key, quota, size=grown)
+    growth = columns["size"] - _size(saved_search.name, saved_search.description, saved_search.document)
+    if growth > 0:
+        _check_quota(cx, saved_search.owner_key, quota, size=growth)
     update = saved_searches.update().where(saved_searches.c.id == search_id).values(columns)
     return _to_search(cx.execute(update.returning(saved_searches)).one())
 
@@ -284,8 +284,8 @@ def give(cx: Connection, repository_id: int, key: str, owner: str, owner_key: st
 
 
 def _members(repository_id: int, kind: Kind, principals: Principals) -> sa.Select[Any]:
-    within = saved_searches.c.repository_id == repository_id, saved_searches.c.is_template == (kind == "template")
-    return sa.select(*_SUMMARY_COLUMNS).where(*within, _visible_to(principals))
+    conditions = saved_searches.c.repository_id == repository_id, saved_searches.c.is_template == (kind == "template")
+    return sa.select(*_SUMMARY_COLUMNS).where(*conditions, _visible_to(principals))
 
 
 def _visible_to(principals: Principals) -> sa.ColumnElement[bool]:
@@ -316,12 +316,12 @@ def _own(
 ) -> SavedSearch:
     """Return what the caller may change, and keep others from changing it before the commit."""
     query = sa.select(saved_searches).with_for_update()
-    saved = _to_search(_row(cx, query, repository_id, kind, search_id, principals))
-    if not may_change(saved, principals):
+    saved_search = _to_search(_row(cx, query, repository_id, kind, search_id, principals))
+    if not may_change(saved_search, principals):
         raise NotPermitted("Only its owner or an administrator may change this search.")
-    if expected is not None and expected != saved.revision:
-        raise VersionConflict(f"The search has changed: its revision is {saved.revision}, not {expected}.")
-    return saved
+    if expected is not None and expected != saved_search.revision:
+        raise VersionConflict(f"The search has changed: its revision is {saved_search.revision}, not {expected}.")
+    return saved_search
 
 
 def _check_quota(cx: Connection, key: str, quota: SavedSearchQuota, *, size: int, searches: int = 0) -> None:
@@ -332,14 +332,14 @@ def _check_quota(cx: Connection, key: str, quota: SavedSearchQuota, *, size: int
     if cx.dialect.name == "postgresql":
         digest = hashlib.sha256(f"saved searches {key}".encode()).digest()
         cx.execute(sa.select(sa.func.pg_advisory_xact_lock(int.from_bytes(digest[:8], "big", signed=True))))
-    owned, taken = cx.execute(
+    count, byte_count = cx.execute(
         sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(saved_searches.c.size), 0)).where(
             saved_searches.c.owner_key == key
         )
     ).one()
-    if owned + searches > quota.searches and searches:
-        raise QuotaExceeded(f"You own {owned} saved searches and search templates; one user may own {quota.searches}.")
-    if int(taken) + stored_results.size(cx, key) + size > quota.bytes:
+    if count + searches > quota.searches and searches:
+        raise QuotaExceeded(f"You own {count} saved searches and search templates; one user may own {quota.searches}.")
+    if int(byte_count) + stored_results.size(cx, key) + size > quota.bytes:
         raise QuotaExceeded(
             f"Saved searches, search templates and stored results of one user may take {quota.bytes} bytes together."
         )

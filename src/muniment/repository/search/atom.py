@@ -95,16 +95,16 @@ def as_xml(feed: Feed, vocab_namespace: str, relevance_namespace: str) -> bytes:
     pieces = [
         '<?xml version="1.0" encoding="UTF-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom"',
         f' xmlns:dm="{_attribute(vocab_namespace)}" xmlns:relevance="{_attribute(relevance_namespace)}">\n',
-        f"<id>{_escaped(feed.id)}</id>\n<title>{_escaped(feed.title)}</title>\n",
-        f"<updated>{_moment(feed.updated)}</updated>\n<author><name>{_escaped(feed.author)}</name></author>\n",
+        f"<id>{_escape(feed.id)}</id>\n<title>{_escape(feed.title)}</title>\n",
+        f"<updated>{_moment(feed.updated)}</updated>\n<author><name>{_escape(feed.author)}</name></author>\n",
         f"<dm:total>{feed.total}</dm:total>\n" if feed.total is not None else "",
         f"<dm:page>{feed.page}</dm:page>\n<dm:items-per-page>{feed.items_per_page}</dm:items-per-page>\n",
         "<dm:partial>true</dm:partial>\n" if feed.partial else "",
         *(f'<link rel="{_attribute(link.rel)}" href="{_attribute(link.href)}"/>\n' for link in feed.links),
     ]
-    shared = _Escaped()
+    escaped_texts = _Escaped()
     pieces += map(_facet, feed.facets or ())
-    pieces += [_entry(entry, shared, links=feed.entry_links) for entry in feed.entries]
+    pieces += [_entry(entry, escaped_texts, links=feed.entry_links) for entry in feed.entries]
     pieces.append("</feed>\n")
     return "".join(pieces).encode("utf-8")
 
@@ -134,46 +134,46 @@ class _Escaped(dict[str, str]):
     """The texts that several entries of a feed share, such as owners and terms, each escaped once."""
 
     def __missing__(self, text: str) -> str:
-        self[text] = escaped = _escaped(text)
-        return escaped
+        self[text] = escaped_text = _escape(text)
+        return escaped_text
 
 
-def _entry(entry: FeedEntry, shared: _Escaped, *, links: bool) -> str:
+def _entry(entry: FeedEntry, escaped_texts: _Escaped, *, links: bool) -> str:
     address, relevance = _attribute(entry.address), ""
-    author = f"<name>{shared[entry.author]}</name>"
+    author = f"<name>{escaped_texts[entry.author]}</name>"
     edit = f'<link rel="edit" href="{address}"/>\n' if links else ""
     content = f'<content type="application/xml" src="{address}"/>'
     if entry.inlined is not None:
         content = f'<content type="application/xml">{entry.inlined}</content>'
     if entry.score is not None:
-        terms = "".join([f"<dm:term>{shared[term]}</dm:term>" for term in entry.terms])
+        terms = "".join([f"<dm:term>{escaped_texts[term]}</dm:term>" for term in entry.terms])
         # given 2.9 lists no address of a hit's owner.
         relevance = f"<relevance:score>{entry.score:.4f}</relevance:score>\n<dm:terms>{terms}</dm:terms>\n"
         if entry.marks is not None:
             marks = "".join([f'<dm:mark start="{start}" end="{end}"/>' for start, end in entry.written_marks()])
             relevance += f"<dm:marks>{marks}</dm:marks>\n"
     elif entry.author_address:
-        author += f"<uri>{shared[entry.author_address]}</uri>"
+        author += f"<uri>{escaped_texts[entry.author_address]}</uri>"
     return (
-        f"<entry>\n<id>{_escaped(entry.id)}</id>\n<title>{_escaped(entry.title)}</title>\n"
-        f"<author>{author}</author>\n<summary>{_escaped(entry.summary)}</summary>\n"
+        f"<entry>\n<id>{_escape(entry.id)}</id>\n<title>{_escape(entry.title)}</title>\n"
+        f"<author>{author}</author>\n<summary>{_escape(entry.summary)}</summary>\n"
         f"<updated>{_moment(entry.updated)}</updated>\n{edit}{content}\n{relevance}</entry>\n"
     )
 
 
 def _facet(facet: FeedFacet) -> str:
-    facet_id = f"<dm:facet-id>{_escaped(facet.id)}</dm:facet-id>"
+    facet_id = f"<dm:facet-id>{_escape(facet.id)}</dm:facet-id>"
     hits = "" if facet.hits is None else f"<dm:facet-hits>{facet.hits}</dm:facet-hits>"
     partial = "<dm:facet-partial>true</dm:facet-partial>" if facet.partial else ""
     values = "".join(
-        f"<dm:facet-value>{facet_id}<dm:facet-value-id>{_escaped(value.name)}</dm:facet-value-id>"
+        f"<dm:facet-value>{facet_id}<dm:facet-value-id>{_escape(value.name)}</dm:facet-value-id>"
         f"<dm:facet-value-count>{value.count}</dm:facet-value-count>"
-        f"<dm:facet-value-constraint>{_escaped(value.constraint)}</dm:facet-value-constraint>"
+        f"<dm:facet-value-constraint>{_escape(value.constraint)}</dm:facet-value-constraint>"
         f'<dm:link rel="{_attribute(value.link.rel)}" href="{_attribute(value.link.href)}"/>'
         f"{_facet(value.nested) if value.nested else ''}</dm:facet-value>\n"
         for value in facet.values
     )
-    label = f"<dm:facet-label>{_escaped(facet.label)}</dm:facet-label>"
+    label = f"<dm:facet-label>{_escape(facet.label)}</dm:facet-label>"
     return f"<dm:facet>{facet_id}{label}{hits}{partial}\n{values}</dm:facet>\n"
 
 
@@ -233,7 +233,7 @@ def _clean(text: str) -> str:
     return text if text.isprintable() else _FORBIDDEN.sub("", text)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     text = _clean(text)
     if not _MARKUP.search(text):
         return text
@@ -241,7 +241,7 @@ def _escaped(text: str) -> str:
 
 
 def _attribute(text: str) -> str:
-    text = _escaped(text)
+    text = _escape(text)
     if not _MARKUP_OF_ATTRIBUTES.search(text):
         return text
     return text.replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")

@@ -75,8 +75,8 @@ class ConditionPart(msgspec.Struct, frozen=True):
     def failures(self) -> list[tuple[str, str]]:
         """List why the part is not met: sentences, each with its place in the document."""
         if self.kind in ("expression-set", "all", "any", "fulltext") and self.parts:
-            failed = [part for part in self.parts if part.outcome == "not-met"]
-            return [failure for part in failed for failure in part.failures()]
+            failing_parts = [part for part in self.parts if part.outcome == "not-met"]
+            return [failure for part in failing_parts for failure in part.failures()]
         return [(self._sentence(), self.place)]
 
     def _sentence(self) -> str:
@@ -86,8 +86,8 @@ class ConditionPart(msgspec.Struct, frozen=True):
             return f"The {what} {text!r} is not in the {' or the '.join(self.looked_in)}."
         if self.kind == "not":
             inner = self.parts[0]
-            named = f" {inner.values[0][:100]!r}" if inner.kind in _LEAVES else " what stands behind it"
-            return f"NOT excludes{named}, which matches."
+            name_of_part = f" {inner.values[0][:100]!r}" if inner.kind in _LEAVES else " what stands behind it"
+            return f"NOT excludes{name_of_part}, which matches."
         if self.kind == "fulltext":
             return "The keywords hold no word."
         return f"The {self.kind} of {self.name!r} with {self.operator} is not met."
@@ -112,20 +112,24 @@ class Examiner:
         self._acl = acl
         self._leaves = leaves
         self._fields = ("text", "metadata") if may_read else ("metadata",)
-        self._left = MOST_COMPARISONS
+        self._comparisons_left = MOST_COMPARISONS
         self._weights: dict[Leaf, float] = {}
 
     def part(self, expression: Expression, condition: Condition) -> ConditionPart:
         """Decide an expression and what ``bind`` made of it; words by which it is met count for ``contributions``."""
-        decided, weighed = self._part(expression, condition)
-        for leaf in weighed:
+        condition_part, leaves = self._part(expression, condition)
+        for leaf in leaves:
             self._weights[leaf] += self._weight(leaf) or 0.0
-        return decided
+        return condition_part
 
     def compared(self, condition: Condition) -> Outcome:
         """Decide a condition without keywords."""
-        self._left -= _cost(condition, self._values)
-        return "unknown" if self._left < 0 else outcome_of(evaluate.compares(condition, self._acl, self._values))
+        self._comparisons_left -= _cost(condition, self._values)
+        return (
+            "unknown"
+            if self._comparisons_left < 0
+            else outcome_of(evaluate.compares(condition, self._acl, self._values))
+        )
 
     def contributions(self) -> list[tuple[LeafWeight, tuple[str, ...], float]]:
         """List the words and phrases that match, with where they do and what they add to the score.
@@ -141,12 +145,12 @@ class Examiner:
                 assert isinstance(condition, ConditionSet)  # noqa: S101 - bind makes one of the other
                 pairs = zip(expression.expressions, condition.conditions, strict=True)
                 inner = [self._part(one, bound) for one, bound in pairs]
-                return _joined("expression-set", expression.operator, inner)
+                return _join("expression-set", expression.operator, inner)
             case Fulltext():
                 if expression.keywords is None:
                     return ConditionPart("fulltext", "not-met"), []
-                found, weighed = self._keywords(expression.keywords, offered=True)
-                return ConditionPart("fulltext", found.outcome, parts=(found,)), weighed
+                keyword_part, leaves = self._keywords(expression.keywords, offered=True)
+                return ConditionPart("fulltext", keyword_part.outcome, parts=(keyword_part,)), leaves
             case Property():
                 values: tuple[str, ...] = (expression.value,)
             case PropertyList():
@@ -164,13 +168,13 @@ class Examiner:
     def _keywords(self, keywords: Keywords, *, offered: bool) -> "_Decided":
         match keywords:
             case Both():
-                return _joined("all", "AND", [self._keywords(part, offered=offered) for part in keywords.parts])
+                return _join("all", "AND", [self._keywords(part, offered=offered) for part in keywords.parts])
             case Either():
-                return _joined("any", "OR", [self._keywords(part, offered=offered) for part in keywords.parts])
+                return _join("any", "OR", [self._keywords(part, offered=offered) for part in keywords.parts])
             case AnyWord():
                 # Stop words do not count, so the index has not looked for them.
                 words = [word for word in keywords.words if self._leaves is None or word in self._leaves]
-                return _joined("any", "OR", [self._leaf(word, offered=offered) for word in words])
+                return _join("any", "OR", [self._leaf(word, offered=offered) for word in words])
             case Without():
                 inner, _ = self._keywords(keywords.part, offered=False)
                 return ConditionPart("not", _OPPOSITES[inner.outcome], parts=(inner,)), []
@@ -190,14 +194,14 @@ class Examiner:
         part = ConditionPart(kind, outcome_of(matches), values=values, fields=fields, looked_in=self._fields)
         return part, [leaf] if matches else []
 
-    def _found_in(self, known: LeafWeight) -> tuple[str, ...]:
-        places = {"text": known.in_text, "metadata": known.in_metadata is not None}
+    def _found_in(self, leaf_weight: LeafWeight) -> tuple[str, ...]:
+        places = {"text": leaf_weight.in_text, "metadata": leaf_weight.in_metadata is not None}
         return tuple(field for field in self._fields if places[field])
 
     def _weight(self, leaf: Leaf) -> float | None:
         assert self._leaves is not None  # noqa: S101 - nothing is weighed otherwise
-        known = self._leaves[leaf]
-        return known.anywhere if "text" in self._fields else known.in_metadata
+        leaf_weight = self._leaves[leaf]
+        return leaf_weight.anywhere if "text" in self._fields else leaf_weight.in_metadata
 
 
 _Decided: TypeAlias = tuple[ConditionPart, list[Leaf]]
@@ -218,7 +222,7 @@ def outcome_of(met: bool) -> Outcome:
     return "met" if met else "not-met"
 
 
-def _joined(kind: str, operator: str, inner: Sequence[_Decided]) -> _Decided:
+def _join(kind: str, operator: str, inner: Sequence[_Decided]) -> _Decided:
     parts = tuple(part for part, _ in inner)
     deciding: Outcome = "not-met" if operator == "AND" else "met"
     outcomes = {part.outcome for part in parts}
@@ -227,8 +231,8 @@ def _joined(kind: str, operator: str, inner: Sequence[_Decided]) -> _Decided:
         outcome = deciding
     elif "unknown" in outcomes:
         outcome = "unknown"
-    weighed = [each for part, several in inner if part.outcome == "met" for each in several]
-    return ConditionPart(kind, outcome, operator, parts=parts), weighed if outcome == "met" else []
+    leaves = [each for part, several in inner if part.outcome == "met" for each in several]
+    return ConditionPart(kind, outcome, operator, parts=parts), leaves if outcome == "met" else []
 
 
 def _cost(condition: Condition, values: Mapping[str, Sequence[Value]]) -> int:

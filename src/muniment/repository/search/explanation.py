@@ -176,30 +176,32 @@ class _Explainer:
         self._now = now
         self._memory = memory
         self._may_tell = may_tell
-        self._unindexed = unindexed
+        self._reason_not_indexed = unindexed
         self._position = snapshot.position
         self._search = results.prepared(
             cx, snapshot, view.repository, view.principals, question, now, max_pending, memory
         )
-        self._examined = snapshot.examine(self._search, stored.id)
+        self._examination = snapshot.examine(self._search, stored.id)
         self._permission = acl_entries.permission(cx, stored.acl_id, stored.owner_key, view.principals)
         self._max_pending = max_pending
 
     def explanation(self) -> Explanation:
-        examined, index = self._examined, self._index()
-        is_hit = examined is not None and examined.score is not None and self._permission >= Permission.BROWSE
-        current = examined if index.outcome == "met" else None
+        examination, index = self._examination, self._index()
+        is_hit = examination is not None and examination.score is not None and self._permission >= Permission.BROWSE
+        current = examination if index.outcome == "met" else None
         examiner = self._examiner(current, may_read=self._permission >= Permission.READ)
         query = self._question.query
         bare = msgspec.structs.replace(query, locations=())
-        bound = results.bound(self._cx, self._view.repository, self._view.principals, self._memory, bare, self._now)
+        bound_query = results.bound(
+            self._cx, self._view.repository, self._view.principals, self._memory, bare, self._now
+        )
         condition = None
-        if query.condition is not None and bound.condition is not None:
-            condition = examiner.part(query.condition, bound.condition)
+        if query.condition is not None and bound_query.condition is not None:
+            condition = examiner.part(query.condition, bound_query.condition)
         type_name = self._stored.type if current is None else current.document.type
-        type_outcome = outcome_of(not bound.types or type_name in bound.types)
-        score = f"{examined.score or 0.0:.4f}" if is_hit and examined is not None else None
-        explained = Explanation(
+        type_outcome = outcome_of(not bound_query.types or type_name in bound_query.types)
+        score = f"{examination.score or 0.0:.4f}" if is_hit and examination is not None else None
+        answer = Explanation(
             stored=self._stored,
             user=self._view.principals.id,
             hit=is_hit,
@@ -210,21 +212,21 @@ class _Explainer:
             types=query.types,
             of_type=type_outcome,
             condition=condition,
-            in_location=self._compared(examiner, self._locations()),
-            in_facets=self._compared(examiner, self._narrowed()),
+            in_location=self._compare(examiner, self._locations()),
+            in_facets=self._compare(examiner, self._narrowing_condition()),
             right=self._right(),
             index=index,
             text=self._text(),
             position=self._position,
         )
         if is_hit:
-            return explained
+            return answer
         with_text = None
         if condition is not None and self._may_tell and self._permission < Permission.READ and current is not None:
             reader = self._examiner(current, may_read=True)
-            assert query.condition is not None and bound.condition is not None  # noqa: S101, PT018 - as above
-            with_text = reader.part(query.condition, bound.condition)
-        return msgspec.structs.replace(explained, reasons=self._reasons(explained, current, with_text))
+            assert query.condition is not None and bound_query.condition is not None  # noqa: S101, PT018 - as above
+            with_text = reader.part(query.condition, bound_query.condition)
+        return msgspec.structs.replace(answer, reasons=self._reasons(answer, current, with_text))
 
     def _examiner(self, current: Examination | None, *, may_read: bool) -> Examiner:
         if current is None:
@@ -238,21 +240,23 @@ class _Explainer:
         return objects.values(self._stored, self._memory.catalogue(self._cx, self._view.repository.id), acl_name)
 
     def _index(self) -> IndexState:
-        seen, object_id = self._search.visible, self._stored.id
-        left_out = object_id in seen.hidden or (object_id in seen.decided and object_id not in seen.browse)
+        visible, object_id = self._search.visible, self._stored.id
+        left_out = object_id in visible.hidden or (object_id in visible.decided and object_id not in visible.browse)
         if left_out and self._permission >= Permission.BROWSE:
-            missed = changes.hiding(self._cx, self._view.repository.id, self._position, self._max_pending)
-            kinds = tuple(sorted(missed.get(object_id, ()))) if self._may_tell else ()
+            missed_changes = changes.hiding(self._cx, self._view.repository.id, self._position, self._max_pending)
+            kinds = tuple(sorted(missed_changes.get(object_id, ()))) if self._may_tell else ()
             return IndexState("not-met", kinds)
-        if self._examined is None:
-            return IndexState("not-met", reason=(self._unindexed(self._cx, object_id) or "") if self._may_tell else "")
+        if self._examination is None:
+            return IndexState(
+                "not-met", reason=(self._reason_not_indexed(self._cx, object_id) or "") if self._may_tell else ""
+            )
         return IndexState("met")
 
     def _locations(self) -> Condition | None:
-        named = self._question.query.locations
-        return locations.condition(self._cx, self._view, named) if named else None
+        query_locations = self._question.query.locations
+        return locations.condition(self._cx, self._view, query_locations) if query_locations else None
 
-    def _narrowed(self) -> Condition | None:
+    def _narrowing_condition(self) -> Condition | None:
         if not self._question.narrowings:
             return None
         catalogue = self._memory.catalogue(self._cx, self._view.repository.id)
@@ -260,7 +264,7 @@ class _Explainer:
         return facets.narrowed(binder.bind(self._question.query.facets), self._question.narrowings)
 
     @staticmethod
-    def _compared(examiner: Examiner, condition: Condition | None) -> Outcome | None:
+    def _compare(examiner: Examiner, condition: Condition | None) -> Outcome | None:
         return None if condition is None else examiner.compared(condition)
 
     def _right(self) -> UserRight:
@@ -282,35 +286,35 @@ class _Explainer:
         return queue.status(self._cx, self._stored.id) if self._may_tell else None
 
     def _reasons(
-        self, explained: Explanation, current: Examination | None, with_text: ConditionPart | None
+        self, answer: Explanation, current: Examination | None, with_text: ConditionPart | None
     ) -> tuple[Reason, ...]:
         who = "You" if self._asker is self._view.principals else "The user"
-        reasons = list(self._standing_reasons(explained, who))
-        condition = explained.condition
-        if explained.of_type != "met":
+        reasons = list(self._standing_reasons(answer, who))
+        condition = answer.condition
+        if answer.of_type != "met":
             reasons.append(Reason("types", "The object has none of the types that the query names."))
         if condition is not None and condition.outcome == "not-met":
             reasons += [Reason("condition", message, place) for message, place in condition.failures()]
-        if explained.in_location == "not-met":
+        if answer.in_location == "not-met":
             reasons.append(Reason("locations", "The object lies in none of the folders that the query names."))
-        if explained.in_facets == "not-met":
+        if answer.in_facets == "not-met":
             reasons.append(Reason("facets", "The object has none of the values to which the facets are narrowed."))
         if condition is not None and condition.outcome != "met":
             if with_text is not None and with_text.outcome == "met":
                 reasons.append(Reason("right", f"{who} may not read the text, which holds what the metadata lacks."))
             else:
-                reasons += self._text_reasons(condition, explained.text, current)
+                reasons += self._text_reasons(condition, answer.text, current)
         return tuple(reasons[:MOST_REASONS])
 
-    def _standing_reasons(self, explained: Explanation, who: str) -> Iterator[Reason]:
+    def _standing_reasons(self, answer: Explanation, who: str) -> Iterator[Reason]:
         """Say why the object is out of the search whatever it asks."""
         if self._permission < Permission.BROWSE:
             level = self._permission.name.capitalize()
             yield Reason("right", f"{who} may not browse the object: its ACL gives them {level}.")
-        if self._examined is None:
-            why = f": {explained.index.reason}" if explained.index.reason else " yet."
+        if self._examination is None:
+            why = f": {answer.index.reason}" if answer.index.reason else " yet."
             yield Reason("index", f"The index does not hold the object{why}")
-        elif explained.index.outcome != "met":
+        elif answer.index.outcome != "met":
             yield Reason("index", "The index has not followed the last changes of the object yet.")
 
     def _text_reasons(
@@ -330,25 +334,25 @@ def shares(total: str, weights: Sequence[float]) -> list[str]:
     """Round weights to the digits of their total, so that they add up to it exactly."""
     units = round(float(total) * _UNITS)
     exact = [weight * _UNITS for weight in weights]
-    rounded = [int(weight) for weight in exact]
-    by_rest = sorted(range(len(exact)), key=lambda at: rounded[at] - exact[at])
-    for step in range(units - sum(rounded)):
-        rounded[by_rest[step % len(by_rest)]] += 1
-    for step in range(sum(rounded) - units):
-        rounded[by_rest[-1 - step % len(by_rest)]] -= 1
-    return [f"{each / _UNITS:.4f}" for each in rounded]
+    parts = [int(weight) for weight in exact]
+    by_rest = sorted(range(len(exact)), key=lambda at: parts[at] - exact[at])
+    for step in range(units - sum(parts)):
+        parts[by_rest[step % len(by_rest)]] += 1
+    for step in range(sum(parts) - units):
+        parts[by_rest[-1 - step % len(by_rest)]] -= 1
+    return [f"{each / _UNITS:.4f}" for each in parts]
 
 
 def _matches(score: str, examiner: Examiner) -> tuple[TermMatch, ...]:
-    found = examiner.contributions()
-    exact = [weight for _, _, weight in found]
+    contributions = examiner.contributions()
+    exact = [weight for _, _, weight in contributions]
     rest = float(score) - sum(exact)
-    together = [rest] if rest > _TOGETHER else []
-    weights = shares(score, exact + together)
+    extra_weight = [rest] if rest > _TOGETHER else []
+    weights = shares(score, exact + extra_weight)
     words = tuple(
         TermMatch(leaf.term, fields, weight, leaf.properties if "metadata" in fields else ())
-        for (leaf, fields, _), weight in zip(found, weights[: len(found)], strict=True)
+        for (leaf, fields, _), weight in zip(contributions, weights[: len(contributions)], strict=True)
     )
-    if not together:
+    if not extra_weight:
         return words
     return *words, TermMatch(" ".join(dict.fromkeys(match.term for match in words)), (), weights[-1], together=True)

@@ -39,7 +39,7 @@ def of_repository(query: Query, name: str) -> Query | None:
     return msgspec.structs.replace(query, locations=inside, repositories=())
 
 
-def merge(query: Query, found: Iterable[Sequence[Hit]]) -> list[HitOfSeveral]:
+def merge(query: Query, hits_of_each: Iterable[Sequence[Hit]]) -> list[HitOfSeveral]:
     """Put the hits of several repositories in one order: by the query's sort, else by score, and then the newest first.
 
     The hits of one repository keep the order in which they come.
@@ -51,5 +51,5 @@ def merge(query: Query, found: Iterable[Sequence[Hit]]) -> list[HitOfSeveral]:
             return 0.0, each.hit.updated if oldest_first else -each.hit.updated
         return -each.hit.score, -each.hit.updated
 
-    runs = [[HitOfSeveral(number, hit) for hit in hits] for number, hits in enumerate(found)]
+    runs = [[HitOfSeveral(number, hit) for hit in hits] for number, hits in enumerate(hits_of_each)]
     return list(heapq.merge(*runs, key=place))

@@ -145,8 +145,8 @@ def follow(cx: Connection, repository_id: int, link: str, caller: str, now: Inst
 
 def purge(cx: Connection, now: Instant, limit: int = 200) -> int:
     """Drop at most ``limit`` searches and as many walks that have expired, and return how many."""
-    expired = sa.select(links.c.digest).where(links.c.expires <= now).limit(limit)
-    return cx.execute(links.delete().where(links.c.digest.in_(expired))).rowcount + walks.purge(cx, now, limit)
+    expired_digests = sa.select(links.c.digest).where(links.c.expires <= now).limit(limit)
+    return cx.execute(links.delete().where(links.c.digest.in_(expired_digests))).rowcount + walks.purge(cx, now, limit)
 
 
 def _wait_for_others(cx: Connection, caller: str) -> None:
@@ -158,12 +158,12 @@ def _wait_for_others(cx: Connection, caller: str) -> None:
 
 def _drop_oldest(cx: Connection, caller: str, newest: bytes, quota: SearchQuota) -> None:
     searches = cx.execute(sa.select(links.c.kept, links.c.size, links.c.digest).where(links.c.caller == caller))
-    held = [QuotaShare(*row) for row in searches]
-    held += walks.held(cx, caller)
+    shares = [QuotaShare(*row) for row in searches]
+    shares += walks.held(cx, caller)
     # The newest comes first, even if the clock was set back.
-    held.sort(key=lambda each: (each.name == newest, each.kept, each.name), reverse=True)
+    shares.sort(key=lambda each: (each.name == newest, each.kept, each.name), reverse=True)
     count, size, surplus = 0, 0, []
-    for each in held:
+    for each in shares:
         count, size = count + 1, size + each.size
         if each.name != newest and (count > quota.queries or size > quota.bytes):
             surplus.append(each.name)

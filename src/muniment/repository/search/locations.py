@@ -34,23 +34,23 @@ def condition(cx: Connection, view: RepositoryView, locations: Collection[Locati
     see, and for too many folders.
     """
     _check(locations)
-    named: set[str] = set()
+    folder_ids: set[str] = set()
     with_descendants: set[str] = set()
     roots = False
     for location in locations:
         with naming_place(location.place):
             if location.path.strip("/") or location.folder_id:
-                (with_descendants if location.descendants else named).update(_named(cx, view, location))
+                (with_descendants if location.descendants else folder_ids).update(_folders_of(cx, view, location))
             elif location.descendants:
                 return None
             else:
                 roots = True
-            _check_number(named | with_descendants)
+            _check_number(folder_ids | with_descendants)
     # One descent for all, so that a folder that several locations name is read once.
-    named |= folders.descendants(cx, view, with_descendants, MOST_FOLDERS)
-    _check_number(named)
-    within = OneOf(_FOLDER, tuple(sorted(named)))
-    return ConditionSet("OR", (within, Unless(HasValue(_FOLDER)))) if roots else within
+    folder_ids |= folders.descendants(cx, view, with_descendants, MOST_FOLDERS)
+    _check_number(folder_ids)
+    in_folders = OneOf(_FOLDER, tuple(sorted(folder_ids)))
+    return ConditionSet("OR", (in_folders, Unless(HasValue(_FOLDER)))) if roots else in_folders
 
 
 def _check(locations: Collection[Location]) -> None:
@@ -60,25 +60,27 @@ def _check(locations: Collection[Location]) -> None:
         raise BadQuery(f"The paths of a query's locations have at most {MOST_STEPS} names together.")
 
 
-def _check_number(named: Collection[str]) -> None:
-    if len(named) > MOST_FOLDERS:
+def _check_number(folder_ids: Collection[str]) -> None:
+    if len(folder_ids) > MOST_FOLDERS:
         raise WrongValue(f"The locations name more than {MOST_FOLDERS} folders: name folders further down.")
 
 
-def _named(cx: Connection, view: RepositoryView, location: Location) -> set[str]:
+def _folders_of(cx: Connection, view: RepositoryView, location: Location) -> set[str]:
     """Return the folders that a location names: none without all folders on the way to them."""
     text = location.path or location.folder_id
     # What a database cannot store names no folder.
     if not is_storable(text):
-        named: set[str] = set()
+        folder_ids: set[str] = set()
     elif location.folder_id:
-        named = folders.find(cx, view, ids=[location.folder_id])
+        folder_ids = folders.find(cx, view, ids=[location.folder_id])
     else:
         first, *others = location.path.strip("/").split("/")
-        named = folders.find(cx, view, name=first, most=MOST_FOLDERS + 1)
+        folder_ids = folders.find(cx, view, name=first, most=MOST_FOLDERS + 1)
         for name in others:
-            _check_number(named)
-            named = folders.find(cx, view, inside=named, name=name, most=MOST_FOLDERS + 1) if named else set()
-    if not named:
+            _check_number(folder_ids)
+            folder_ids = (
+                folders.find(cx, view, inside=folder_ids, name=name, most=MOST_FOLDERS + 1) if folder_ids else set()
+            )
+    if not folder_ids:
         raise WrongValue(f"There is no folder {text[:200]!r}, or you may not see it.")
-    return named
+    return folder_ids

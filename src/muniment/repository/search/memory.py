@@ -40,14 +40,14 @@ class SearchMemory:
     """Remembers queries, types and ACLs for the searches of one process. ``cx`` must be a snapshot."""
 
     def __init__(self) -> None:
-        self._read: Memory[tuple[ReadsQuery, bytes], Query] = Memory(_BYTES)
-        self._bound: Memory[tuple[int, str, bytes, tuple[tuple[str, int], ...]], BoundQuery] = Memory(_BYTES)
+        self._queries: Memory[tuple[ReadsQuery, bytes], Query] = Memory(_BYTES)
+        self._bound_queries: Memory[tuple[int, str, bytes, tuple[tuple[str, int], ...]], BoundQuery] = Memory(_BYTES)
         self._catalogues: Memory[tuple[int, str], Catalogue] = Memory(_CATALOGUES)
-        self._granted: Memory[tuple[int, str, frozenset[str]], GrantedAcls] = Memory(_ACLS)
+        self._granted_acls: Memory[tuple[int, str, frozenset[str]], GrantedAcls] = Memory(_ACLS)
 
     def read(self, reader: ReadsQuery, document: bytes, names: RepositoryNames, limits: QueryLimits) -> Query:
         """Return the query of a document in one spelling. Names and limits must be those of the process."""
-        return self._read.answer((reader, document), lambda: reader(document, names, limits), 2 * len(document))
+        return self._queries.answer((reader, document), lambda: reader(document, names, limits), 2 * len(document))
 
     def bind(
         self, cx: Connection, repository_id: int, query: Query, acl_ids: Mapping[str, int], now: Instant
@@ -57,14 +57,18 @@ class SearchMemory:
         Raises as ``bind.bind`` does.
         """
         # Numbers and truth values of one size are equal in Python, and differ as JSON.
-        written = _encoder.encode(query)
+        query_bytes = _encoder.encode(query)
         of_types = repository_id, marks.read(cx).types
-        question = (*of_types, written, tuple(sorted(acl_ids.items())))
-        bound = self._bound.recall(question)
-        if bound is not None:
-            return bound
-        bound = bind.bind(query, self.catalogue(cx, repository_id), acl_ids, now)
-        return bound if bind.has_ages(query.condition) else self._bound.keep(question, bound, 2 * len(written))
+        question = (*of_types, query_bytes, tuple(sorted(acl_ids.items())))
+        bound_query = self._bound_queries.recall(question)
+        if bound_query is not None:
+            return bound_query
+        bound_query = bind.bind(query, self.catalogue(cx, repository_id), acl_ids, now)
+        return (
+            bound_query
+            if bind.has_ages(query.condition)
+            else self._bound_queries.keep(question, bound_query, 2 * len(query_bytes))
+        )
 
     def catalogue(self, cx: Connection, repository_id: int) -> Catalogue:
         """Return a repository's types."""
@@ -74,13 +78,13 @@ class SearchMemory:
     def granted(self, cx: Connection, repository_id: int, principals: Principals) -> GrantedAcls:
         """Return which ACLs let the caller browse and read."""
         question = (repository_id, marks.read(cx).acls, principals.accessors)
-        granted = self._granted.recall(question)
-        if granted is not None:
-            return granted
+        granted_acls = self._granted_acls.recall(question)
+        if granted_acls is not None:
+            return granted_acls
         permissions = acls.granted(cx, repository_id, principals, Permission.BROWSE)
         readable = (acl_id for acl_id, permission in permissions.items() if permission >= Permission.READ)
-        granted = GrantedAcls(frozenset(permissions), frozenset(readable))
-        if granted.read == granted.browse:
-            granted = GrantedAcls(granted.browse, granted.browse)
-        weight = len(granted.browse) + len(granted.read) + len(question[2])
-        return self._granted.keep(question, granted, weight)
+        granted_acls = GrantedAcls(frozenset(permissions), frozenset(readable))
+        if granted_acls.read == granted_acls.browse:
+            granted_acls = GrantedAcls(granted_acls.browse, granted_acls.browse)
+        weight = len(granted_acls.browse) + len(granted_acls.read) + len(question[2])
+        return self._granted_acls.keep(question, granted_acls, weight)

@@ -124,7 +124,7 @@ def _make(
     options: RepositoryOptions,
     memory: SearchMemory,
 ) -> Walk:
-    before = walks.shown(cx, cursor, repository.id, principals.key, now)
+    counters_shown = walks.shown(cx, cursor, repository.id, principals.key, now)
     standing = results.standing(
         cx,
         snapshot,
@@ -139,4 +139,4 @@ def _make(
         options.names.type_prefix,
     )
     first_page = question.page - 1
-    return walks.make(cursor, standing, before, first_page, question.items_per_page, options.walk_hits)
+    return walks.make(cursor, standing, counters_shown, first_page, question.items_per_page, options.walk_hits)

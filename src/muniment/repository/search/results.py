@@ -135,29 +135,31 @@ def search(
             ),
             question,
         )
-    wanted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
-    wanted = msgspec.structs.replace(wanted, offset=offset, limit=question.items_per_page)
+    index_search = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    index_search = msgspec.structs.replace(index_search, offset=offset, limit=question.items_per_page)
     answer: Answer | None = None
     if sorts := question.query.sorts:
-        answer = sorting.answer(snapshot, wanted, sorts, memory.catalogue(cx, repository.id), max_sorted, type_prefix)
+        answer = sorting.answer(
+            snapshot, index_search, sorts, memory.catalogue(cx, repository.id), max_sorted, type_prefix
+        )
     if sorts and answer is None:
         view = RepositoryView.read(cx, repository, principals)
-        one_more = msgspec.structs.replace(wanted, limit=question.items_per_page + 1)
+        one_more = msgspec.structs.replace(index_search, limit=question.items_per_page + 1)
         counters = sorting.counters(cx, view, snapshot, one_more, sorts, max_sorted, type_prefix)
         on_page = tuple(counters[: question.items_per_page])
-        page = _shown(cx, snapshot, repository, principals, question, wanted, on_page)
+        page = _page_of_counters(cx, snapshot, repository, principals, question, index_search, on_page)
         return msgspec.structs.replace(page, has_more=len(counters) > len(on_page), counters=on_page)
-    answer, visible_objects = answer or snapshot.search(wanted), wanted.visible
+    answer, visible_objects = answer or snapshot.search(index_search), index_search.visible
     summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
     hits = [
         _to_hit(hit, summary)
         for hit in answer.hits
         if (summary := summaries.get(hit.object_id)) is not None and _may_browse(summary, principals, visible_objects)
     ]
-    total, refused = answer.total, len(answer.hits) - len(hits)
-    if refused:
-        log.error("hits without permission", repository=repository.name, hits=refused)
-        total = None if total is None else total - refused
+    total, refused_count = answer.total, len(answer.hits) - len(hits)
+    if refused_count:
+        log.error("hits without permission", repository=repository.name, hits=refused_count)
+        total = None if total is None else total - refused_count
     return HitPage(
         hits=tuple(hits),
         page=question.page,
@@ -212,12 +214,12 @@ def standing(
     The rest is as for ``search``, which also says what it raises.
     """
     memory = memory or SearchMemory()
-    wanted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
-    wanted = msgspec.structs.replace(wanted, limit=limit)
+    index_search = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    index_search = msgspec.structs.replace(index_search, limit=limit)
     if not question.query.sorts:
-        return snapshot.counters(wanted, "relevance")
+        return snapshot.counters(index_search, "relevance")
     view = RepositoryView.read(cx, repository, principals)
-    return sorting.counters(cx, view, snapshot, wanted, question.query.sorts, max_sorted, type_prefix)
+    return sorting.counters(cx, view, snapshot, index_search, question.query.sorts, max_sorted, type_prefix)
 
 
 def shown(
@@ -241,41 +243,41 @@ def shown(
     anywhere = msgspec.structs.replace(
         question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
     )
-    wanted = prepared(cx, snapshot, repository, principals, anywhere, now, max_pending, memory)
+    index_search = prepared(cx, snapshot, repository, principals, anywhere, now, max_pending, memory)
     try:
-        counted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+        count_search = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
     except WrongValue:
         if not question.query.locations:
             raise
-        counted = msgspec.structs.replace(wanted, facets=())
-    return _shown(cx, snapshot, repository, principals, question, wanted, counters, counted)
+        count_search = msgspec.structs.replace(index_search, facets=())
+    return _page_of_counters(cx, snapshot, repository, principals, question, index_search, counters, count_search)
 
 
-def _shown(
+def _page_of_counters(
     cx: Connection,
     snapshot: Snapshot,
     repository: Repository,
     principals: Principals,
     question: SearchQuestion,
-    wanted: Search,
+    index_search: Search,
     counters: Sequence[int],
-    counted: Search | None = None,
+    count_search: Search | None = None,
 ) -> HitPage:
     """Show those hits of a search that have these counters, in this order; another search may say what is counted."""
     summaries = objects.summaries_by_counter(cx, repository.id, counters) if counters else {}
     browsable = [
         summary
         for counter in counters
-        if (summary := summaries.get(counter)) is not None and _may_browse(summary, principals, wanted.visible)
+        if (summary := summaries.get(counter)) is not None and _may_browse(summary, principals, index_search.visible)
     ]
     among = frozenset(summary.id for summary in browsable)
-    alone = Search(wanted.query, wanted.visible, 0, len(among), among=among)
-    found = {hit.object_id: hit for hit in snapshot.search(alone).hits} if among else {}
-    counted, answer = counted or wanted, Answer(())
-    if counted.total or counted.facets:
-        answer = snapshot.search(msgspec.structs.replace(counted, offset=0, limit=0))
+    search_among = Search(index_search.query, index_search.visible, 0, len(among), among=among)
+    index_hits = {hit.object_id: hit for hit in snapshot.search(search_among).hits} if among else {}
+    count_search, answer = count_search or index_search, Answer(())
+    if count_search.total or count_search.facets:
+        answer = snapshot.search(msgspec.structs.replace(count_search, offset=0, limit=0))
     return HitPage(
-        hits=tuple(_to_hit(found[summary.id], summary) for summary in browsable if summary.id in found),
+        hits=tuple(_to_hit(index_hits[summary.id], summary) for summary in browsable if summary.id in index_hits),
         page=question.page,
         items_per_page=question.items_per_page,
         total=answer.total,
@@ -298,17 +300,17 @@ def prepared(
     memory: SearchMemory,
 ) -> Search:
     """Make the search of a question, as the caller may see the snapshot; its limit is still to be said."""
-    asked = _relaxed_query(question) or question.query
-    query = bound(cx, repository, principals, memory, asked, now)
-    counted, query = _with_facets(cx, repository, memory, question, query, now)
-    names = facets.property_names(counted)
+    query_to_bind = _relaxed_query(question) or question.query
+    query = bound(cx, repository, principals, memory, query_to_bind, now)
+    bound_facets, query = _with_facets(cx, repository, memory, question, query, now)
+    names = facets.property_names(bound_facets)
     return Search(
         query,
         visible(cx, repository, principals, query, snapshot.position, max_pending, memory, names),
         offset=0,
         limit=0,
         total=question.include_total,
-        facets=counted,
+        facets=bound_facets,
         facet_hits=question.query.facet_hits,
         bare=question.bare,
         marks=question.marks,
@@ -327,9 +329,9 @@ def _with_facets(
     if not question.query.facets and not question.narrowings:
         return (), query
     binder = FacetBinder(memory.catalogue(cx, repository.id), now, question.facet_limits)
-    counted = binder.bind(question.query.facets)
-    narrowed = facets.narrowed(counted, question.narrowings)
-    return counted, query if narrowed is None else _both(query, narrowed)
+    bound_facets = binder.bind(question.query.facets)
+    narrowing_condition = facets.narrowed(bound_facets, question.narrowings)
+    return bound_facets, query if narrowing_condition is None else _both(query, narrowing_condition)
 
 
 def bound(
@@ -349,8 +351,8 @@ def bound(
     bound_query = memory.bind(cx, repository.id, query, acl_ids, now)
     if not query.locations:
         return bound_query
-    within = locations.condition(cx, RepositoryView.read(cx, repository, principals), query.locations)
-    return bound_query if within is None else _both(bound_query, within)
+    location_condition = locations.condition(cx, RepositoryView.read(cx, repository, principals), query.locations)
+    return bound_query if location_condition is None else _both(bound_query, location_condition)
 
 
 def _both(query: BoundQuery, condition: Condition) -> BoundQuery:
@@ -368,43 +370,50 @@ def visible(
     position: Position,
     max_pending: int = MAX_PENDING,
     memory: SearchMemory | None = None,
-    shown: Collection[str] = (),
+    page_properties: Collection[str] = (),
 ) -> Visible:
-    """Return what the caller may see of an index as of ``position``. ``shown`` are properties whose values it shows.
+    """Return what the caller may see of an index as of ``position``, on a page with the values of ``page_properties``.
 
     A change that the index has missed hides its object. There are two exceptions, because in both the caller may see
     all values and text that the index holds: only the ACL changed, and they may see the object now; or properties
     changed too, and they are its owner, who saw the old values. An administrator may see old values, too.
     Raises IndexBehind.
     """
-    missed = changes.hiding(cx, repository.id, position, max_pending)
-    acl_matters = bool(missed) and bool(bind.property_names(query.condition).union(shown) & _CHANGED_WITH_THE_ACL)
+    missed_changes = changes.hiding(cx, repository.id, position, max_pending)
+    acl_matters = bool(missed_changes) and bool(
+        bind.property_names(query.condition).union(page_properties) & _CHANGED_WITH_THE_ACL
+    )
     decidable = {
         object_id: kinds
-        for object_id, kinds in missed.items()
+        for object_id, kinds in missed_changes.items()
         if kinds <= {"acl", "properties"} and not (acl_matters and "acl" in kinds)
     }
-    hidden = missed.keys() - decidable.keys()
+    hidden_ids = missed_changes.keys() - decidable.keys()
     if principals.administrator:
-        seen = frozenset(decidable)
+        decidable_ids = frozenset(decidable)
         return Visible(
-            everything=True, owner=principals.key, hidden=frozenset(hidden), decided=seen, browse=seen, read=seen
+            everything=True,
+            owner=principals.key,
+            hidden=frozenset(hidden_ids),
+            decided=decidable_ids,
+            browse=decidable_ids,
+            read=decidable_ids,
         )
-    granted = (memory or SearchMemory()).granted(cx, repository.id, principals)
+    granted_acls = (memory or SearchMemory()).granted(cx, repository.id, principals)
     browsable, readable = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():
         is_owner = principals.is_(row.owner_key)
         if not is_owner and "properties" in decidable[object_id]:
             continue
-        if is_owner or row.acl_id in granted.browse:
+        if is_owner or row.acl_id in granted_acls.browse:
             browsable.add(object_id)
-        if is_owner or row.acl_id in granted.read:
+        if is_owner or row.acl_id in granted_acls.read:
             readable.add(object_id)
     return Visible(
         owner=principals.key,
-        browse_acls=granted.browse,
-        read_acls=granted.read,
-        hidden=frozenset(hidden),
+        browse_acls=granted_acls.browse,
+        read_acls=granted_acls.read,
+        hidden=frozenset(hidden_ids),
         decided=frozenset(decidable),
         browse=frozenset(browsable),
         read=frozenset(readable),

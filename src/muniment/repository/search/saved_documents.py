@@ -51,12 +51,12 @@ def check(
     Raises BadQuery, UnknownType, UnknownProperty, WrongValue.
     """
     root = elements(document, limits)
-    asked = query(document, limits)
+    plain_query = query(document, limits)
     if kind == "template":
         search_templates.check(root, names_of(document), view.catalogue)
-        asked = search_templates.without_variables(asked, root)
-    asked = msgspec.structs.replace(asked, locations=())
-    results.bound(cx, view.repository, view.principals, SearchMemory(), asked, now)
+        plain_query = search_templates.without_variables(plain_query, root)
+    plain_query = msgspec.structs.replace(plain_query, locations=())
+    results.bound(cx, view.repository, view.principals, SearchMemory(), plain_query, now)
 
 
 def query(document: SavedDocument, limits: QueryLimits) -> Query:
@@ -68,8 +68,8 @@ def text(document: SavedDocument, spelling: Spelling, limits: QueryLimits) -> st
     """Write a document in a spelling. In its own it is as it was received, so is one that cannot be read any more."""
     if document.spelling != spelling:
         try:
-            found = elements(document, limits)
-            return as_xml.write(found) if spelling == "xml" else as_json.write(found)
+            element = elements(document, limits)
+            return as_xml.write(element) if spelling == "xml" else as_json.write(element)
         except (Refusal, ValueError):
             pass
     return document.body.decode("utf-8", "replace")

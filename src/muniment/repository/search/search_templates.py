@@ -65,10 +65,10 @@ def check(root: Element, names: RepositoryNames, catalogue: Catalogue) -> None:
 
     Raises BadQuery, UnknownProperty.
     """
-    found = list(_open(root))
-    if not found:
+    open_elements = list(_open(root))
+    if not open_elements:
         raise BadQuery("A template has at least one expression with 'template' set to true.")
-    for element in found:
+    for element in open_elements:
         if element.name not in _KINDS:
             raise BadQuery(f"The {element.name} has no value, so it is no variable of a template ({element.place}).")
         if element.attributes.get("operator", "").strip().upper() in _TEXTLESS:
@@ -80,28 +80,28 @@ def check(root: Element, names: RepositoryNames, catalogue: Catalogue) -> None:
 def without_variables(query: Query, root: Element) -> Query:
     """Return the query without the expressions that are variables: what of it can be checked before it is executed."""
     places = {element.place for element in _open(root)}
-    return msgspec.structs.replace(query, condition=_closed(query.condition, places))
+    return msgspec.structs.replace(query, condition=_without_open(query.condition, places))
 
 
-def fill(root: Element, names: RepositoryNames, limits: QueryLimits, given: Sequence[VariableValue]) -> Query:
+def fill(root: Element, names: RepositoryNames, limits: QueryLimits, values: Sequence[VariableValue]) -> Query:
     """Read the query of a document with these values in its variables. Variables without one keep what stands there.
 
     Raises BadQuery (for an id that is unknown or comes twice, and for a value of another form), and as
     ``documents.read`` does.
     """
     by_id: dict[str, VariableValue] = {}
-    for one in given:
+    for one in values:
         if one.id in by_id:
             raise BadQuery(f"The variable {one.id[:40]!r} comes twice.")
         by_id[one.id] = one
-    filled: dict[int, Element] = {}
+    new_elements: dict[int, Element] = {}
     for number, element in enumerate(_open(root), 1):
         if (value := by_id.pop(f"v{number}", None)) is not None:
-            filled[id(element)] = _with(element, value)
+            new_elements[id(element)] = _with(element, value)
     if by_id:
         raise BadQuery(f"The template has no variable {next(iter(by_id))[:40]!r}.")
-    whole = _rebuilt(root, filled)
-    return documents.read(whole, names, limits, literal=tuple(filled.values()))
+    whole = _rebuilt(root, new_elements)
+    return documents.read(whole, names, limits, literal=tuple(new_elements.values()))
 
 
 def _open(element: Element) -> Iterator[Element]:
@@ -146,36 +146,38 @@ def _with(element: Element, value: VariableValue) -> Element:
     kind = _KINDS.get(element.name, element.name)
     if value.variable_type and value.variable_type != kind:
         raise BadQuery(f"The variable {value.id[:40]!r} is a {kind}, not a {value.variable_type[:40]!r}.")
-    allowed = {"property-list": (SEVERAL,), "property-range": BOUNDS}.get(element.name, (SINGLE,))
-    if value.values.keys() != set(allowed):
-        raise BadQuery(f"The variable {value.id[:40]!r} takes {' and '.join(map(repr, allowed))}, and nothing else.")
+    value_names = {"property-list": (SEVERAL,), "property-range": BOUNDS}.get(element.name, (SINGLE,))
+    if value.values.keys() != set(value_names):
+        raise BadQuery(
+            f"The variable {value.id[:40]!r} takes {' and '.join(map(repr, value_names))}, and nothing else."
+        )
     if element.name == "property-list":
         (inner,) = element.children
         texts = [_text_of(inner, "value", text) for text in value.values[SEVERAL]]
-        return _replaced(element, [_replaced(inner, texts)])
+        return _copy_with(element, [_copy_with(inner, texts)])
     if element.name == "property-range":
-        return _replaced(element, [_text_of(element, end, value.values[end][0]) for end in BOUNDS])
-    return _replaced(element, [], value.values[SINGLE][0])
+        return _copy_with(element, [_text_of(element, end, value.values[end][0]) for end in BOUNDS])
+    return _copy_with(element, [], value.values[SINGLE][0])
 
 
-def _text_of(beside: Element, name: str, text: str) -> Element:
-    return Element(beside.namespace, name, {}, [], text, beside.line, beside.column, beside.path)
+def _text_of(sibling: Element, name: str, text: str) -> Element:
+    return Element(sibling.namespace, name, {}, [], text, sibling.line, sibling.column, sibling.path)
 
 
-def _replaced(element: Element, children: list[Element], text: str = "") -> Element:
+def _copy_with(element: Element, children: list[Element], text: str = "") -> Element:
     return msgspec.structs.replace(element, children=children, text=text)
 
 
-def _rebuilt(element: Element, filled: Mapping[int, Element]) -> Element:
-    if id(element) in filled:
-        return filled[id(element)]
+def _rebuilt(element: Element, new_elements: Mapping[int, Element]) -> Element:
+    if id(element) in new_elements:
+        return new_elements[id(element)]
     if not element.children:
         return element
-    return msgspec.structs.replace(element, children=[_rebuilt(child, filled) for child in element.children])
+    return msgspec.structs.replace(element, children=[_rebuilt(child, new_elements) for child in element.children])
 
 
-def _closed(expression: Expression | None, places: set[str]) -> Expression | None:
+def _without_open(expression: Expression | None, places: set[str]) -> Expression | None:
     if isinstance(expression, ExpressionSet):
-        inner = tuple(one for part in expression.expressions if (one := _closed(part, places)) is not None)
+        inner = tuple(one for part in expression.expressions if (one := _without_open(part, places)) is not None)
         return ExpressionSet(expression.operator, inner) if inner else None
     return None if getattr(expression, "place", None) in places else expression

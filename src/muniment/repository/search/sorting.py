@@ -44,15 +44,15 @@ def answer(
     Raises BadQuery as ``counters``.
     """
     sorted_by = [_sorted_by(sort, catalogue, type_prefix) for sort in sorts]
-    known = [sort for sort in sorted_by if sort is not None]
-    if search.visible.decided or len(known) < len(sorts) or len({sort.name for sort in known}) < len(sorts):
+    index_sorts = [sort for sort in sorted_by if sort is not None]
+    if search.visible.decided or len(index_sorts) < len(sorts) or len({sort.name for sort in index_sorts}) < len(sorts):
         return None
-    if len(sorts) > MAX_SORT_KEYS or [sort.name for sort in known] == [_MODIFICATION]:
+    if len(sorts) > MAX_SORT_KEYS or [sort.name for sort in index_sorts] == [_MODIFICATION]:
         return None
-    found = snapshot.search_sorted(search, known)
-    if found is not None and (found.total or 0) > most:
+    index_answer = snapshot.search_sorted(search, index_sorts)
+    if index_answer is not None and (index_answer.total or 0) > most:
         raise _too_many(most)
-    return found if found is None or search.total else msgspec.structs.replace(found, total=None)
+    return index_answer if index_answer is None or search.total else msgspec.structs.replace(index_answer, total=None)
 
 
 def _sorted_by(sort: SortCriterion, catalogue: Catalogue, type_prefix: str) -> SortedBy | None:

@@ -55,22 +55,24 @@ def suggest(
     ``cx`` must be a read that began after the snapshot was taken. Raises BadQuery, IndexBehind, IndexUnavailable.
     """
     words = text.split()
-    typed = keywords.read(text, limits) if 0 < len(words) <= MOST_WORDS else None
-    if typed is None or not relaxation.plain_words(typed):
+    question_keywords = keywords.read(text, limits) if 0 < len(words) <= MOST_WORDS else None
+    if question_keywords is None or not relaxation.plain_words(question_keywords):
         return Suggestions()
 
-    def search_for(asked: str) -> Search:
-        query = Query(condition=Fulltext(keywords.read(asked, limits)) if asked else None)
+    def search_for(words_text: str) -> Search:
+        query = Query(condition=Fulltext(keywords.read(words_text, limits)) if words_text else None)
         question = SearchQuestion(query, 1, 1, include_total=True, bare=True)
         return results.prepared(
             cx, snapshot, repository, principals, question, now, max_pending, memory or SearchMemory()
         )
 
-    *before, beginning = words
-    completions = [] if text[-1].isspace() else snapshot.completions(search_for(" ".join(before)), beginning, limit)
+    *first_words, beginning = words
+    completions = (
+        [] if text[-1].isspace() else snapshot.completions(search_for(" ".join(first_words)), beginning, limit)
+    )
     if completions:
-        return Suggestions(tuple(Suggestion(" ".join((*before, each.word)), each.hits) for each in completions))
+        return Suggestions(tuple(Suggestion(" ".join((*first_words, each.word)), each.hits) for each in completions))
     visible = search_for("").visible
-    corrected = " ".join(snapshot.correction(visible, word) or word for word in words)
-    hits = snapshot.search(search_for(corrected)).total if corrected != " ".join(words) else None
-    return Suggestions(correction=Suggestion(corrected, hits) if hits else None)
+    corrected_text = " ".join(snapshot.correction(visible, word) or word for word in words)
+    hits = snapshot.search(search_for(corrected_text)).total if corrected_text != " ".join(words) else None
+    return Suggestions(correction=Suggestion(corrected_text, hits) if hits else None)

@@ -179,18 +179,18 @@ def shown(cx: Connection, cursor: Cursor, repository_id: int, caller: str, now: 
 
 def keep(cx: Connection, repository_id: int, caller: str, walk: Walk, expires: Instant, now: Instant) -> bool:
     """Keep a walk until it expires; return False if one of its name is kept already."""
-    width, packed = _pack(walk.counters)
+    width, packed_counters = _pack(walk.counters)
     row = {
         "name": walk.name,
         "repository_id": repository_id,
         "caller": caller,
         "edition": walk.edition,
-        "counters": packed,
+        "counters": packed_counters,
         "width": width,
         "hits": len(walk.counters),
         "cut": walk.cut,
         "format": FORMAT,
-        "size": len(packed) + _ROW_BYTES,
+        "size": len(packed_counters) + _ROW_BYTES,
         "kept": now,
         "expires": expires,
     }
@@ -206,8 +206,8 @@ def fetch(
     )
     if row is None:
         return None
-    packed, width, edition, hits, cut = row
-    return Slice(_unpack(bytes(packed), int(width)), bytes(edition), int(hits), bool(cut))
+    packed_counters, width, edition, hits, cut = row
+    return Slice(_unpack(bytes(packed_counters), int(width)), bytes(edition), int(hits), bool(cut))
 
 
 def held(cx: Connection, caller: str) -> list[QuotaShare]:
@@ -223,8 +223,8 @@ def drop(cx: Connection, names: Collection[bytes]) -> None:
 
 def purge(cx: Connection, now: Instant, limit: int) -> int:
     """Drop at most ``limit`` walks that have expired, and return how many."""
-    expired = sa.select(_walks.c.name).where(_walks.c.expires <= now).limit(limit)
-    return cx.execute(_walks.delete().where(_walks.c.name.in_(expired))).rowcount
+    expired_names = sa.select(_walks.c.name).where(_walks.c.expires <= now).limit(limit)
+    return cx.execute(_walks.delete().where(_walks.c.name.in_(expired_names))).rowcount
 
 
 def make(
@@ -236,13 +236,13 @@ def make(
     cut ends with a whole page. What stands before a first page further down is passed over: as many hits as the middle
     one of its own hits says, so that hits that moved or came since do not count.
     """
-    passed, cut = 0, len(standing) > most
+    passed_count, cut = 0, len(standing) > most
     if first_page > 1:
         places = {counter: at for at, counter in enumerate(standing)}
-        before = sorted(places[counter] - at for at, counter in enumerate(after) if counter in places)
-        passed = max(0, before[len(before) // 2]) if before else (first_page - 1) * items_per_page
+        shifts = sorted(places[counter] - at for at, counter in enumerate(after) if counter in places)
+        passed_count = max(0, shifts[len(shifts) // 2]) if shifts else (first_page - 1) * items_per_page
     left_out = frozenset(after)
-    counters = [counter for counter in standing[passed:most] if counter not in left_out]
+    counters = [counter for counter in standing[passed_count:most] if counter not in left_out]
     if cut and len(counters) > items_per_page:
         del counters[len(counters) // items_per_page * items_per_page :]
     return Walk.of(cursor.name, counters, cut=cut)
@@ -261,19 +261,19 @@ def _pack(counters: Sequence[int]) -> tuple[int, bytes]:
     return width, struct.pack(f"<{len(counters)}{_WIDTHS[width]}", *counters)
 
 
-def _unpack(packed: bytes, width: int) -> tuple[int, ...]:
-    return struct.unpack(f"<{len(packed) // width}{_WIDTHS[width]}", packed)
+def _unpack(packed_counters: bytes, width: int) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(packed_counters) // width}{_WIDTHS[width]}", packed_counters)
 
 
 def _pack_shown(counters: Sequence[int]) -> bytes:
     least = min(counters, default=0)
-    width, packed = _pack([counter - least for counter in counters])
-    return bytes([width]) + least.to_bytes(8, "little") + packed
+    width, packed_counters = _pack([counter - least for counter in counters])
+    return bytes([width]) + least.to_bytes(8, "little") + packed_counters
 
 
-def _unpack_shown(packed: bytes) -> list[int]:
-    least = int.from_bytes(packed[1:9], "little")
-    return [least + counter for counter in _unpack(packed[9:], packed[0])]
+def _unpack_shown(packed_counters: bytes) -> list[int]:
+    least = int.from_bytes(packed_counters[1:9], "little")
+    return [least + counter for counter in _unpack(packed_counters[9:], packed_counters[0])]
 
 
 _KEEP = sa.text(

@@ -64,44 +64,44 @@ def _decide_each(
     """
     outcomes: list[TokenResponse | Refusal | None] = [None] * len(requests)
     places: dict[bytes, int] = {}
-    for place, asked in enumerate(requests):
+    for place, joint_request in enumerate(requests):
         try:
-            places.setdefault(_digest(cx, asked.request["refresh_token"]), place)
+            places.setdefault(_digest(cx, joint_request.request["refresh_token"]), place)
         except InvalidGrant as refusal:
-            outcomes[place] = _client_refusal(cx, remembered_clients, asked) or refusal
-    locked = tokens.lock_grants(cx, list(places), options.live_tokens, now, wait=alone)
-    granted: dict[int, LockedGrant] = {}
+            outcomes[place] = _client_refusal(cx, remembered_clients, joint_request) or refusal
+    grants_by_digest = tokens.lock_grants(cx, list(places), options.live_tokens, now, wait=alone)
+    grants_by_place: dict[int, LockedGrant] = {}
     for digest, place in places.items():
-        found = locked.get(digest)
-        if found is None:
+        locked_grant = grants_by_digest.get(digest)
+        if locked_grant is None:
             if alone:
                 refusal_of_client = _client_refusal(cx, remembered_clients, requests[place])
                 outcomes[place] = refusal_of_client or InvalidGrant(_REFUSED)
             continue
         try:
-            client = _client(cx, remembered_clients, requests[place], found.generation)
-            _require(cx, options, memory, requests[place].request, client, found, now)
-            granted[place] = found
+            client = _client(cx, remembered_clients, requests[place], locked_grant.generation)
+            _require(cx, options, memory, requests[place].request, client, locked_grant, now)
+            grants_by_place[place] = locked_grant
         except Refusal as refusal:
             outcomes[place] = refusal
-    issued = token_requests.issue_another(cx, options, list(granted.values()), now)
-    for place, response in zip(granted, issued, strict=True):
+    answers = token_requests.issue_another(cx, options, list(grants_by_place.values()), now)
+    for place, response in zip(grants_by_place, answers, strict=True):
         outcomes[place] = response
     return outcomes
 
 
-def _client(cx: Connection, memory: PublicClientMemory, asked: JointRequest, generation: str) -> Client:
+def _client(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest, generation: str) -> Client:
     """Return the client of a request, which has authenticated or needs not to. Raises InvalidClient."""
-    if asked.client is not None:
-        return asked.client
-    client_id = asked.request.client_id
+    if joint_request.client is not None:
+        return joint_request.client
+    client_id = joint_request.request.client_id
     return clients.recall(memory, client_id, None, generation) or clients.find(cx, memory, client_id, None)
 
 
-def _client_refusal(cx: Connection, memory: PublicClientMemory, asked: JointRequest) -> InvalidClient | None:
+def _client_refusal(cx: Connection, memory: PublicClientMemory, joint_request: JointRequest) -> InvalidClient | None:
     """Return the refusal of a request's client, which comes before that of its token; None if there is none."""
     try:
-        _client(cx, memory, asked, marks.read_generation(cx))
+        _client(cx, memory, joint_request, marks.read_generation(cx))
     except InvalidClient as refusal:
         return refusal
     return None
@@ -109,12 +109,12 @@ def _client_refusal(cx: Connection, memory: PublicClientMemory, asked: JointRequ
 
 def _digest(cx: Connection, refresh_token: str) -> bytes:
     try:
-        parsed = tokens.parse(cx, refresh_token)
+        token = tokens.parse(cx, refresh_token)
     except UnparseableToken as unparseable:
         raise InvalidGrant(_REFUSED) from unparseable
-    if parsed.kind != "refresh":
+    if token.kind != "refresh":
         raise InvalidGrant(_REFUSED)
-    return parsed.digest
+    return token.digest
 
 
 def _require(
@@ -123,24 +123,24 @@ def _require(
     memory: AccessMemory,
     request: TokenRequest,
     client: Client,
-    locked: LockedGrant,
+    locked_grant: LockedGrant,
     now: Instant,
 ) -> None:
     """Raise a refusal unless the grant may have another access token now."""
-    grant = locked.grant
+    grant = locked_grant.grant
     if not grant.alive(now) or grant.client_id != client.id:
         raise InvalidGrant(_REFUSED)
     scope = request.parameters.get("scope")
     if scope is not None and token_requests.resource_of(cx, options.names, scope).id != grant.resource_id:
         raise InvalidScope("The scope is not the one the refresh token was issued for.")
     try:
-        access.decide(cx, memory, options.names, grant.question, locked.generation)
+        access.decide(cx, memory, options.names, grant.question, locked_grant.generation)
     except (AccessEnded, UnknownResource) as refusal:
         raise InvalidGrant(_REFUSED) from refusal
-    if locked.full_until:
+    if locked_grant.full_until:
         # No token is issued for longer than this. A later end comes from an earlier setting, or from a clock that was
         # wrong.
-        seconds = min(-(-(locked.full_until - now) // SECOND), options.access_token_seconds)
+        seconds = min(-(-(locked_grant.full_until - now) // SECOND), options.access_token_seconds)
         raise Overloaded("This sign-in has as many live access tokens as it may have: use one of those.", seconds)
 
 

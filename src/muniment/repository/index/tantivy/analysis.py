@@ -67,7 +67,7 @@ class Analyser:
         self.exact_words: tantivy.TextAnalyzer = _folding().build()
         self.stems: tantivy.TextAnalyzer = _folding().filter(tantivy.Filter.stemmer(language)).build()
         self._stopping = _stopping(language)
-        self._folded: dict[str, str] = {}
+        self._folded_characters: dict[str, str] = {}
 
     def exact(self, text: str) -> list[tuple[int, str]]:
         """Split text into pairs of a place and a folded word, not reduced to its stem."""
@@ -119,12 +119,12 @@ class Analyser:
         return text.lower()
 
     def _fold(self, character: str) -> str:
-        folded = self._folded.get(character)
+        folded = self._folded_characters.get(character)
         if folded is None:
-            if len(self._folded) > _REMEMBERED:
-                self._folded.clear()
+            if len(self._folded_characters) > _REMEMBERED:
+                self._folded_characters.clear()
             words = self.exact(character)
-            folded = self._folded[character] = words[0][1][0] if words else character
+            folded = self._folded_characters[character] = words[0][1][0] if words else character
         return folded
 
     def spans(self, text: str, stemmed: bool, most: int | None = None) -> list[Span]:

@@ -114,7 +114,7 @@ class Compiler:
     ) -> None:
         self._index = index
         self._schema = schema
-        self._searched = {readable: fields.searched(number, readable=readable) for readable in (True, False)}
+        self._searched_fields = {readable: fields.searched(number, readable=readable) for readable in (True, False)}
         self._analyser = analyser
         self._permissions = permissions
         self._rarity = rarity
@@ -126,26 +126,28 @@ class Compiler:
         Raises BadQuery for a name that no property can have, and for regular expressions that would take too long.
         """
         every_leaf = list(leaves(query.condition, choose=self._analyser.content_words))
-        compiled = tuple(
+        leaf_queries = tuple(
             CompiledLeaf(leaf, self.leaf(leaf, readable=True), self.leaf(leaf, readable=False))
             for leaf in dict.fromkeys(every_leaf)
         )
         all_needed = needs_all(query.condition)
         is_level = bool(every_leaf) and all_needed and all(map(self._is_level, every_leaf))
-        return CompiledQuery(*self.hits(query), compiled, all_needed, float(len(every_leaf)) if is_level else None)
+        return CompiledQuery(*self.hits(query), leaf_queries, all_needed, float(len(every_leaf)) if is_level else None)
 
     def hits(self, query: BoundQuery) -> tuple[Query, Query]:
         """Make the queries for what matches anywhere, and in the metadata alone. Raises as ``compile``."""
-        narrowed = [(Occur.Must, _silent(self._terms(fields.TYPE, query.types)))] if query.types else []
+        type_clauses = [(Occur.Must, _silent(self._terms(fields.TYPE, query.types)))] if query.types else []
 
-        def within(readable: bool) -> Query:
+        def query_of(readable: bool) -> Query:
             condition = query.condition
-            required = [] if condition is None else [(Occur.Must, self._condition(condition, readable))]
-            return Query.boolean_query([*narrowed, *required] or [(Occur.Must, _silent(Query.all_query()))])
+            condition_clauses = [] if condition is None else [(Occur.Must, self._condition(condition, readable))]
+            return Query.boolean_query(
+                [*type_clauses, *condition_clauses] or [(Occur.Must, _silent(Query.all_query()))]
+            )
 
-        anywhere = within(readable=True)
+        anywhere = query_of(readable=True)
         by_keywords = query.condition is not None and has_keywords(query.condition)
-        return anywhere, within(readable=False) if by_keywords else anywhere
+        return anywhere, query_of(readable=False) if by_keywords else anywhere
 
     def comparison(self, condition: Condition) -> Query:
         """Make the query for the objects that meet a condition on their properties, without a score."""
@@ -171,7 +173,9 @@ class Compiler:
         """Make the query by which a caller finds the objects with a word, in its exact form or by its stem."""
         anywhere, in_metadata = (
             _silent(
-                _any_of([self._term(pair.words if exact else pair.stems, word) for pair in self._searched[readable]])
+                _any_of(
+                    [self._term(pair.words if exact else pair.stems, word) for pair in self._searched_fields[readable]]
+                )
             )
             for readable in (True, False)
         )
@@ -183,11 +187,11 @@ class Compiler:
 
     def browsable(self, visible: Visible) -> Query:
         """Make the query for everything that the caller may browse."""
-        return self._permitted(visible, visible.browse_acls, visible.browse)
+        return self._permitted_query(visible, visible.browse_acls, visible.browse)
 
     def readable(self, visible: Visible) -> Query:
         """Make the query for everything that the caller may read."""
-        return self._permitted(visible, visible.read_acls, visible.read)
+        return self._permitted_query(visible, visible.read_acls, visible.read)
 
     def only_browsable(self, visible: Visible) -> Query | None:
         """Make the query for what the caller may browse and not read; None if that is nothing."""
@@ -195,8 +199,8 @@ class Compiler:
             return None
         browse_acls = self._acls(visible.browse_acls - visible.read_acls)
         not_owned = [(Occur.MustNot, owner) for owner in self._owner(visible)]
-        permitted = Query.boolean_query([(Occur.Must, browse_acls), *not_owned]) if not_owned else browse_acls
-        return self._apply_decisions(visible, permitted, visible.browse - visible.read)
+        permitted_query = Query.boolean_query([(Occur.Must, browse_acls), *not_owned]) if not_owned else browse_acls
+        return self._apply_decisions(visible, permitted_query, visible.browse - visible.read)
 
     def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
         """Make a query for a few objects. Each scores the sum of 2**n over those ``queries`` n that find it.
@@ -204,12 +208,12 @@ class Compiler:
         A score holds such a sum exactly for up to ``MATCHES`` queries.
         """
         few = (Occur.Must, _silent(self._terms(fields.KEY, keys)))
-        found = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
-        return Query.boolean_query([few, *found])
+        clauses = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
+        return Query.boolean_query([few, *clauses])
 
     def leaf(self, leaf: Leaf, readable: bool) -> Query:
         """Make the query for a leaf anywhere in an object that the caller may read, or else in the metadata."""
-        return _any_of([self._leaf(leaf, *pair) for pair in self._searched[readable]])
+        return _any_of([self._leaf(leaf, *pair) for pair in self._searched_fields[readable]])
 
     def _leaf(self, leaf: Leaf, stems: str, words: str) -> Query:
         match leaf:
@@ -225,14 +229,14 @@ class Compiler:
             case _:
                 assert_never(leaf)
 
-    def _permitted(self, visible: Visible, acls: frozenset[int], decided: frozenset[str]) -> Query:
+    def _permitted_query(self, visible: Visible, acls: frozenset[int], decided_keys: frozenset[str]) -> Query:
         if visible.everything:
-            hidden = self._terms(fields.KEY, {fields.POSITION, *visible.hidden})
-            return Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, hidden)])
-        permitted = self._permissions.answer(
+            hidden_query = self._terms(fields.KEY, {fields.POSITION, *visible.hidden})
+            return Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, hidden_query)])
+        permitted_query = self._permissions.answer(
             (acls, visible.owner), lambda: _any_of([self._acls(acls), *self._owner(visible)]), len(acls) + 1
         )
-        return self._apply_decisions(visible, permitted, decided)
+        return self._apply_decisions(visible, permitted_query, decided_keys)
 
     def _acls(self, acls: frozenset[int]) -> Query:
         return self._terms(fields.ACL, [str(acl) for acl in acls])
@@ -240,16 +244,16 @@ class Compiler:
     def _owner(self, visible: Visible) -> list[Query]:
         return [self._term(fields.OWNER, visible.owner)] if visible.owner else []
 
-    def _apply_decisions(self, visible: Visible, permitted: Query, decided: frozenset[str]) -> Query:
+    def _apply_decisions(self, visible: Visible, permitted_query: Query, decided_keys: frozenset[str]) -> Query:
         """Override the index by what the database has decided since. The document of the position is never found."""
         if visible.decided:
-            unchanged = [(Occur.Must, permitted), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
-            newly_permitted = self._terms(fields.KEY, decided & visible.decided)
-            permitted = _any_of([Query.boolean_query(unchanged), newly_permitted])
+            clauses = [(Occur.Must, permitted_query), (Occur.MustNot, self._terms(fields.KEY, visible.decided))]
+            newly_permitted = self._terms(fields.KEY, decided_keys & visible.decided)
+            permitted_query = _any_of([Query.boolean_query(clauses), newly_permitted])
         if visible.hidden:
-            hidden = (Occur.MustNot, self._terms(fields.KEY, visible.hidden))
-            permitted = Query.boolean_query([(Occur.Must, permitted), hidden])
-        return permitted
+            hidden_query = (Occur.MustNot, self._terms(fields.KEY, visible.hidden))
+            permitted_query = Query.boolean_query([(Occur.Must, permitted_query), hidden_query])
+        return permitted_query
 
     def _condition(self, condition: Condition, readable: bool) -> Query:
         match condition:
@@ -270,9 +274,11 @@ class Compiler:
     def _keywords(self, keywords: Keywords, readable: bool) -> Query:
         match keywords:
             case Both():
-                required = [self._keywords(part, readable) for part in keywords.parts if not isinstance(part, Without)]
-                excluded = [self._keywords(part.part, readable) for part in keywords.parts if isinstance(part, Without)]
-                return _all_of(required, excluded)
+                parts = [self._keywords(part, readable) for part in keywords.parts if not isinstance(part, Without)]
+                exclusions = [
+                    self._keywords(part.part, readable) for part in keywords.parts if isinstance(part, Without)
+                ]
+                return _all_of(parts, exclusions)
             case Either():
                 words = [part for part in keywords.parts if isinstance(part, Term)]
                 closer = self._closer(words, readable) if len(words) == len(keywords.parts) > 1 else []
@@ -303,14 +309,14 @@ class Compiler:
             [stem for _, stem in self._analyser.stemmed(word.text)] for word in self._analyser.without_stop_words(words)
         ]
         pairs = [[*word, *following] for word, following in itertools.pairwise(stems)]
-        for field in self._searched[readable]:
+        for field in self._searched_fields[readable]:
             for word in self._analyser.content_words(words):
                 as_written = self._words(field.words, self._analyser.exact(word.text))
                 queries.append(Query.boost_query(as_written, _AS_WRITTEN))
             for pair in pairs:
                 if len(pair) > 1:
                     near = Query.phrase_query(self._schema, field.stems, [*pair], _SLOP)
-                    queries.append(Query.boost_query(self._weighed(near, field.stems, pair), _NEIGHBOURS))
+                    queries.append(Query.boost_query(self._weigh(near, field.stems, pair), _NEIGHBOURS))
         return queries
 
     def _words(self, field: str, words: list[tuple[int, str]]) -> Query:
@@ -320,12 +326,12 @@ class Compiler:
             return self._word(field, words[0][1])
         first_place = words[0][0]
         phrase = Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
-        return self._weighed(phrase, field, [word for _, word in words])
+        return self._weigh(phrase, field, [word for _, word in words])
 
     def _is_level(self, leaf: Leaf) -> bool:
         """Say whether every object that a leaf finds scores 1: a single word with wildcards, looked up in one field."""
         words = self._analyser.wild(leaf.text) if isinstance(leaf, Wild) else []
-        one_field = all(len(pairs) == 1 for pairs in self._searched.values())
+        one_field = all(len(pairs) == 1 for pairs in self._searched_fields.values())
         return one_field and [len(pattern.pieces) > 1 for _, pattern in words] == [True]
 
     def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
@@ -357,9 +363,9 @@ class Compiler:
         return [Query.fuzzy_term_query(self._schema, field, words[0][1], 1, True, False)]
 
     def _word(self, field: str, word: str) -> Query:
-        return self._weighed(Query.term_query(self._schema, field, word, "freq"), field, [word])
+        return self._weigh(Query.term_query(self._schema, field, word, "freq"), field, [word])
 
-    def _weighed(self, query: Query, field: str, words: Sequence[str]) -> Query:
+    def _weigh(self, query: Query, field: str, words: Sequence[str]) -> Query:
         """Give a query for a word or a phrase the weight that it has for the caller."""
         return query if self._rarity is None else Query.boost_query(query, self._rarity.factor(field, words))
 
@@ -390,8 +396,8 @@ class Compiler:
     def _strings(self, name: str, expressions: Sequence[str]) -> Query:
         """Make the query for the strings of a property that match one of these regular expressions."""
         path = f"s\x01{name}\x00s{fields.MARKER}"
-        together = [f"{path}(?:{self._affordable(each)})" for each in expressions]
-        return _any_of([Query.regex_query(self._schema, fields.PROPERTIES, each) for each in together])
+        path_expressions = [f"{path}(?:{self._affordable(each)})" for each in expressions]
+        return _any_of([Query.regex_query(self._schema, fields.PROPERTIES, each) for each in path_expressions])
 
     def _affordable(self, expression: str) -> str:
         """Return a regular expression. Raises BadQuery where those of one query cost too much together."""
@@ -412,8 +418,8 @@ class Compiler:
         low, high = range_.low, range_.high
         if isinstance(low, str) or isinstance(high, str):
             first, last = (None if bound is None else fold(str(bound)) for bound in (low, high))
-            within = regexes.of_range(first, last, range_.low_open, range_.high_open)
-            return self._strings(range_.name, regexes.joined(within))
+            expressions = regexes.of_range(first, last, range_.low_open, range_.high_open)
+            return self._strings(range_.name, regexes.join(expressions))
         kind = "f" if isinstance(low, float) or isinstance(high, float) else "i"
         least = fields.LEAST if low is None else max(_as_integer(low) + range_.low_open, fields.LEAST)
         most = fields.MOST if high is None else min(_as_integer(high) - range_.high_open, fields.MOST)
@@ -466,11 +472,11 @@ def _silent(query: Query) -> Query:
     return Query.const_score_query(query, 0.0)
 
 
-def _all_of(required: Sequence[Query], excluded: Sequence[Query] = ()) -> Query:
-    if len(required) == 1 and not excluded:
-        return required[0]
-    parts = [(Occur.Must, query) for query in required] or [(Occur.Must, _silent(Query.all_query()))]
-    return Query.boolean_query([*parts, *((Occur.MustNot, query) for query in excluded)])
+def _all_of(queries: Sequence[Query], exclusions: Sequence[Query] = ()) -> Query:
+    if len(queries) == 1 and not exclusions:
+        return queries[0]
+    parts = [(Occur.Must, query) for query in queries] or [(Occur.Must, _silent(Query.all_query()))]
+    return Query.boolean_query([*parts, *((Occur.MustNot, query) for query in exclusions)])
 
 
 def _any_of(parts: Sequence[Query]) -> Query:

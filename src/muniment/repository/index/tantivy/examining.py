@@ -40,18 +40,19 @@ def examine(
         hits = searcher.search(compiler.among(one, [key]), 1, count=False).hits
         return float(hits[0][0]) if hits else None
 
-    wanted = list(dict.fromkeys(leaves(search.query.condition, denied=True, choose=analyser.content_words)))
+    query_leaves = list(dict.fromkeys(leaves(search.query.condition, denied=True, choose=analyser.content_words)))
     score = weight(query)
     weights = [
-        (weight(compiler.leaf(leaf, readable=True)), weight(compiler.leaf(leaf, readable=False))) for leaf in wanted
+        (weight(compiler.leaf(leaf, readable=True)), weight(compiler.leaf(leaf, readable=False)))
+        for leaf in query_leaves
     ]
     is_in_metadata = [in_metadata is not None for _, in_metadata in weights]
-    finder = Finder(analyser, wanted)
+    finder = Finder(analyser, query_leaves)
     places = _properties(finder, document, is_in_metadata)
     beginning = document.text[: MOST_COMPARED // max(sum(is_in_metadata), 1)]
     in_text = [
         finder.occurs(beginning, at) if weights[at][1] is not None else weights[at][0] is not None
-        for at in range(len(wanted))
+        for at in range(len(query_leaves))
     ]
     return Examination(
         document,
@@ -59,7 +60,9 @@ def examine(
         score if score is None or any(leaves(search.query.condition)) else 0.0,
         tuple(
             LeafWeight(leaf, shown_term(leaf), anywhere, in_metadata, is_in_text, names)
-            for leaf, (anywhere, in_metadata), is_in_text, names in zip(wanted, weights, in_text, places, strict=True)
+            for leaf, (anywhere, in_metadata), is_in_text, names in zip(
+                query_leaves, weights, in_text, places, strict=True
+            )
         ),
     )
 
@@ -71,14 +74,14 @@ def _document(searcher: tantivy.Searcher, compiler: Compiler, key: str) -> Docum
     return fields.read_document(searcher.doc(hits[0][1]))
 
 
-def _properties(finder: Finder, document: Document, found: Sequence[bool]) -> list[tuple[str, ...] | None]:
+def _properties(finder: Finder, document: Document, in_metadata: Sequence[bool]) -> list[tuple[str, ...] | None]:
     """Name, for each leaf that was found in the metadata, the properties that hold it."""
     values = [(name, normal(value)) for name, value in keyword_values(document.values, document.ids)]
-    if sum(found) * sum(len(value) for _, value in values) > MOST_COMPARED:
-        return [None if is_found else () for is_found in found]
+    if sum(in_metadata) * sum(len(value) for _, value in values) > MOST_COMPARED:
+        return [None if is_found else () for is_found in in_metadata]
     return [
         tuple(dict.fromkeys(name for name, value in values if finder.occurs(value, at))) if is_found else ()
-        for at, is_found in enumerate(found)
+        for at, is_found in enumerate(in_metadata)
     ]
 
 

@@ -49,7 +49,7 @@ class Finder:
         It is the first such part in the first piece of 64 KiB in which anything matches. ``leaves`` are places in the
         sequence of the finder's leaves; None means all of them. Unless ``thorough``, it looks at the first piece alone.
         """
-        patterns = self._chosen(leaves)
+        patterns = self._patterns_of(leaves)
         places = self._places(text, patterns, thorough) if patterns else []
         return cut(text, *_best(places)) if places else None
 
@@ -59,14 +59,14 @@ class Finder:
         text = normal(excerpt.strip(_MORE))
         breaks = [at for at, character in enumerate(text) if character == BREAK]
         matches = set[tuple[int, int]]()
-        for pattern in self._chosen(None):
+        for pattern in self._patterns_of(None):
             spans = self._analyser.spans(text, pattern.stemmed)
             matches |= {
                 (span.start, pattern.end(spans, at)) for at, span in enumerate(spans) if pattern.matches(spans, at)
             }
         return tuple(
             (begin + start - bisect_left(breaks, start), begin + end - bisect_left(breaks, end))
-            for start, end in _apart(sorted(matches))
+            for start, end in _merge(sorted(matches))
         )
 
     def occurs(self, text: str, leaf: int) -> bool:
@@ -74,9 +74,9 @@ class Finder:
         pattern = self._patterns[leaf]
         return bool(pattern.words) and bool(self._places(text, [pattern], True))
 
-    def _chosen(self, leaves: Collection[int] | None) -> list["_Pattern"]:
-        chosen = self._patterns if leaves is None else [self._patterns[at] for at in leaves]
-        return [pattern for pattern in chosen if pattern.words]
+    def _patterns_of(self, leaves: Collection[int] | None) -> list["_Pattern"]:
+        patterns = self._patterns if leaves is None else [self._patterns[at] for at in leaves]
+        return [pattern for pattern in patterns if pattern.words]
 
     def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
         """List the first matches of each pattern in the first piece of a text that has any; of one pattern the first.
@@ -91,15 +91,15 @@ class Finder:
             flat = self._analyser.flattened(text[begin : end + overlap])
             matching = 0
             for pattern in patterns:
-                at, left = flat.find(pattern.beginning), most
-                while at >= 0 and left and tries > 0:
+                at, places_left = flat.find(pattern.beginning), most
+                while at >= 0 and places_left and tries > 0:
                     if begin + at == 0 or not text[begin + at - 1].isalnum():
                         tries -= 1
                         if self._matches_at(pattern, text, begin + at):
                             places.append((begin + at, pattern))
-                            left -= 1
+                            places_left -= 1
                     at = flat.find(pattern.beginning, at + 1)
-                matching += left < most
+                matching += places_left < most
             if (begin and (places or not thorough)) or matching == len(patterns):
                 break
             begin, end = end, end + _PIECE
@@ -134,19 +134,19 @@ def cut(text: str, first: int, last: int) -> str:
 
     It begins and ends with a sentence, if one begins or ends near by, else with a word. White space is collapsed.
     """
-    before = " ".join(text[max(0, first - 4 * _BEFORE) : first].split()) if first else ""
-    gap = " " if first and text[first - 1].isspace() and before else ""
-    if len(before) > _BEFORE:
-        near = before[-_BEFORE:] + gap
+    text_before = " ".join(text[max(0, first - 4 * _BEFORE) : first].split()) if first else ""
+    gap = " " if first and text[first - 1].isspace() and text_before else ""
+    if len(text_before) > _BEFORE:
+        near = text_before[-_BEFORE:] + gap
         sentence = _SENTENCE_END.search(near + text[first])
         if sentence is not None and sentence.end() <= len(near):
-            before, gap = near[sentence.end() :], ""
+            text_before, gap = near[sentence.end() :], ""
         else:
             near = near[: len(near) - len(gap)]
-            before = _MORE + near[near.find(" ") + 1 :]
+            text_before = _MORE + near[near.find(" ") + 1 :]
     elif first > 4 * _BEFORE:
-        before = _MORE + before
-    room = LENGTH - len(before)
+        text_before = _MORE + text_before
+    room = LENGTH - len(text_before)
     after = " ".join(text[first : first + room + _BEFORE].split())
     if len(after) <= room:
         after = " ".join(text[first : first + 4 * LENGTH].split())
@@ -154,7 +154,7 @@ def cut(text: str, first: int, last: int) -> str:
         after = _ending(after, max(last - first, room // 2), room)
     elif len(text) > first + 4 * LENGTH and text[first + 4 * LENGTH :][:4096].strip():
         after += _MORE
-    return (before + gap + after).replace(BREAK, "")
+    return (text_before + gap + after).replace(BREAK, "")
 
 
 def _ending(text: str, least: int, most: int) -> str:
@@ -171,35 +171,35 @@ def _best(places: list["_Place"]) -> tuple[int, int]:
     if len(places) == 1:
         return places[0][0], places[0][0]
     places.sort(key=operator.itemgetter(0))
-    within: dict[_Pattern, int] = dict.fromkeys([pattern for _, pattern in places], 0)
+    counts: dict[_Pattern, int] = dict.fromkeys([pattern for _, pattern in places], 0)
     best, window = 0.0, (0, 0)
-    weight, behind, last = 0.0, 0, len(places)
+    weight, end, last = 0.0, 0, len(places)
     for at, pattern in places:
-        while behind < last and places[behind][0] <= at + _WINDOW:
-            entering = places[behind][1]
-            if not within[entering]:
+        while end < last and places[end][0] <= at + _WINDOW:
+            entering = places[end][1]
+            if not counts[entering]:
                 weight += entering.weight
-            within[entering] += 1
-            behind += 1
+            counts[entering] += 1
+            end += 1
         if weight > best + _STOP_WORD / 2:
-            best, window = weight, (at, places[behind - 1][0])
-            if behind == last:
+            best, window = weight, (at, places[end - 1][0])
+            if end == last:
                 break
-        within[pattern] -= 1
-        if not within[pattern]:
+        counts[pattern] -= 1
+        if not counts[pattern]:
             weight -= pattern.weight
     return window
 
 
-def _apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Unite ranges that overlap; they are in order."""
-    apart: list[tuple[int, int]] = []
+    merged_ranges: list[tuple[int, int]] = []
     for start, end in ranges:
-        if apart and start < apart[-1][1]:
-            apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
+        if merged_ranges and start < merged_ranges[-1][1]:
+            merged_ranges[-1] = (merged_ranges[-1][0], max(end, merged_ranges[-1][1]))
         else:
-            apart.append((start, end))
-    return apart
+            merged_ranges.append((start, end))
+    return merged_ranges
 
 
 class _Pattern:
@@ -228,8 +228,8 @@ class _Pattern:
             self.beginning = ""
         elif self.stemmed:
             pairs = zip(self.beginning, stems[0][1], strict=False)
-            shared = next((at for at, (a, b) in enumerate(pairs) if a != b), len(stems[0][1]))
-            self.beginning = self.beginning[: max(shared, 1)]
+            common_length = next((at for at, (a, b) in enumerate(pairs) if a != b), len(stems[0][1]))
+            self.beginning = self.beginning[: max(common_length, 1)]
             if len(self.beginning) > 3:
                 # Other forms of a word may end differently from its stem (happi, happy; love, loving).
                 self.beginning = self.beginning.rstrip("aeiouy") or self.beginning

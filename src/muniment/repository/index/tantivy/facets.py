@@ -73,17 +73,18 @@ class FacetCounter:
             nulls = [each for each in candidates if each.constraint == narrowing.NO_VALUE]
             others = [each for each in candidates if each.constraint != narrowing.NO_VALUE]
             candidates = sorted(others, key=lambda each: each.place, reverse=descending) + nulls
-        shown = candidates[: facet.limit]
+        first_candidates = candidates[: facet.limit]
         return FacetCounts(
             facet.id,
             facet.name,
             tuple(
-                FacetValue(each.name, each.constraint, each.hits, self._within(query, facet, each)) for each in shown
+                FacetValue(each.name, each.constraint, each.hits, self._nested_counts(query, facet, each))
+                for each in first_candidates
             ),
-            partial=facet.capped and len(candidates) > len(shown),
+            partial=facet.capped and len(candidates) > len(first_candidates),
         )
 
-    def _within(self, query: Query, facet: BoundFacet, value: _Candidate) -> FacetCounts | None:
+    def _nested_counts(self, query: Query, facet: BoundFacet, value: _Candidate) -> FacetCounts | None:
         if facet.nested is None:
             return None
         (counts,) = self.count(_and(query, self._compile(value.condition)), [facet.nested])
@@ -127,17 +128,17 @@ class FacetCounter:
             return []
         # The ends are doubles: far from our time they are not exact.
         years = list(periods.years(int(low) - periods.DAY, int(high) + periods.DAY, zone))
-        counted = self._in_periods(query, facet, years)
+        counts = self._in_periods(query, facet, years)
         if unit != "year":
             parts: dict[int, Period] = {}
-            for year, count in counted:
+            for year, count in counts:
                 if count or facet.all_periods:
                     parts |= {part.low: part for part in periods.within(unit, int(year.name), zone)}
                 if len(parts) > MOST_PERIODS:
                     raise BadQuery(f"The dates of {facet.id[:100]!r} are too far apart to count each {unit}.")
-            counted = self._in_periods(query, facet, [parts[first] for first in sorted(parts)])
-        used = [at for at, (_, count) in enumerate(counted) if count]
-        shown = counted[used[0] : used[-1] + 1] if used else []
+            counts = self._in_periods(query, facet, [parts[first] for first in sorted(parts)])
+        nonzero = [at for at, (_, count) in enumerate(counts) if count]
+        periods_shown = counts[nonzero[0] : nonzero[-1] + 1] if nonzero else []
         return [
             _Candidate(
                 (0, period.low, ""),
@@ -146,7 +147,7 @@ class FacetCounter:
                 facet.of_period(period),
                 count,
             )
-            for period, count in shown
+            for period, count in periods_shown
             if count or facet.all_periods
         ]
 

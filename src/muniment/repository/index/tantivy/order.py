@@ -52,10 +52,10 @@ class Ranking:
             return [int(number) for number, _ in hits]
         if order == "relevance":
             hits = list(self._searcher.search(query, offset + limit, count=False).hits)
-            ranked = self._ties_in_order(hits)[offset:]
+            ranked_hits = self._ties_in_order(hits)[offset:]
         else:
-            ranked, _ = self.by_modification(query, offset, limit, total=False, descending=order == "newest")
-        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked])
+            ranked_hits, _ = self.by_modification(query, offset, limit, total=False, descending=order == "newest")
+        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked_hits])
         return [int(number) for number in numbers if number is not None]
 
     def by_score(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
@@ -66,13 +66,13 @@ class Ranking:
         end = offset + limit
         count = end + _BESIDE
         result = self._searcher.search(query, count, count=total)
-        ranked = list(result.hits)
-        if len(ranked) == count <= REACH and ranked[end - 1][0] == ranked[-1][0]:
-            ranked = list(self._searcher.search(query, REACH + 1, count=False).hits)
-        if end < len(ranked) <= REACH:
-            edge = ranked[end - 1][0]
-            ranked = ranked[:end] + list(itertools.takewhile(lambda hit: hit[0] == edge, ranked[end:]))
-        return self._head_in_order(ranked)[offset:end], count_of(result)
+        ranked_hits = list(result.hits)
+        if len(ranked_hits) == count <= REACH and ranked_hits[end - 1][0] == ranked_hits[-1][0]:
+            ranked_hits = list(self._searcher.search(query, REACH + 1, count=False).hits)
+        if end < len(ranked_hits) <= REACH:
+            edge = ranked_hits[end - 1][0]
+            ranked_hits = ranked_hits[:end] + list(itertools.takewhile(lambda hit: hit[0] == edge, ranked_hits[end:]))
+        return self._head_in_order(ranked_hits)[offset:end], count_of(result)
 
     def by_modification(
         self, query: Query, offset: int, limit: int, *, total: bool, descending: bool = True
@@ -82,22 +82,22 @@ class Ranking:
         The engine orders by one field only, so this method orders the objects of the same instant. If the objects of an
         instant lie on both sides of an edge of the page, a query of its own reads them by counter.
         """
-        ahead = min(offset, 1)
+        extra = min(offset, 1)
         result = self._ordered_by(
-            fields.MODIFIED, query, offset - ahead, ahead + limit + 1, total=total, descending=descending
+            fields.MODIFIED, query, offset - extra, extra + limit + 1, total=total, descending=descending
         )
-        ranked = list(result.hits)
-        before, page, after = ranked[:ahead], ranked[ahead : ahead + limit], ranked[ahead + limit :]
+        ranked_hits = list(result.hits)
+        before, page, after = ranked_hits[:extra], ranked_hits[extra : extra + limit], ranked_hits[extra + limit :]
         beyond = {instant for instant, _ in (*before, *after)}
         in_order: list[Ranked] = []
         for instant, group in itertools.groupby(self._ties_in_order(page), key=lambda hit: hit[0]):
-            tied = list(group)
+            ties = list(group)
             if instant in beyond:
-                skipped = 0
+                offset_in_ties = 0
                 if offset and not in_order:
-                    skipped = offset - self._count_before(query, int(instant), descending=descending)
-                tied = self._modified_at(query, int(instant), skipped, len(tied))
-            in_order += tied
+                    offset_in_ties = offset - self._count_before(query, int(instant), descending=descending)
+                ties = self._modified_at(query, int(instant), offset_in_ties, len(ties))
+            in_order += ties
         return [(0.0, address) for _, address in in_order], count_of(result)
 
     def by_values(
@@ -116,8 +116,8 @@ class Ranking:
         ]
         buckets = {"size": offset + limit, "sources": [*sources, {_COUNTER: {"terms": {"field": fields.NUMBER}}}]}
         total = {"value_count": {"field": fields.NUMBER}}
-        asked = {"page": {"composite": buckets}, "total": total} if limit > 0 else {"total": total}
-        answer = msgspec.convert(self._searcher.aggregate(query, asked), _Sorted)
+        aggregations = {"page": {"composite": buckets}, "total": total} if limit > 0 else {"total": total}
+        answer = msgspec.convert(self._searcher.aggregate(query, aggregations), _Sorted)
         keys = [bucket.key for bucket in answer.page.buckets]
         if any(isinstance(value, str) and len(value) > _SORTED for key in keys for value in key.values()):
             return None
@@ -132,11 +132,11 @@ class Ranking:
             these = Query.boolean_query([(Occur.Should, term) for term in terms])
         else:
             these = Query.term_set_query(self._schema, fields.NUMBER, counters)
-        found = self._searcher.search(both(query, Query.const_score_query(these, 0.0)), len(counters), count=False).hits
+        hits = self._searcher.search(both(query, Query.const_score_query(these, 0.0)), len(counters), count=False).hits
         places = {counter: place for place, counter in enumerate(counters)}
-        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in found])
-        numbered = sorted(zip(numbers, found, strict=True), key=lambda each: places[int(each[0] or 0)])
-        return [hit for _, hit in numbered]
+        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
+        pairs = sorted(zip(numbers, hits, strict=True), key=lambda each: places[int(each[0] or 0)])
+        return [hit for _, hit in pairs]
 
     def by_counter(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
         """Return a page of hits in the order in which the objects were made."""
@@ -152,24 +152,26 @@ class Ranking:
     def _count_before(self, query: Query, instant: Instant, *, descending: bool) -> int:
         schema, field, kind = self._schema, fields.MODIFIED, FieldType.Integer
         if descending:
-            before = Query.range_query(schema, field, kind, lower_bound=instant, include_lower=False)
+            range_query = Query.range_query(schema, field, kind, lower_bound=instant, include_lower=False)
         else:
-            before = Query.range_query(schema, field, kind, upper_bound=instant, include_upper=False)
-        return count_of(self._searcher.search(both(query, before), 1)) or 0
+            range_query = Query.range_query(schema, field, kind, upper_bound=instant, include_upper=False)
+        return count_of(self._searcher.search(both(query, range_query), 1)) or 0
 
     def _modified_at(self, query: Query, instant: Instant, offset: int, limit: int) -> list[Ranked]:
         """Return the objects that were modified at one instant, ordered by counter."""
         at_instant = Query.term_query(self._schema, fields.MODIFIED, instant, "basic")
         return self.by_counter(both(query, at_instant), offset, limit, total=False)[0]
 
-    def _head_in_order(self, ranked: list[Ranked]) -> list[Ranked]:
+    def _head_in_order(self, ranked_hits: list[Ranked]) -> list[Ranked]:
         """Order hits of equal score by counter, except a group across REACH, whose order would differ by page."""
-        last_score = ranked[REACH][0] if len(ranked) > REACH else None
+        last_score = ranked_hits[REACH][0] if len(ranked_hits) > REACH else None
         complete = (
-            len(ranked) if last_score is None else next(at for at, hit in enumerate(ranked) if hit[0] <= last_score)
+            len(ranked_hits)
+            if last_score is None
+            else next(at for at, hit in enumerate(ranked_hits) if hit[0] <= last_score)
         )
-        head = ranked[:complete]
-        return self._ties_in_order(head) + ranked[complete:]
+        head = ranked_hits[:complete]
+        return self._ties_in_order(head) + ranked_hits[complete:]
 
     def _ties_in_order(self, hits: list[Ranked]) -> list[Ranked]:
         """Order hits of equal score (or instant), which stand side by side, by counter."""

@@ -48,13 +48,13 @@ class Rarity:
         documents: int,
         holding: Callable[[str, bool], Query],
         everything: Query,
-        seen: SeenCounts,
+        seen_counts: SeenCounts,
     ) -> None:
         self._searcher = searcher
         self._documents = documents
         self._holding = holding
         self._everything = everything
-        self._seen = seen
+        self._seen_counts = seen_counts
 
     def factor(self, field: str, words: Sequence[str]) -> float:
         """Return the factor for the engine's score of a word or phrase of a field, which consists of these words.
@@ -62,12 +62,12 @@ class Rarity:
         A word has one weight for a caller, whether it is found in all of an object or in its metadata.
         """
         exact = field in fields.EXACT
-        everything = self._seen.counts.answer((exact, ""), lambda: self._count(self._everything))
+        everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._everything))
         own = sum(_idf(self._searcher.doc_freq(field, word), self._documents) for word in words)
         return sum(_idf(self._finding(word, exact), everything) for word in words) / own
 
     def _finding(self, word: str, exact: bool) -> int:
-        return self._seen.counts.answer((exact, word), lambda: self._count(self._holding(word, exact)))
+        return self._seen_counts.counts.answer((exact, word), lambda: self._count(self._holding(word, exact)))
 
     def _count(self, query: Query) -> int:
         return count_of(self._searcher.search(query, 1)) or 0

@@ -49,8 +49,8 @@ class Reading:
             include_lower=after < 0,
         )
         # The document of the position has the counter 0.
-        beside = 1 if after < 0 else 0
-        return self._digests(in_range, self._in_order(in_range, limit + beside, 0))[:limit]
+        extra = 1 if after < 0 else 0
+        return self._digests(in_range, self._in_order(in_range, limit + extra, 0))[:limit]
 
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
         """Read the digests of the documents with these keys, in order."""
@@ -73,7 +73,7 @@ class Reading:
         modified = self._searcher.fast_field_values(fields.MODIFIED, addresses)
         stating: dict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
         unreadable = set[tuple[int, int]]()
-        made = []
+        parts = []
         for address, in_number, in_modified in zip(addresses, numbers, modified, strict=True):
             number, instant = int(in_number or 0), int(in_modified or 0)
             stored, place = self._searcher.doc(address), (address.segment_ord, address.doc)
@@ -85,15 +85,15 @@ class Reading:
                 found_by = fields.read_found_by(source)
             except (LookupError, msgspec.MsgspecError):
                 unreadable.add(place)
-                made.append((place, number, key, b""))
+                parts.append((place, number, key, b""))
                 continue
             stating[fields.TYPE, found_by.type].add(place)
             stating[fields.ACL, str(found_by.acl)].add(place)
             stating[fields.OWNER, found_by.owner].add(place)
             hash_ = _hash(source, fields.read_text(stored), number, instant)
-            made.append((place, number, key, hash_))
-        wrong = unreadable | self._inconsistent(query, stating, {place for place, *_ in made})
-        return sorted(DocumentDigest(number, key, hash_, place not in wrong) for place, number, key, hash_ in made)
+            parts.append((place, number, key, hash_))
+        wrong = unreadable | self._inconsistent(query, stating, {place for place, *_ in parts})
+        return sorted(DocumentDigest(number, key, hash_, place not in wrong) for place, number, key, hash_ in parts)
 
     def _inconsistent(
         self,

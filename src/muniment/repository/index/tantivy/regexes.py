@@ -54,18 +54,18 @@ def _from(low: str, is_open: bool, begin: int) -> list[str]:
 def _up_to(high: str, is_open: bool, begin: int) -> list[str]:
     """Write expressions for the strings up to ``high`` that share its first ``begin`` characters."""
     beginnings = [_exactly(high[:at]) for at in range(begin, len(high))]
-    below = [each for at in range(begin, len(high)) for each in _beyond(high[:at], 0x20, ord(high[at]) - 1)]
-    return [*([] if is_open else [_exactly(high)]), *beginnings, *below]
+    smaller = [each for at in range(begin, len(high)) for each in _beyond(high[:at], 0x20, ord(high[at]) - 1)]
+    return [*([] if is_open else [_exactly(high)]), *beginnings, *smaller]
 
 
-def joined(expressions: Sequence[str]) -> list[str]:
+def join(expressions: Sequence[str]) -> list[str]:
     """Join alternatives into few expressions: the engine refuses one of more than a thousand states."""
-    together = [""]
+    alternatives = [""]
     for part in expressions:
-        if together[-1] and len(together[-1]) + len(part) > _LONGEST_EXPRESSION:
-            together.append("")
-        together[-1] += f"|{part}" if together[-1] else part
-    return together if expressions else []
+        if alternatives[-1] and len(alternatives[-1]) + len(part) > _LONGEST_EXPRESSION:
+            alternatives.append("")
+        alternatives[-1] += f"|{part}" if alternatives[-1] else part
+    return alternatives if expressions else []
 
 
 def cost(expression: str) -> int:
@@ -93,7 +93,7 @@ def of_patterns(alternatives: Sequence[Pattern]) -> list[str]:
     begins, ends = (all(each.pieces[at : at + 1 or None] == (Gap.RUN,) for each in alternatives) for at in (0, -1))
     inner = [of_pattern(Pattern(each.pieces[int(begins) : len(each.pieces) - int(ends)])) for each in alternatives]
     if not begins:
-        return [f"(?:{each}).*" if ends else each for each in joined(inner)]
+        return [f"(?:{each}).*" if ends else each for each in join(inner)]
     longest = max(sum(len(piece.encode()) for piece in each.pieces if isinstance(piece, str)) for each in alternatives)
     several = max(1, _BYTES_ANYWHERE // max(1, longest))
     some = ["|".join(inner[at : at + several]) for at in range(0, len(inner), several)]

@@ -89,7 +89,7 @@ class TantivySnapshot:
         self._schema = schema = fields.schema(number)
         self._analyser = analyser
         self._memory = memory
-        self._seen: Memory[rarity.CallerKey, SeenCounts] = Memory(_CALLERS)
+        self._seen_counts: Memory[rarity.CallerKey, SeenCounts] = Memory(_CALLERS)
         self._ranking = Ranking(searcher, schema)
         self._reading = reading.Reading(searcher, schema)
         self._dated = number >= fields.DATED
@@ -113,11 +113,11 @@ class TantivySnapshot:
         name that no property can have, IndexUnavailable when the engine fails.
         """
         with failures.refused("a search failed"):
-            compiler, plan, query = self._compiled(search)
+            compiler, plan, query = self._compile(search)
             one_more = msgspec.structs.replace(search, limit=search.limit + 1) if search.limit > 0 else search
-            ranked, total = self._page(query, one_more, plan.compiled)
-            shown, more = ranked[: search.limit], len(ranked) > search.limit
-            return self._answer(compiler, plan, query, search, shown, total, more=more)
+            ranked_hits, total = self._page(query, one_more, plan.compiled)
+            on_page, more = ranked_hits[: search.limit], len(ranked_hits) > search.limit
+            return self._answer(compiler, plan, query, search, on_page, total, more=more)
 
     def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
         """Answer a search in the order of these properties, equal hits by counter; None if the index cannot tell it.
@@ -127,17 +127,17 @@ class TantivySnapshot:
         if not self._dated:
             return None
         with failures.refused("a search failed"):
-            compiler, plan, query = self._compiled(search)
-            found = self._ranking.by_values(query, sorts, search.offset, search.limit)
-            if found is None:
+            compiler, plan, query = self._compile(search)
+            page = self._ranking.by_values(query, sorts, search.offset, search.limit)
+            if page is None:
                 return None
-            counters, total = found
+            counters, total = page
             # Who may see these hits is decided: to ask again whose ACLs they carry is most of the work.
-            ranked = self._ranking.with_counters(compiler.scoring(plan.compiled, search.visible), counters)
+            ranked_hits = self._ranking.with_counters(compiler.scoring(plan.compiled, search.visible), counters)
             if not plan.compiled.leaves:
-                ranked = [(0.0, address) for _, address in ranked]
+                ranked_hits = [(0.0, address) for _, address in ranked_hits]
             more = total > search.offset + search.limit
-            return self._answer(compiler, plan, query, search, ranked, total, more=more)
+            return self._answer(compiler, plan, query, search, ranked_hits, total, more=more)
 
     def _answer(
         self,
@@ -145,14 +145,14 @@ class TantivySnapshot:
         plan: _Plan,
         query: Query,
         search: Search,
-        ranked: Sequence[Ranked],
+        ranked_hits: Sequence[Ranked],
         total: int | None,
         *,
         more: bool,
     ) -> Answer:
-        hits = self._bare_hits(ranked) if search.bare else ()
-        if ranked and not search.bare:
-            hits = self._hits(compiler, search.visible, ranked, plan, marks=search.marks)
+        hits = self._bare_hits(ranked_hits) if search.bare else ()
+        if ranked_hits and not search.bare:
+            hits = self._hits(compiler, search.visible, ranked_hits, plan, marks=search.marks)
         counts, fed = self._facets(compiler, query, search, plan.compiled)
         return Answer(hits, total, counts, fed, more)
 
@@ -163,7 +163,7 @@ class TantivySnapshot:
         """
         self._check_numbered()
         with failures.refused("a search failed"):
-            _, plan, query = self._compiled(search)
+            _, plan, query = self._compile(search)
             if order == "relevance" and plan.compiled.level is not None:
                 order = "made"
             elif order == "relevance" and not plan.compiled.leaves:
@@ -173,7 +173,7 @@ class TantivySnapshot:
     def examine(self, search: Search, key: str) -> Examination | None:
         """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``."""
         with failures.refused("a search failed"):
-            compiler, _, query = self._compiled(search)
+            compiler, _, query = self._compile(search)
             weighing = self._weighing(compiler, search.visible, self._seen_by(compiler, search.visible))
             return examining.examine(self._searcher, weighing, self._analyser, search, query, key)
 
@@ -182,7 +182,7 @@ class TantivySnapshot:
         if self._format < fields.WEIGHTED:
             return []
         with failures.refused("a search failed"):
-            compiler, _, query = self._compiled(search)
+            compiler, _, query = self._compile(search)
             return self._vocabulary(compiler, search.visible).completions(query, beginning, limit)
 
     def correction(self, visible: Visible, word: str) -> str | None:
@@ -216,22 +216,22 @@ class TantivySnapshot:
         if not self.numbered:
             raise IndexUnavailable("The index is being made anew for this release: try again in a while.")
 
-    def _compiled(self, search: Search) -> tuple[Compiler, _Plan, Query]:
+    def _compile(self, search: Search) -> tuple[Compiler, _Plan, Query]:
         # Numbers and truth values of one size are equal in Python, and differ as JSON.
-        written = _encoder.encode(search.query)
+        query_bytes = _encoder.encode(search.query)
         compiler = self._compiler()
-        plan = self._plan(compiler, search, written)
-        compiled = plan.compiled
-        if compiled.leaves:
-            seen = self._seen_by(compiler, search.visible)
-            hits = seen.compiled.answer(
-                written,
-                lambda: self._weighing(compiler, search.visible, seen).hits(search.query),
-                _SIZES * len(written),
+        plan = self._plan(compiler, search, query_bytes)
+        compiled_query = plan.compiled
+        if compiled_query.leaves:
+            seen_counts = self._seen_by(compiler, search.visible)
+            hits = seen_counts.compiled.answer(
+                query_bytes,
+                lambda: self._weighing(compiler, search.visible, seen_counts).hits(search.query),
+                _SIZES * len(query_bytes),
             )
-            compiled = compiled._replace(anywhere=hits[0], in_metadata=hits[1])
-            plan = plan._replace(compiled=compiled)
-        query = compiler.visible(compiled, search.visible)
+            compiled_query = compiled_query._replace(anywhere=hits[0], in_metadata=hits[1])
+            plan = plan._replace(compiled=compiled_query)
+        query = compiler.visible(compiled_query, search.visible)
         return compiler, plan, query if search.among is None else compiler.among(query, search.among)
 
     def _compiler(self, rarity: Rarity | None = None) -> Compiler:
@@ -243,66 +243,69 @@ class TantivySnapshot:
     def _vocabulary(self, compiler: Compiler, visible: Visible) -> Vocabulary:
         return Vocabulary(self._searcher, self._schema, compiler, self._analyser, visible)
 
-    def _weighing(self, compiler: Compiler, visible: Visible, seen: SeenCounts) -> Compiler:
+    def _weighing(self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts) -> Compiler:
         """Return a compiler by which words weigh what they weigh for the caller."""
 
         def holding(word: str, exact: bool) -> Query:
             return compiler.holding(visible, word, exact)
 
-        return self._compiler(Rarity(self._searcher, self._documents, holding, compiler.browsable(visible), seen))
+        return self._compiler(
+            Rarity(self._searcher, self._documents, holding, compiler.browsable(visible), seen_counts)
+        )
 
     def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:
         """Return what is remembered of a caller, or a memory of this search alone if the snapshot has missed changes.
 
         Objects that it does not hold at all, such as new ones, change nothing.
         """
-        missed = visible.hidden | visible.decided
-        if missed and count_of(self._searcher.search(compiler.among(Query.all_query(), missed), 1)):
+        missed_keys = visible.hidden | visible.decided
+        if missed_keys and count_of(self._searcher.search(compiler.among(Query.all_query(), missed_keys), 1)):
             return SeenCounts()
         key = rarity.caller_key(visible)
-        return self._seen.answer(key, SeenCounts, len(visible.browse_acls) + len(visible.read_acls) + _CALLER)
+        return self._seen_counts.answer(key, SeenCounts, len(visible.browse_acls) + len(visible.read_acls) + _CALLER)
 
-    def _plan(self, compiler: Compiler, search: Search, written: bytes) -> _Plan:
-        plan = self._memory.plans.recall(written)
+    def _plan(self, compiler: Compiler, search: Search, query_bytes: bytes) -> _Plan:
+        plan = self._memory.plans.recall(query_bytes)
         if plan is not None:
             return plan
-        compiled = compiler.compile(search.query)
-        query_leaves = [each.leaf for each in compiled.leaves]
+        compiled_query = compiler.compile(search.query)
+        query_leaves = [each.leaf for each in compiled_query.leaves]
         finder = excerpts.Finder(self._analyser, query_leaves)
-        plan = _Plan(compiled, finder, tuple(map(examining.shown_term, query_leaves)))
-        return self._memory.plans.keep(written, plan, _SIZES * len(written))
+        plan = _Plan(compiled_query, finder, tuple(map(examining.shown_term, query_leaves)))
+        return self._memory.plans.keep(query_bytes, plan, _SIZES * len(query_bytes))
 
-    def _page(self, query: Query, search: Search, compiled: CompiledQuery) -> tuple[list[Ranked], int | None]:
+    def _page(self, query: Query, search: Search, compiled_query: CompiledQuery) -> tuple[list[Ranked], int | None]:
         """Return the hits of the page, and the total if the search wants it."""
-        scored = bool(compiled.leaves)
+        has_scores = bool(compiled_query.leaves)
         limit, offset = max(search.limit, 0), search.offset
         if limit == 0:
             return [], count_of(self._searcher.search(query, 1, count=search.total))
         if search.among is not None and len(search.among) <= limit:
             result = self._searcher.search(query, limit, count=search.total)
-            return [(score if scored else 0.0, address) for score, address in result.hits], count_of(result)
-        if compiled.level is not None and self._dated:
-            ranked, total = self._ranking.by_counter(query, offset, limit, total=search.total)
-            return [(compiled.level, address) for _, address in ranked], total
+            return [(score if has_scores else 0.0, address) for score, address in result.hits], count_of(result)
+        if compiled_query.level is not None and self._dated:
+            ranked_hits, total = self._ranking.by_counter(query, offset, limit, total=search.total)
+            return [(compiled_query.level, address) for _, address in ranked_hits], total
         by_score, by_modification = self._ranking.by_score, self._ranking.by_modification
-        rank = by_score if scored else by_modification if self._dated else self._ranking.by_counter
+        rank = by_score if has_scores else by_modification if self._dated else self._ranking.by_counter
         return rank(query, offset, limit, total=search.total)
 
-    def _bare_hits(self, ranked: Sequence[Ranked]) -> tuple[IndexHit, ...]:
+    def _bare_hits(self, ranked_hits: Sequence[Ranked]) -> tuple[IndexHit, ...]:
         return tuple(
-            IndexHit(fields.read_key(self._searcher.doc(address)), float(score), "", ()) for score, address in ranked
+            IndexHit(fields.read_key(self._searcher.doc(address)), float(score), "", ())
+            for score, address in ranked_hits
         )
 
     def _hits(
         self,
         compiler: Compiler,
         visible: Visible,
-        ranked: Sequence[Ranked],
+        ranked_hits: Sequence[Ranked],
         plan: _Plan,
         *,
         marks: bool,
     ) -> tuple[IndexHit, ...]:
-        stored_documents = [self._searcher.doc(address) for _, address in ranked]
+        stored_documents = [self._searcher.doc(address) for _, address in ranked_hits]
         keys = [fields.read_key(document) for document in stored_documents]
         readable = [visible.may_read(fields.read_right(document)) for document in stored_documents]
         leaves, every_term = plan.compiled.leaves, tuple(dict.fromkeys(plan.terms))
@@ -312,19 +315,19 @@ class TantivySnapshot:
             fields.read_text(document) if may_read else ""
             for document, may_read in zip(stored_documents, readable, strict=True)
         ]
-        found = [
+        excerpt_of_each = [
             plan.finder.excerpt(text, thorough=False) if is_sure else None
             for text, is_sure in zip(texts, sure, strict=True)
         ]
-        open_keys = [key for key, excerpt in zip(keys, found, strict=True) if excerpt is None]
+        open_keys = [key for key, excerpt in zip(keys, excerpt_of_each, strict=True) if excerpt is None]
         matches = self._matches(compiler, open_keys, leaves)
         hits = []
-        for at, (score, address) in enumerate(ranked):
-            excerpt, terms, text = found[at], every_term, texts[at]
+        for at, (score, address) in enumerate(ranked_hits):
+            excerpt, terms, text = excerpt_of_each[at], every_term, texts[at]
             if excerpt is None:
-                matched = matches[_place(address)]
-                in_metadata = [leaf for leaf in range(len(leaves)) if matched[len(leaves) + leaf]]
-                anywhere = [leaf for leaf in range(len(leaves)) if matched[leaf]] if readable[at] else in_metadata
+                leaf_matches = matches[_place(address)]
+                in_metadata = [leaf for leaf in range(len(leaves)) if leaf_matches[len(leaves) + leaf]]
+                anywhere = [leaf for leaf in range(len(leaves)) if leaf_matches[leaf]] if readable[at] else in_metadata
                 # What is not in the metadata must be in the text, so it is worth a thorough search.
                 thorough = len(anywhere) > len(in_metadata)
                 excerpt = plan.finder.excerpt(text, anywhere, thorough=thorough) if text and anywhere else None
@@ -350,15 +353,15 @@ class TantivySnapshot:
         return matches
 
     def _facets(
-        self, compiler: Compiler, query: Query, search: Search, compiled: CompiledQuery
+        self, compiler: Compiler, query: Query, search: Search, compiled_query: CompiledQuery
     ) -> tuple[tuple[FacetCounts, ...], int | None]:
         """Count the hits by facets; with how many hits fed them, where that was not all."""
         if not search.facets:
             return (), None
-        fed, query = self._fed(query, search, compiled)
+        fed, query = self._feed_facets(query, search, compiled_query)
         return FacetCounter(self._searcher, compiler.comparison).count(query, search.facets), fed
 
-    def _fed(self, query: Query, search: Search, compiled: CompiledQuery) -> tuple[int | None, Query]:
+    def _feed_facets(self, query: Query, search: Search, compiled_query: CompiledQuery) -> tuple[int | None, Query]:
         """Narrow a query to the first hits, where so few feed the facets."""
         fed = search.facet_hits
         if fed is None or fed > MOST_FED or (count_of(self._searcher.search(query, 1)) or 0) <= fed:
@@ -366,8 +369,8 @@ class TantivySnapshot:
         if fed == 0:
             return 0, Query.empty_query()
         first = msgspec.structs.replace(search, offset=0, limit=fed, total=False)
-        ranked, _ = self._page(query, first, compiled)
-        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked])
+        ranked_hits, _ = self._page(query, first, compiled_query)
+        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked_hits])
         return fed, both(query, Query.term_set_query(self._schema, fields.NUMBER, [number or 0 for number in numbers]))
 
 

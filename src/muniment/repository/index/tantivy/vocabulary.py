@@ -50,9 +50,9 @@ class Vocabulary:
         if len(words) != 1 or not SHORTEST <= len(words[0][1]) <= LONGEST:
             return []
         counts = Counter[str]()
-        for field, permitted in self._permitted():
-            found = self._searcher.terms_with_prefix(field, words[0][1], both(hits, permitted))
-            counts.update(dict(found))
+        for field, permitted_query in self._permitted_queries():
+            counts_of_field = self._searcher.terms_with_prefix(field, words[0][1], both(hits, permitted_query))
+            counts.update(dict(counts_of_field))
         common = sorted(((-count, word) for word, count in counts.items() if count), key=lambda each: each)
         return [WordCount(word, -count) for count, word in common if not self._analyser.is_stop_word(word)][:limit]
 
@@ -82,11 +82,11 @@ class Vocabulary:
     def _words_like(self, sought: str) -> Iterator[str]:
         """List the words of some objects in which a word stands that differs from this one in a letter or two."""
         letters = 2 if len(sought) >= _TWO_LETTERS_FROM else 1
-        for field, permitted in self._permitted():
+        for field, permitted_query in self._permitted_queries():
             similar = Query.fuzzy_term_query(self._schema, field, sought, letters, True, False)
             # The newest, because the engine's own order depends on everybody's documents.
             newest = self._searcher.search(
-                both(similar, permitted), _LOOKED_THROUGH, count=False, order_by_field=fields.NUMBER
+                both(similar, permitted_query), _LOOKED_THROUGH, count=False, order_by_field=fields.NUMBER
             )
             for _, address in newest.hits:
                 stored = self._searcher.doc(address)
@@ -99,7 +99,7 @@ class Vocabulary:
     def _split(self, text: str) -> Iterator[str]:
         yield from dict.fromkeys(word for _, word in self._analyser.exact(text))
 
-    def _permitted(self) -> list[tuple[str, Query]]:
+    def _permitted_queries(self) -> list[tuple[str, Query]]:
         """List the fields with the words of what may be read, and of what may only be browsed, and these objects."""
         readable = (fields.ANYWHERE.words, self._compiler.readable(self._visible))
         only_browsable = self._compiler.only_browsable(self._visible)
