@@ -116,8 +116,8 @@ def joined_by_or(query: str) -> str:
 def holds_content_word(excerpt: str, query: str) -> bool:
     """Say whether an excerpt holds a word of the query, in any form, that is no stop word."""
     words = _ANALYSER.content_words([Term(word) for _, word in _ANALYSER.exact(query)])
-    stems = {stem for word in words for _, stem in _ANALYSER.stemmed(word.text)}
-    return not stems.isdisjoint(stem for _, stem in _ANALYSER.stemmed(excerpt))
+    stems = {stem for word in words for _, stem in _ANALYSER.stem(word.text)}
+    return not stems.isdisjoint(stem for _, stem in _ANALYSER.stem(excerpt))
 
 
 _ANALYSER = Analyser()

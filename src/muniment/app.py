@@ -35,7 +35,7 @@ from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.endpoints import routes as repository_routes
 from muniment.repository.endpoints import spelling as repository_spelling
 from muniment.repository.endpoints.context import RepositoryContext
-from muniment.repository.endpoints.parameters import exposed
+from muniment.repository.endpoints.parameters import exposed_headers
 from muniment.repository.index.contract import Engine, Index
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine
@@ -115,7 +115,7 @@ def build(
         f"/{repository.names.prefix}",
         repository.cors_origins,
         credentials=repository.cors_credentials,
-        exposed_headers=exposed(repository.names),
+        exposed_headers=exposed_headers(repository.names),
         seconds=repository.cors_seconds,
     )
 

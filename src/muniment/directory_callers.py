@@ -25,7 +25,7 @@ from muniment.directory.refusals import NotSignedIn as NoTicket
 from muniment.repository.callers.callers import Ask, Callers, Tickets, in_this_process
 from muniment.repository.callers.credentials import TicketNames
 from muniment.repository.callers.pairs import AccessToken, EndGrant, Pairs, PairSignIn, SignIn
-from muniment.repository.callers.tokeninfo import Attributes, refused
+from muniment.repository.callers.tokeninfo import Attributes, refusal_of
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions.bearers import Identify
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
@@ -170,4 +170,4 @@ def _address_refusals() -> Iterator[None]:
     except NoTicket as refusal:
         raise NotSignedIn("The ticket has expired or was ended.") from refusal
     except tuple(TOKENINFO) as refusal:
-        raise refused(find_code(refusal, TOKENINFO).status) from refusal
+        raise refusal_of(find_code(refusal, TOKENINFO).status) from refusal

@@ -24,7 +24,7 @@ from muniment.repository.people import Kind, ListedPerson, People, Person
 from muniment.repository.refusals import UnknownPerson, UnknownProperty
 
 
-def described(cx: Connection, names: DirectoryNames, resource_id: str, user_id: str) -> bytes:
+def describe(cx: Connection, names: DirectoryNames, resource_id: str, user_id: str) -> bytes:
     """Return what a repository learns of a user whom its guard lets in, as tokeninfo says it. Raises UnknownEntry."""
     user = people.find(cx, names, resource_id, "user", user_id)
     return msgspec.json.encode({"user": access.describe(cx, names, user)})
@@ -36,7 +36,7 @@ class DirectoryPeople(People):
     def __init__(self, directory: Directory, seconds: float) -> None:
         self._database, self._names, self._seconds = directory.transactions.database, directory.options.names, seconds
 
-    def listed(
+    def page(
         self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
     ) -> list[ListedPerson]:
         """List a stretch of the users or groups, by partition and name unless they are sorted.
@@ -66,10 +66,10 @@ class DirectoryPeople(People):
         with self._read() as cx:
             return self._person(kind, people.find(cx, self._names, resource_id, kind, person_id))
 
-    def described(self, resource_id: str, user_id: str) -> bytes:
+    def describe(self, resource_id: str, user_id: str) -> bytes:
         """Return the tokeninfo document of a user, as if they called now. Raises UnknownPerson, Busy."""
         with self._read() as cx:
-            return described(cx, self._names, resource_id, user_id)
+            return describe(cx, self._names, resource_id, user_id)
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
@@ -81,7 +81,7 @@ class DirectoryPeople(People):
 
     def _candidates(self, cx: Connection, resource_id: str, kind: Kind, group_id: str | None) -> ChosenEntries:
         group = None if group_id is None else people.find(cx, self._names, resource_id, "group", group_id)
-        return people.listed(self._names, people.PeopleList(resource_id, kind, group))
+        return people.choose(self._names, people.PeopleList(resource_id, kind, group))
 
     def _person(self, kind: Kind, entry: Entry) -> Person:
         shown_id = entries.shown_id(self._names, entry)

@@ -123,7 +123,7 @@ def settle_acls(
     administrators stay public. Administrators are the first administrator, and the users and groups in
     ``administrators``. If ``directory`` is None, the members of those groups are not known.
     """
-    if not acls.unsettled(repository):
+    if not acls.needs_settling(repository):
         return []
     users = {user_id(administration.FIRST_ADMINISTRATOR, names.administration_partition), *administrators}
     if directory is not None:

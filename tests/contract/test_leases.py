@@ -155,7 +155,7 @@ def test_of_two_agents_of_one_index_one_works_and_the_other_takes_over(
 
 def test_an_agent_that_was_killed_goes_on_at_once_at_its_place(shelf: Shelf, tmp_path: Path) -> None:
     engine, clock = FolderEngine(tmp_path / "indexes"), Clock()
-    with engine.alone() as holder:
+    with engine.sole_agent() as holder:
         lost = Tenure(shelf.database, Lease("agent", engine.follower()), holder, clock)
         assert lost.holds()
     stop = threading.Event()

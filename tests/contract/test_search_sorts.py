@@ -234,7 +234,7 @@ def both_ways(shelf: Shelf, caller: Principals, sorts: list[SortCriterion]) -> t
     snapshot = shelf.index.snapshot()
     with shelf.database.read() as cx:
         view, memory = RepositoryView.read(cx, shelf.repository, caller), SearchMemory()
-        search = results.prepared(cx, snapshot, shelf.repository, caller, question, shelf.now, 100, memory)
+        search = results.prepare(cx, snapshot, shelf.repository, caller, question, shelf.now, 100, memory)
         ids = {summary.seq: key for key, summary in objects.summaries(cx, shelf.repository.id, every_id(cx)).items()}
         by_database: list[str] = []
         by_index: list[str] | None = []
@@ -268,7 +268,7 @@ def test_the_database_orders_what_the_index_does_not_hold_as_lists_compare_it(fi
         snapshot = filled.index.snapshot()
         with filled.database.read() as cx:
             question = SearchQuestion(Query(), 1, 5)
-            search = results.prepared(cx, snapshot, filled.repository, MARTA, question, filled.now, 9, SearchMemory())
+            search = results.prepare(cx, snapshot, filled.repository, MARTA, question, filled.now, 9, SearchMemory())
             search = msgspec.structs.replace(search, limit=5)
             assert sorting.answer(snapshot, search, [SortCriterion(name)], filled.view(MARTA).catalogue) is None
 

@@ -296,15 +296,15 @@ def test_walks_and_searches_share_their_callers_quota_and_the_oldest_go_first(
         assert _keep(cx, here, BORIS.key, 99, 10, now + 2, quota)
         assert _keep(cx, here, MARTA.key, 2, 10, now + 3, quota)
         assert kept_searches.kept_until(cx, old, b"old") == 0
-        assert [held.name[-1] for held in walks.held(cx, MARTA.key)] == [1, 2]
+        assert [held.name[-1] for held in walks.shares(cx, MARTA.key)] == [1, 2]
         assert _keep(cx, here, MARTA.key, 3, 10, now + 4, quota)
-        assert sorted(held.name[-1] for held in walks.held(cx, MARTA.key)) == [2, 3]
+        assert sorted(held.name[-1] for held in walks.shares(cx, MARTA.key)) == [2, 3]
         assert kept_searches.kept_until(cx, young, b"young") > now
-        assert len(walks.held(cx, BORIS.key)) == 1
+        assert len(walks.shares(cx, BORIS.key)) == 1
         few_bytes = SearchQuota(100, 50_000)
         for number in range(4, 12):
             assert _keep(cx, here, MARTA.key, number, 10_000, now + number + 1, few_bytes)
-            assert sum(held.size for held in walks.held(cx, MARTA.key)) <= 50_000
+            assert sum(held.size for held in walks.shares(cx, MARTA.key)) <= 50_000
         assert kept_searches.kept_until(cx, young, b"young") == 0
         assert not _keep(cx, here, MARTA.key, 11, 10, now + 50, few_bytes), "a name is kept once"
 

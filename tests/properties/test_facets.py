@@ -168,7 +168,7 @@ def test_counts_are_those_of_plain_python(
         answer = snapshot.search(Search(query, visible, 0, 1, facets=bound))
         check(answer.facets[0], definition, seen)
         for value in answer.facets[0].values[:3]:
-            narrowed = facets.narrowed(bound, [Narrowing(definition.id, ((value.constraint,),))])
+            narrowed = facets.narrowing_condition(bound, [Narrowing(definition.id, ((value.constraint,),))])
             assert narrowed is not None
             both = narrowed if query.condition is None else ConditionSet("AND", (query.condition, narrowed))
             found = snapshot.search(Search(BoundQuery(query.types, both), visible, 0, 100, total=True))

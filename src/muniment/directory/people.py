@@ -26,9 +26,9 @@ class PeopleList(NamedTuple):
     group: Entry | None = None
 
 
-def listed(names: DirectoryNames, people: PeopleList) -> entries.ChosenEntries:
+def choose(names: DirectoryNames, people: PeopleList) -> entries.ChosenEntries:
     """Make a query for the users or groups. Locked and disabled users are listed too."""
-    return entries.chosen(names, people.kind, _condition(people))
+    return entries.choose(names, people.kind, _condition(people))
 
 
 def find(cx: Connection, names: DirectoryNames, resource_id: str, kind: Kind, entry_id: str) -> Entry:

@@ -73,14 +73,14 @@ KNOWN = (
 """The system attributes that this release reads."""
 
 
-def known(name: str) -> KnownAttribute | None:
+def known_attribute(name: str) -> KnownAttribute | None:
     """Return the attribute of this name, in any case, if this release reads it."""
     return next((each for each in KNOWN if fold_name(each.name) == fold_name(name.strip())), None)
 
 
 def warning(name: str, value: str) -> str:
     """Return a warning for whoever sets this attribute to this value; for most values it is empty."""
-    attribute = known(name)
+    attribute = known_attribute(name)
     return "" if attribute is None else attribute.warnings.get(value.strip().casefold(), "")
 
 
@@ -101,7 +101,7 @@ def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = Fal
     Raises BadAttribute, also for a value that a known attribute does not have, and UnknownAttribute without ``free``.
     """
     name, value = name.strip(), value.strip()
-    attribute = known(name)
+    attribute = known_attribute(name)
     if attribute is not None:
         name, value = attribute.name, value.casefold()
         if value not in attribute.values:

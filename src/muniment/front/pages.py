@@ -108,7 +108,7 @@ async def document(request: Request, halves: Halves) -> Response:
     name = path.removesuffix(".md")
     as_text = ("text/plain", _MARKDOWN)
     offered = (*as_text, "text/html") if path.endswith(".md") else ("text/html", *as_text)
-    media_type = accept.preferred(request, offered) or offered[0]
+    media_type = accept.best_media_type(request, offered) or offered[0]
     text = documentation.source(name)
     rendered = documentation.page(name)
     if text is None or rendered is None:

@@ -36,7 +36,7 @@ class People(Protocol):
     such group, and DirectoryUnavailable.
     """
 
-    def listed(
+    def page(
         self, resource_id: str, kind: Kind, group_id: str | None, stretch: Stretch, selection: Selection
     ) -> list[ListedPerson]:
         """List a stretch of the users or groups that the selection wants, by partition and name unless it sorts them.
@@ -50,5 +50,5 @@ class People(Protocol):
     def find(self, resource_id: str, kind: Kind, person_id: str) -> Person:
         """Find one of them by id. Raises UnknownPerson."""
 
-    def described(self, resource_id: str, user_id: str) -> bytes:
+    def describe(self, resource_id: str, user_id: str) -> bytes:
         """Return the tokeninfo document of a user, as if they called now. Raises UnknownPerson."""

@@ -10,7 +10,7 @@ _LONGEST_HEADER = 4000
 _QUALITY = re.compile(r"(0(\.[0-9]{0,3})?|1(\.0{0,3})?)")
 
 
-def preferred(request: Request, media_types: Sequence[str]) -> str | None:
+def best_media_type(request: Request, media_types: Sequence[str]) -> str | None:
     """Choose the media type that the caller likes best, of equals the one offered first.
 
     Without a header Accept it is the first one. None when the caller likes none of them.

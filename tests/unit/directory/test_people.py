@@ -44,7 +44,7 @@ class Town:
 
 def listed(cx: Connection, office: Office, listing: PeopleList) -> list[Entry]:
     """Read a list whole, and compare the ids that the database makes with those of the wire."""
-    chosen = people.listed(office.names, listing)
+    chosen = people.choose(office.names, listing)
     rows = cx.execute(chosen.query.add_columns(chosen.id, chosen.folded_id)).all()
     found = [to_entry(row) for row in rows]
     for entry, row in zip(found, rows, strict=True):

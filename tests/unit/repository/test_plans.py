@@ -19,7 +19,7 @@ CALLER = Principals("boris@staff", frozenset(f"group-{number}@staff" for number 
 QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "objects": lambda cx: objects.rows(cx, 1, IDS),
     "texts": lambda cx: queue.text_of(cx, IDS),
-    "ACLs": lambda cx: acls.granted(cx, 1, CALLER, Permission.READ),
+    "ACLs": lambda cx: acls.permissions_by_acl(cx, 1, CALLER, Permission.READ),
     "changes": lambda cx: changes.hiding(cx, 1, changes.START, 100),
 }
 NARROWEST = {"objects": "(id=?)", "texts": "(object_id=?)", "ACLs": "(accessor=?", "changes": "sequence>?)"}

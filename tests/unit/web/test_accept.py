@@ -63,8 +63,8 @@ def test_who_says_nothing_reads_json() -> None:
     ],
 )
 def test_the_best_liked_is_chosen_and_of_equals_the_first(header: str, chosen: str | None) -> None:
-    assert accept.preferred(_request(header), ("a/one", "b/two")) == chosen
+    assert accept.best_media_type(_request(header), ("a/one", "b/two")) == chosen
 
 
 def test_several_headers_are_one_list() -> None:
-    assert accept.preferred(_request("a/one;q=0.5", "b/two"), ("a/one", "b/two")) == "b/two"
+    assert accept.best_media_type(_request("a/one;q=0.5", "b/two"), ("a/one", "b/two")) == "b/two"

@@ -239,7 +239,7 @@ class _Walk:
             raise Failure(f"{self._facts['base_url']} cannot be reached ({error}).", Exit.NOT_READY) from error
         self._show_answer(answer)
         if answer.status_code != status:
-            raise Failure(f"{method} {shortened(address)} answered {answer.status_code} instead of {status}.")
+            raise Failure(f"{method} {shorten(address)} answered {answer.status_code} instead of {status}.")
         return answer
 
     def _say(self, text: str) -> None:
@@ -249,13 +249,13 @@ class _Walk:
     def _show_request(self, request: httpx.Request) -> None:
         if self._quiet:
             return
-        terminal.line(f"\n> {request.method} {shortened(str(request.url))}")
+        terminal.line(f"\n> {request.method} {shorten(str(request.url))}")
         for name in ("authorization", "content-type", "accept"):
             if name in request.headers and request.headers[name] != "*/*":
-                terminal.line(f"> {name.title()}: {shortened(request.headers[name])}")
+                terminal.line(f"> {name.title()}: {shorten(request.headers[name])}")
         body = request.read().decode("utf-8", "replace")
         if body:
-            terminal.line("> " + shortened(_PASSWORD.sub("password=...", body)))
+            terminal.line("> " + shorten(_PASSWORD.sub("password=...", body)))
 
     def _show_answer(self, answer: httpx.Response) -> None:
         if self._quiet:
@@ -263,13 +263,13 @@ class _Walk:
         terminal.line(f"< {answer.status_code} {answer.reason_phrase}")
         for name in ("content-type", "location", "www-authenticate", "muniment-position"):
             if name in answer.headers:
-                terminal.line(f"< {name.title()}: {shortened(answer.headers[name])}")
+                terminal.line(f"< {name.title()}: {shorten(answer.headers[name])}")
         body = answer.text
         if body:
-            terminal.line(shortened(body[:_SHOWN]) + ("..." if len(body) > _SHOWN else ""))
+            terminal.line(shorten(body[:_SHOWN]) + ("..." if len(body) > _SHOWN else ""))
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Shorten each token to its first characters."""
     return _TOKEN.sub(lambda token_match: token_match[0][:6] + "...", text)
 

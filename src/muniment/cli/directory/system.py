@@ -27,7 +27,7 @@ def list_attributes(context: typer.Context, as_json: AsJson = False, header: Wit
     unset = [each.name for each in attributes.KNOWN if each.name not in values]
     rows = []
     for name in (*values, *unset):
-        definition = attributes.known(name)
+        definition = attributes.known_attribute(name)
         values_taken, meaning = (
             (" or ".join(definition.values), definition.meaning) if definition else (None, "Nothing here reads it.")
         )
@@ -46,7 +46,7 @@ def set_attribute(
 ) -> None:
     """Set a system attribute; servers obey it from the next request on."""
     data: DataFolder = context.obj
-    if not free and attributes.known(name) is None and sys.stdin.isatty():
+    if not free and attributes.known_attribute(name) is None and sys.stdin.isatty():
         free = typer.confirm(f"No part of this release reads a system attribute {name!r}. Set it all the same?")
     with data.database("directory") as database, database.begin() as cx:
         attributes.put(cx, name, value, data.now, free=free)

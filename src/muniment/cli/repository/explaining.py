@@ -65,7 +65,7 @@ def _user(data: DataFolder, cx: Connection, resource_id: str, user_id: str) -> C
         settings = data.settings
         names = settings.directory.names
         with data.database("directory") as database, database.read() as directory:
-            document = directory_people.described(directory, names, resource_id, user_id)
+            document = directory_people.describe(directory, names, resource_id, user_id)
         reader = TokeninfoReader(
             settings.repository.administrators, names.dn_suffix, app.attributes(settings), data.identify
         )

@@ -194,7 +194,7 @@ class ChosenEntries(NamedTuple):
     modified: sa.ColumnElement[int]
 
 
-def chosen(names: DirectoryNames, kind: Literal["user", "group"], condition: Condition) -> ChosenEntries:
+def choose(names: DirectoryNames, kind: Literal["user", "group"], condition: Condition) -> ChosenEntries:
     """Make a query for the users, or the groups, that meet a list's filter; ``condition`` is the filter as SQL."""
     partition, folded_partition = shown_partition_columns(names)
     return ChosenEntries(

@@ -44,7 +44,7 @@ class Analyser(Protocol):
     def exact(self, text: str) -> Words:
         """Split text into words without case and accents, not reduced to stems."""
 
-    def stemmed(self, text: str) -> Words:
+    def stem(self, text: str) -> Words:
         """Split text into stems."""
 
     def wild(self, text: str) -> list[tuple[int, Pattern]]:
@@ -139,7 +139,7 @@ class _Object(_Properties):
         self._analyser = analyser
         metadata = [value for _, value in keyword_values(values, ids)]
         self._exact = ([analyser.exact(value) for value in metadata], [analyser.exact(text)])
-        self._stems = ([analyser.stemmed(value) for value in metadata], [analyser.stemmed(text)])
+        self._stems = ([analyser.stem(value) for value in metadata], [analyser.stem(text)])
 
     def finds(self, keywords: Keywords) -> bool:
         match keywords:
@@ -166,7 +166,7 @@ class _Object(_Properties):
     def _matches_term(self, term: Term) -> bool:
         words = self._analyser.exact(term.text) if term.fuzzy else []
         similar = patterns.similar(words[0][1]) if len(words) == 1 else ()
-        return _occur(_literal(self._analyser.stemmed(term.text)), self._stems) or any(
+        return _occur(_literal(self._analyser.stem(term.text)), self._stems) or any(
             _occur([(0, pattern)], self._exact) for pattern in similar
         )
 

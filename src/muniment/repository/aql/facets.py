@@ -116,7 +116,7 @@ class BoundFacet(msgspec.Struct, frozen=True):
                     return bucket.condition
             raise WrongValue(f"The facet {self.id[:100]!r} has no value {name[:100]!r}.")
         if self.unit is not None:
-            return self.of_period(periods.named(self.unit, name, self.zone))
+            return self.of_period(periods.by_name(self.unit, name, self.zone))
         return self.of_value(values.read(self.kind, self.name, name))
 
 
@@ -198,7 +198,7 @@ class FacetBinder:
         )
 
 
-def narrowed(facets: Sequence[BoundFacet], narrowings: Sequence[Narrowing]) -> Condition | None:
+def narrowing_condition(facets: Sequence[BoundFacet], narrowings: Sequence[Narrowing]) -> Condition | None:
     """Return what a hit meets to which these narrowings lead; None without any. Raises BadQuery, WrongValue."""
     by_id: dict[str, BoundFacet] = {}
     for facet in facets:

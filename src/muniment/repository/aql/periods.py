@@ -35,7 +35,7 @@ def at(unit: Unit, day: date, zone: tzinfo) -> Period:
     return Period(_name(unit, first), _start(first, zone), _start(following(unit, first), zone))
 
 
-def named(unit: Unit, name: str, zone: tzinfo) -> Period:
+def by_name(unit: Unit, name: str, zone: tzinfo) -> Period:
     """Return the period of a name. Raises WrongValue."""
     try:
         period = at(unit, _first_of(unit, name), zone)

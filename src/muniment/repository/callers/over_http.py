@@ -11,7 +11,7 @@ import msgspec
 import structlog
 
 from muniment.repository.callers.pairs import AccessToken, PairSignIn
-from muniment.repository.callers.tokeninfo import refused
+from muniment.repository.callers.tokeninfo import refusal_of
 from muniment.repository.options import TOKENINFO_ADDRESS
 from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn
 from muniment.web.refusals import Overloaded
@@ -59,7 +59,7 @@ class DirectoryElsewhere:
         answer = await self._send("POST", self._tokeninfo_url, question, headers)
         if answer.status_code == 200:
             return answer.content
-        raise refused(answer.status_code)
+        raise refusal_of(answer.status_code)
 
     async def sign_in(self, attempt: PairSignIn) -> AccessToken:
         """Sign a caller in by the password grant, with the caller's address for a directory that believes this server.

@@ -99,7 +99,7 @@ class TokeninfoReader:
         )
 
 
-def refused(status: int) -> Refusal:
+def refusal_of(status: int) -> Refusal:
     """Say what a refusal of tokeninfo means to a caller, by its status (given 7), wherever it came from."""
     if status == 410:
         return NotSignedIn("The token has expired or was revoked.")

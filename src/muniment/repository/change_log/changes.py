@@ -189,7 +189,7 @@ def latest(cx: Connection, repository_id: int) -> Position:
     return _last(cx, repository_id, sa.true())
 
 
-def settled(cx: Connection, repository_id: int) -> Position:
+def settled_position(cx: Connection, repository_id: int) -> Position:
     """Return the position of the last line before which no commit can still add one; START if there is none."""
     return _last(
         cx, repository_id, changes.c.transaction < _OLDEST_OPEN if cx.dialect.name == "postgresql" else sa.true()

@@ -401,7 +401,7 @@ def _permission_answer(
         "acl-name": permissions.acl_name,
         "owner": stored.owner,
         "basic-permission": permissions.own.name.capitalize(),
-        "permitted": representations.permitted(permissions.entries, names),
+        "permitted": representations.acl_entry_documents(permissions.entries, names),
         "links": [{"rel": "self", "href": f"{own}/permission-set"}, {"rel": "parent", "href": own}],
     }
     headers = {"Content-Type": media_type, **spelling.PRIVATE}

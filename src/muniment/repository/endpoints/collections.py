@@ -103,9 +103,7 @@ class FeedRequest:
 
     def with_thing(self, entry: atom.FeedEntry, thing: Thing) -> atom.FeedEntry:
         """Put the thing itself into its entry."""
-        return msgspec.structs.replace(
-            entry, inlined=inlined(thing, self.media_type, self.names, links=self.page.links)
-        )
+        return msgspec.structs.replace(entry, inlined=inline(thing, self.media_type, self.names, links=self.page.links))
 
     def object_thing(self, here: str, body: ObjectBody) -> Thing:
         """Describe an object as a GET of its own address does, in the view asked for. Raises UnknownProperty."""
@@ -239,7 +237,7 @@ def feed_type(request: Request, names: RepositoryNames) -> str:
     return spelling.negotiate(request, spelling.feed_types(names))
 
 
-def inlined(thing: Thing, media_type: str, names: RepositoryNames, *, links: bool) -> object:
+def inline(thing: Thing, media_type: str, names: RepositoryNames, *, links: bool) -> object:
     """Spell a thing as the content of an entry: the JSON object, or the text of the XML element."""
     if not links:
         members = {name: member for name, member in thing.document.items() if name != "links"}

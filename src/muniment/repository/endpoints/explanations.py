@@ -93,7 +93,7 @@ async def _answer(
     names, here = options.names, address(request, context, repository)
     index = context.indexes(repository)
     if search_request.wait_for:
-        await search.reached(context, index, await caller.position(search_request.wait_for))
+        await search.wait_for_position(context, index, await caller.position(search_request.wait_for))
 
     def explain(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
         answer = explanation.explain(
@@ -120,7 +120,7 @@ def _user(cx: Connection, context: RepositoryContext, resource_id: str, user_id:
     def principals() -> Principals:
         if context.people is None:
             raise NotOfferedYet("The users of a directory that runs elsewhere are not offered yet.")
-        user = context.callers.principals(context.people.described(resource_id, user_id))
+        user = context.callers.principals(context.people.describe(resource_id, user_id))
         return user.with_keys(bearers.keys(cx, user.names))
 
     return principals
@@ -163,7 +163,7 @@ def document_of(answer: Explanation, names: RepositoryNames, here: str = "") -> 
         "acl-name": right.acl_name,
         "owner": right.owns,
         "administrator": right.administrator,
-        "permitted": representations.permitted(right.entries, names),
+        "permitted": representations.acl_entry_documents(right.entries, names),
     }
     document["index"] = {"outcome": index.outcome, "missed": list(index.missed), "reason": index.reason}
     if text is not None:

@@ -70,7 +70,7 @@ class AskedFacets(msgspec.Struct, frozen=True):
         )
 
 
-def asked(query: Mapping[str, str], options: RepositoryOptions) -> AskedFacets:
+def read_request(query: Mapping[str, str], options: RepositoryOptions) -> AskedFacets:
     """Read what an address says about facets. Raises BadQuery, Malformed."""
     query = {name: text for name, text in query.items() if text}
     facet, most = query.get(parameters.FACET.name, "").strip(), options.max_query_clauses

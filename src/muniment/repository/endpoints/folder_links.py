@@ -92,7 +92,7 @@ def reading(end: End) -> Answering:
         media_type = spelling.negotiate(request, spelling.both(context.options.names))
         object_id, folder_id = _ends(request, end)
         stored = await caller.read(
-            lambda cx, principals: moving.linked(cx, caller.repository, principals, object_id, folder_id)
+            lambda cx, principals: moving.read_member(cx, caller.repository, principals, object_id, folder_id)
         )
         return _answer(context, media_type, address(request, context, caller.repository), end, stored, 200)
 

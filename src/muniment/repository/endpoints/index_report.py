@@ -56,7 +56,7 @@ def _check_administrator(principals: Principals) -> None:
 
 
 def _document(cx: Connection, repository_id: int) -> dict[str, Written]:
-    check, kept_reports = reports.wanted(cx).get(repository_id), reports.of_repository(cx, repository_id)
+    check, kept_reports = reports.wanted_checks(cx).get(repository_id), reports.of_repository(cx, repository_id)
     return {
         "wanted": None if check is None or _is_begun(check, kept_reports.values()) else timestamp(check.wanted),
         "agents": [

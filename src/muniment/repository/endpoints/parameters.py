@@ -227,7 +227,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.:-]")
 _MOST_IGNORED, _LONGEST_NAME = 20, 40
 
 
-def exposed(names: RepositoryNames) -> tuple[str, ...]:
+def exposed_headers(names: RepositoryNames) -> tuple[str, ...]:
     """List the headers of answers that a page of another site may read."""
     return (*_EXPOSED, *(f"{names.csrf_prefix}-{part}" for part in ("Header-Name", "Query-Name", "Token")))
 

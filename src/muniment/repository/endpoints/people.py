@@ -119,7 +119,7 @@ def _people_page(
         cx,
         CursorBinding(repository.id, principals.key, f"{kind}s {group_id or ''}", selection.text),
         feed.page,
-        lambda stretch: people.listed(resource_id, kind, group_id, stretch, selection),
+        lambda stretch: people.page(resource_id, kind, group_id, stretch, selection),
         entries,
         lambda: people.count(resource_id, kind, group_id, selection),
     )

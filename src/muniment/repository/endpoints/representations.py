@@ -204,12 +204,12 @@ def acl_document(
             "owner_name": acl.owner,
             spelling.write_property("r_object_id", names): acl.shown_id,
         },
-        "permitted": permitted(entries, names),
+        "permitted": acl_entry_documents(entries, names),
         "links": [{"rel": "self", "href": own}, {"rel": "edit", "href": own}],
     }
 
 
-def permitted(entries: Mapping[str, Permission], names: RepositoryNames) -> list[Written]:
+def acl_entry_documents(entries: Mapping[str, Permission], names: RepositoryNames) -> list[Written]:
     """List ACL entries as permission sets show them (docs/interface.md, ours 4)."""
     return [
         {"accessor": spelling.write_accessor(accessor, names), "basic-permission": level.name.capitalize()}

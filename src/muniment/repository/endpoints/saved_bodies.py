@@ -88,7 +88,7 @@ _search_body = msgspec.json.Decoder(SavedSearchBody)
 _variables_body = msgspec.json.Decoder(VariablesBody)
 
 
-async def received(request: Request, context: RepositoryContext, kind: Kind, repository_name: str) -> SearchDraft:
+async def receive(request: Request, context: RepositoryContext, kind: Kind, repository_name: str) -> SearchDraft:
     """Read the body that makes or changes a saved search or a template.
 
     Raises UnsupportedMediaType, TooLarge, Malformed, WrongValue, UnknownProperty, and what ``documents.read`` raises.
@@ -98,7 +98,7 @@ async def received(request: Request, context: RepositoryContext, kind: Kind, rep
     names = context.options.names
     if bodies.media_type(request).endswith("json"):
         values, texts, reference = _of_json(body)
-        documents = [saved_documents.received(text, names) for text in texts]
+        documents = [saved_documents.from_body(text, names) for text in texts]
     else:
         values, documents, reference = _of_xml(_parse(body, context), names, _limits(context))
     if len(documents) + bool(reference) > 1:
@@ -163,7 +163,7 @@ def _of_xml(
             if part.children:
                 documents.append(saved_documents.nested(part.children[0], names, limits))
             elif part.text.strip():
-                documents.append(saved_documents.received(part.text.encode(), names))
+                documents.append(saved_documents.from_body(part.text.encode(), names))
     return values, documents, reference
 
 

@@ -92,7 +92,7 @@ def making(kind: Kind) -> Answering:
         caller = await enter(request, context)
         repository = caller.repository
         media_type = spelling.negotiate(request, spelling.both(context.options.names))
-        body = await saved_bodies.received(request, context, kind, repository.name)
+        body = await saved_bodies.receive(request, context, kind, repository.name)
         if body.change.document is None and body.reference is None:
             raise Malformed(f"The body has neither {saved_bodies.DOCUMENTS[kind]!r} nor 'search-reference'.")
         await _check(context, caller, kind, body.change.document)
@@ -112,7 +112,7 @@ def reading(kind: Kind) -> Answering:
 
         def find_and_represent(cx: Connection, principals: Principals) -> SearchRepresentation:
             saved_search = saved_searches.find(cx, repository_id, kind, search_id, principals)
-            return saved_shapes.shown(cx, repository_id, principals, kind, [saved_search])[0]
+            return saved_shapes.represent(cx, repository_id, principals, kind, [saved_search])[0]
 
         return saved_shapes.answer(request, context, caller, media_type, await caller.read(find_and_represent))
 
@@ -142,7 +142,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
     repository_id, search_id = caller.repository.id, identifier(request, "search")
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     expected = representations.expected_version(request)
-    body = await saved_bodies.received(request, context, "search", caller.repository.name)
+    body = await saved_bodies.receive(request, context, "search", caller.repository.name)
     if body.reference is not None:
         raise Malformed("A reference makes a new saved search; it changes none.")
     await _check(context, caller, "search", body.change.document)
@@ -152,7 +152,7 @@ async def change(request: Request, context: RepositoryContext) -> Response:
         saved_search = saved_searches.change(
             cx, repository_id, search_id, body.change, principals, quota, now, expected
         )
-        return saved_shapes.shown(cx, repository_id, principals, "search", [saved_search])[0]
+        return saved_shapes.represent(cx, repository_id, principals, "search", [saved_search])[0]
 
     return saved_shapes.answer(request, context, caller, media_type, await caller.write(decide))
 
@@ -251,7 +251,7 @@ def _make(
     if document is None:
         raise Malformed("The body has no document.")
     saved_search = saved_searches.add(cx, repository.id, kind, change, document, principals, _quota(context), now)
-    return saved_shapes.shown(cx, repository.id, principals, kind, [saved_search])[0]
+    return saved_shapes.represent(cx, repository.id, principals, kind, [saved_search])[0]
 
 
 def _find_reference(cx: Connection, repository: Repository, principals: Principals, body: SearchDraft) -> SavedSearch:

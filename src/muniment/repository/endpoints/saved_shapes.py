@@ -61,13 +61,13 @@ def limits(options: RepositoryOptions) -> QueryLimits:
     return QueryLimits(options.max_query_depth, options.max_query_clauses)
 
 
-def shown(
+def represent(
     cx: Connection, repository_id: int, principals: Principals, kind: Kind, searches: Sequence[SavedSearch]
 ) -> list[SearchRepresentation]:
     """Read what the representations of these need beside themselves, for all of them at once."""
     catalogue = object_types.catalogue(cx, repository_id)
     with_results = (
-        stored_results.kept(cx, [saved_search.id for saved_search in searches], principals.key)
+        stored_results.searches_with_results(cx, [saved_search.id for saved_search in searches], principals.key)
         if kind == "search"
         else frozenset()
     )
@@ -138,7 +138,7 @@ def list_page(
         if not feed.page.inline:
             return feed_entries
         searches = saved_searches.with_documents(cx, [each.search for each in members])
-        shapes = shown(cx, repository.id, principals, kind, searches)
+        shapes = represent(cx, repository.id, principals, kind, searches)
         return [
             feed.with_thing(entry, thing(here, each, options, feed.media_type, feed.page.view))
             for entry, each in zip(feed_entries, shapes, strict=True)

@@ -98,7 +98,7 @@ async def all_ids(
     """Execute a query that is kept, and return the ids of its first hits. It waits as a search does."""
     repository, index = caller.repository, context.indexes(caller.repository)
     if wait_for := parameters.read(request).get("wait-for"):
-        await reached(context, index, await caller.position(wait_for))
+        await wait_for_position(context, index, await caller.position(wait_for))
 
     def find_ids(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[str]:
         query = msgspec.structs.replace(kept.find(cx, principals).query, facets=())
@@ -121,7 +121,7 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
     repository = caller.repository
     index = context.indexes(repository)
     if asked.wait_for:
-        await reached(context, index, await caller.position(asked.wait_for))
+        await wait_for_position(context, index, await caller.position(asked.wait_for))
     here = address(request, context, repository)
 
     def write_page(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[_WrittenPage, str]:
@@ -137,7 +137,7 @@ async def _answer(request: Request, context: RepositoryContext, caller: Caller, 
                 return Response(status_code=304, headers=headers)
         if (feed.unkept is None and feed.walk is None) or await _keep(context, caller, feed):
             return Response(feed.body, headers={"Content-Type": asked.media_type, **headers})
-    raise walks.gone()
+    raise walks.unknown_link()
 
 
 async def _keep(context: RepositoryContext, caller: Caller, feed: _WrittenPage) -> bool:
@@ -295,7 +295,7 @@ def inlined_hits(
         for body in bodies_of_hits
     ]
     return {
-        hit.object_id: collections.inlined(thing, form.media_type, names, links=form.links)
+        hit.object_id: collections.inline(thing, form.media_type, names, links=form.links)
         for hit, thing in zip(hits, things, strict=True)
     }
 
@@ -382,7 +382,7 @@ def words_header(*, relaxed: bool) -> dict[str, str]:
     return {parameters.WORDS_NEEDED.name: "any"} if relaxed else {}
 
 
-async def reached(context: RepositoryContext, index: Index, target: Position) -> None:
+async def wait_for_position(context: RepositoryContext, index: Index, target: Position) -> None:
     """Wait until the index is true to the position. Raises IndexBehind after 5 seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _WAIT_SECONDS

@@ -152,7 +152,7 @@ def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str
         links=parameters.truth(query, "links", default=True),
         view=representations.read_view(query, options.names),
         repeated=repeated,
-        facets=facets.asked(query, options),
+        facets=facets.read_request(query, options),
         cursor=query.get("cursor") or None,
         words=words_needed(query, "all"),
         marks=parameters.truth(query, "marks", default=False),

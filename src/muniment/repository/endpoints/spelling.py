@@ -94,7 +94,7 @@ def negotiate(request: Request, offered: Sequence[str]) -> str:
         kinds = [kind for kind in offered if kind.endswith(suffix)]
         if kinds:
             return kinds[0]
-    best = accept.preferred(request, offered)
+    best = accept.best_media_type(request, offered)
     if best is None:
         raise NotAcceptable(f"This address answers in {', '.join(offered)}.")
     return best

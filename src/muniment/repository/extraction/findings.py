@@ -13,13 +13,13 @@ class Limits(msgspec.Struct, frozen=True):
     depth: int
 
     @property
-    def loaded(self) -> int:
+    def loaded_bytes(self) -> int:
         """The largest number of bytes of one file, packed or unpacked, that are in memory at one time."""
         return self.memory // 4
 
-    def unpacked(self, size: int) -> int:
+    def unpacked_bytes(self, size: int) -> int:
         """Return how many bytes a packed file of this size may unpack to; any file may unpack to 1 MiB."""
-        return min(max(size * self.ratio, 1 << 20), self.loaded)
+        return min(max(size * self.ratio, 1 << 20), self.loaded_bytes)
 
 
 class Extracted(msgspec.Struct, frozen=True):

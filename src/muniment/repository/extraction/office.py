@@ -148,7 +148,7 @@ class _Package:
         except (KeyError, lxml.etree.XMLSyntaxError) as error:
             raise Unreadable(f"The file is damaged: its part {part} is missing or cannot be read.") from error
 
-    def related(self, part: str) -> Iterator[tuple[str, str, str]]:
+    def related_parts(self, part: str) -> Iterator[tuple[str, str, str]]:
         """Yield the id, the kind and the name of each part that a part of an Office Open XML file refers to."""
         folder, name = posixpath.split(part)
         relations = posixpath.join(folder, "_rels", f"{name}.rels")
@@ -165,7 +165,7 @@ class _Package:
 
     def main_part(self) -> str:
         """Return the name of the main part of an Office Open XML file. Raises Unreadable."""
-        for _id, kind, part in self.related(""):
+        for _id, kind, part in self.related_parts(""):
             if kind == "officeDocument":
                 return part
         raise Unreadable("The file is damaged: it does not name its main part.")
@@ -201,7 +201,7 @@ def read(file: BinaryIO, format_: Format, limits: Limits) -> Extracted:
 
 def _document(package: _Package) -> None:
     main = package.main_part()
-    around = [(kind, part) for _id, kind, part in package.related(main) if kind in _AROUND_TEXT]
+    around = [(kind, part) for _id, kind, part in package.related_parts(main) if kind in _AROUND_TEXT]
     for kind, part in around:
         if kind == "header":
             package.add(part, _OOXML)
@@ -213,12 +213,12 @@ def _document(package: _Package) -> None:
 
 def _slides(package: _Package) -> None:
     main = package.main_part()
-    parts = {key: part for key, kind, part in package.related(main) if kind == "slide"}
+    parts = {key: part for key, kind, part in package.related_parts(main) if kind == "slide"}
     for element in package.tree(main).iter("{*}sldId"):
         keys = (value for name, value in element.attrib.items() if str(name).endswith("}id"))
         slide = parts.get(str(next(keys, "")), "")
         package.add(slide, _OOXML)
-        for _id, kind, part in package.related(slide):
+        for _id, kind, part in package.related_parts(slide):
             if kind in _AROUND_SLIDE:
                 package.add(part, _OOXML)
 

@@ -19,7 +19,7 @@ class _Budget:
     """The bytes that may still be unpacked, over all archives within one file."""
 
     def __init__(self, size: int, limits: Limits) -> None:
-        self._bytes_left = limits.unpacked(size)
+        self._bytes_left = limits.unpacked_bytes(size)
         self._sentence = (
             f"The file unpacks to more than {self._bytes_left} bytes, which is more than {limits.ratio} times its size "
             "or than may be held at a time; it was not read."

@@ -167,8 +167,8 @@ def _attachment(part: Message, limits: Limits, pieces: list[str], notes: list[st
 
 def _content(file: BinaryIO, limits: Limits) -> bytes:
     size = file.seek(0, io.SEEK_END)
-    if size > limits.loaded:
-        raise Unreadable(f"The file has {size} bytes; files of this kind are read up to {limits.loaded}.")
+    if size > limits.loaded_bytes:
+        raise Unreadable(f"The file has {size} bytes; files of this kind are read up to {limits.loaded_bytes}.")
     file.seek(0)
     return file.read()
 

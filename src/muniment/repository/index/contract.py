@@ -331,7 +331,7 @@ class Engine(Protocol):
     def follower(self) -> str:
         """Return the name of the agent that writes these indexes. The name stays as long as the indexes exist."""
 
-    def alone(self) -> AbstractContextManager[str]:
+    def sole_agent(self) -> AbstractContextManager[str]:
         """Hold the right to be the agent of these indexes while the block runs; one process of this machine has it.
 
         The right ends with the process. The block gets the name of the holder. A later process gets the same name, so

@@ -112,7 +112,7 @@ def run(
     objects with an index; with 0 only when somebody asks. Raises InUse when another agent of this machine works on
     these indexes.
     """
-    with engine.alone() as place, ExitStack() as at_the_end:
+    with engine.sole_agent() as place, ExitStack() as at_the_end:
         tenure = Tenure(database, Lease("agent", engine.follower()), place, clock)
         at_the_end.callback(tenure.release)
         feeders: dict[int, _Feeder] = {}
@@ -179,7 +179,7 @@ def rebuild(
         at_the_end.callback(tenure.release)
         generation = index.begin()
         with database.begin() as cx:
-            start, noted_at = changes.settled(cx, repository.id), clock()
+            start, noted_at = changes.settled_position(cx, repository.id), clock()
             followers.note(cx, repository.id, name, start, noted_at)
         at_the_end.callback(_leave, database, repository, name)
         writer = index.writer(generation)

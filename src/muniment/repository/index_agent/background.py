@@ -81,7 +81,7 @@ class BackgroundChecks:
         if self._current is not None and self._current.is_wanted:
             return
         with self._database.read() as cx:
-            checks = reports.wanted(cx)
+            checks = reports.wanted_checks(cx)
             if not checks and self._current is not None:
                 return
             repositories_by_id = {

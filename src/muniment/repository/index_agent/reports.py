@@ -61,7 +61,7 @@ def want(cx: Connection, repository_id: int, now: Instant, *, repairs: bool) -> 
     cx.execute(_WANT[cx.dialect.name], {"repository_id": repository_id, "wanted": now, "repairs": repairs})
 
 
-def wanted(cx: Connection) -> dict[int, WantedCheck]:
+def wanted_checks(cx: Connection) -> dict[int, WantedCheck]:
     """Return the check that was wanted last of each repository, by the repository's id."""
     return {row.repository_id: WantedCheck(row.wanted, row.repairs) for row in cx.execute(sa.select(index_checks))}
 

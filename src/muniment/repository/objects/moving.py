@@ -61,7 +61,7 @@ def unlink(
     return objects.put_into_folder(cx, stored, principals, None, now)
 
 
-def linked(
+def read_member(
     cx: Connection, repository: Repository, principals: Principals, object_id: str, folder_id: str
 ) -> StoredObject:
     """Read an object that lies in this folder. Raises UnknownObject."""

@@ -27,7 +27,7 @@ from muniment.repository.objects.table import (
     ObjectSummary,
     StoredObject,
     content_columns,
-    folded,
+    fold_texts,
     objects,
     read_row,
     row_of,
@@ -358,9 +358,9 @@ def give(
     cx.execute(objects.update().where(objects.c.id.in_(gift_ids)).values(revision=objects.c.revision + 1, **columns))
     copies = [msgspec.structs.replace(stored, owner=owner, modifier=by.id) for stored in gifts]
     new_forms = [
-        {"of": new.id, "forms": folded(new)}
+        {"of": new.id, "forms": fold_texts(new)}
         for stored, new in zip(gifts, copies, strict=True)
-        if folded(stored) != folded(new)
+        if fold_texts(stored) != fold_texts(new)
     ]
     if new_forms:
         cx.execute(
@@ -464,7 +464,7 @@ def _update(
     texts: dict[str, Any] = {name: columns[name] for name in ("name", "owner", "media_type") if name in columns}
     if "properties" in columns:
         texts["properties"] = writable.decode(str(columns["properties"]))
-    forms = folded(msgspec.structs.replace(stored, modifier=principals.id, **texts))
+    forms = fold_texts(msgspec.structs.replace(stored, modifier=principals.id, **texts))
     record_columns = {"modified": now, "modifier": principals.id, "revision": stored.revision + 1, "folded": forms}
     with _broken_references_refused():
         cx.execute(objects.update().where(objects.c.seq == stored.seq).values(**record_columns, **columns))

@@ -107,11 +107,11 @@ def read_row(row: Sequence[Any]) -> StoredObject:
 def row_of(stored: StoredObject) -> dict[str, object]:
     """Return the columns of a new row."""
     columns = {name: getattr(stored, name) for name in _SAME_NAME}
-    texts = {"properties": writable.encode(stored.properties), "folded": folded(stored)}
+    texts = {"properties": writable.encode(stored.properties), "folded": fold_texts(stored)}
     return columns | texts | content_columns(stored.content)
 
 
-def folded(stored: StoredObject) -> str | None:
+def fold_texts(stored: StoredObject) -> str | None:
     """Write the folded forms of the texts that a database cannot fold itself; None without any."""
     forms = folded_forms(
         {

@@ -230,7 +230,7 @@ def _shown_name(acl_id: int, rows: Sequence[_Namesake], own_key: str) -> str:
     return str(rows[0].carried)
 
 
-def unsettled(cx: Connection) -> bool:
+def needs_settling(cx: Connection) -> bool:
     """Say whether ``settle`` must still run."""
     return cx.execute(sa.select(acls.c.id).where(acls.c.common.is_(None)).limit(1)).first() is not None
 
@@ -291,7 +291,9 @@ def forget(cx: Connection, key: str) -> int:
     return len(acl_ids)
 
 
-def granted(cx: Connection, repository_id: int, principals: Principals, at_least: Permission) -> dict[int, Permission]:
+def permissions_by_acl(
+    cx: Connection, repository_id: int, principals: Principals, at_least: Permission
+) -> dict[int, Permission]:
     """Return, by ACL, the caller's permission on objects of other owners, where it is at least this: one statement."""
     rows = _GRANTED.all(cx, accessors=sorted(principals.accessors), least=int(at_least))
     return {acl_id: _PERMISSIONS[level] for acl_id, level, of_repository in rows if of_repository == repository_id}

@@ -178,7 +178,7 @@ class _Explainer:
         self._may_tell = may_tell
         self._reason_not_indexed = unindexed
         self._position = snapshot.position
-        self._search = results.prepared(
+        self._search = results.prepare(
             cx, snapshot, view.repository, view.principals, question, now, max_pending, memory
         )
         self._examination = snapshot.examine(self._search, stored.id)
@@ -192,7 +192,7 @@ class _Explainer:
         examiner = self._examiner(current, may_read=self._permission >= Permission.READ)
         query = self._question.query
         bare = msgspec.structs.replace(query, locations=())
-        bound_query = results.bound(
+        bound_query = results.bind_query(
             self._cx, self._view.repository, self._view.principals, self._memory, bare, self._now
         )
         condition = None
@@ -261,7 +261,7 @@ class _Explainer:
             return None
         catalogue = self._memory.catalogue(self._cx, self._view.repository.id)
         binder = FacetBinder(catalogue, self._now, self._question.facet_limits)
-        return facets.narrowed(binder.bind(self._question.query.facets), self._question.narrowings)
+        return facets.narrowing_condition(binder.bind(self._question.query.facets), self._question.narrowings)
 
     @staticmethod
     def _compare(examiner: Examiner, condition: Condition | None) -> Outcome | None:

@@ -159,7 +159,7 @@ def _wait_for_others(cx: Connection, caller: str) -> None:
 def _drop_oldest(cx: Connection, caller: str, newest: bytes, quota: SearchQuota) -> None:
     searches = cx.execute(sa.select(links.c.kept, links.c.size, links.c.digest).where(links.c.caller == caller))
     shares = [QuotaShare(*row) for row in searches]
-    shares += walks.held(cx, caller)
+    shares += walks.shares(cx, caller)
     # The newest comes first, even if the clock was set back.
     shares.sort(key=lambda each: (each.name == newest, each.kept, each.name), reverse=True)
     count, size, surplus = 0, 0, []

@@ -75,13 +75,13 @@ class SearchMemory:
         of_types = repository_id, marks.read(cx).types
         return self._catalogues.answer(of_types, lambda: object_types.catalogue(cx, repository_id))
 
-    def granted(self, cx: Connection, repository_id: int, principals: Principals) -> GrantedAcls:
+    def granted_acls(self, cx: Connection, repository_id: int, principals: Principals) -> GrantedAcls:
         """Return which ACLs let the caller browse and read."""
         question = (repository_id, marks.read(cx).acls, principals.accessors)
         granted_acls = self._granted_acls.recall(question)
         if granted_acls is not None:
             return granted_acls
-        permissions = acls.granted(cx, repository_id, principals, Permission.BROWSE)
+        permissions = acls.permissions_by_acl(cx, repository_id, principals, Permission.BROWSE)
         readable = (acl_id for acl_id, permission in permissions.items() if permission >= Permission.READ)
         granted_acls = GrantedAcls(frozenset(permissions), frozenset(readable))
         if granted_acls.read == granted_acls.browse:

@@ -89,11 +89,11 @@ def follow(
     unkept: Walk | None = None
     if cursor.edition:
         if part is None or part.edition != cursor.edition:
-            raise walks.gone()
+            raise walks.unknown_link()
     elif part is None:
         unkept = _make(cx, snapshot, repository, principals, question, cursor, now, options, memory)
         part = unkept.part(cursor.offset, size)
-    page = results.shown(
+    page = results.page_of_counters(
         cx,
         snapshot,
         repository,
@@ -124,7 +124,7 @@ def _make(
     options: RepositoryOptions,
     memory: SearchMemory,
 ) -> Walk:
-    counters_shown = walks.shown(cx, cursor, repository.id, principals.key, now)
+    counters_shown = walks.counters_shown(cx, cursor, repository.id, principals.key, now)
     standing = results.standing(
         cx,
         snapshot,

@@ -135,7 +135,7 @@ def search(
             ),
             question,
         )
-    index_search = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    index_search = prepare(cx, snapshot, repository, principals, question, now, max_pending, memory)
     index_search = msgspec.structs.replace(index_search, offset=offset, limit=question.items_per_page)
     answer: Answer | None = None
     if sorts := question.query.sorts:
@@ -214,7 +214,7 @@ def standing(
     The rest is as for ``search``, which also says what it raises.
     """
     memory = memory or SearchMemory()
-    index_search = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+    index_search = prepare(cx, snapshot, repository, principals, question, now, max_pending, memory)
     index_search = msgspec.structs.replace(index_search, limit=limit)
     if not question.query.sorts:
         return snapshot.counters(index_search, "relevance")
@@ -222,7 +222,7 @@ def standing(
     return sorting.counters(cx, view, snapshot, index_search, question.query.sorts, max_sorted, type_prefix)
 
 
-def shown(
+def page_of_counters(
     cx: Connection,
     snapshot: Snapshot,
     repository: Repository,
@@ -243,9 +243,9 @@ def shown(
     anywhere = msgspec.structs.replace(
         question, query=msgspec.structs.replace(question.query, locations=()), include_total=False
     )
-    index_search = prepared(cx, snapshot, repository, principals, anywhere, now, max_pending, memory)
+    index_search = prepare(cx, snapshot, repository, principals, anywhere, now, max_pending, memory)
     try:
-        count_search = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
+        count_search = prepare(cx, snapshot, repository, principals, question, now, max_pending, memory)
     except WrongValue:
         if not question.query.locations:
             raise
@@ -289,7 +289,7 @@ def _page_of_counters(
     )
 
 
-def prepared(
+def prepare(
     cx: Connection,
     snapshot: Snapshot,
     repository: Repository,
@@ -301,7 +301,7 @@ def prepared(
 ) -> Search:
     """Make the search of a question, as the caller may see the snapshot; its limit is still to be said."""
     query_to_bind = _relaxed_query(question) or question.query
-    query = bound(cx, repository, principals, memory, query_to_bind, now)
+    query = bind_query(cx, repository, principals, memory, query_to_bind, now)
     bound_facets, query = _with_facets(cx, repository, memory, question, query, now)
     names = facets.property_names(bound_facets)
     return Search(
@@ -330,11 +330,11 @@ def _with_facets(
         return (), query
     binder = FacetBinder(memory.catalogue(cx, repository.id), now, question.facet_limits)
     bound_facets = binder.bind(question.query.facets)
-    narrowing_condition = facets.narrowed(bound_facets, question.narrowings)
+    narrowing_condition = facets.narrowing_condition(bound_facets, question.narrowings)
     return bound_facets, query if narrowing_condition is None else _both(query, narrowing_condition)
 
 
-def bound(
+def bind_query(
     cx: Connection,
     repository: Repository,
     principals: Principals,
@@ -399,7 +399,7 @@ def visible(
             browse=decidable_ids,
             read=decidable_ids,
         )
-    granted_acls = (memory or SearchMemory()).granted(cx, repository.id, principals)
+    granted_acls = (memory or SearchMemory()).granted_acls(cx, repository.id, principals)
     browsable, readable = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():
         is_owner = principals.is_(row.owner_key)

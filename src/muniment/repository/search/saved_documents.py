@@ -20,7 +20,7 @@ from muniment.web.refusals import Refusal
 from muniment.web.xml import Element
 
 
-def received(body: bytes, names: RepositoryNames) -> SavedDocument:
+def from_body(body: bytes, names: RepositoryNames) -> SavedDocument:
     """Take a document as its text came. One that begins with ``<`` is XML, any other is JSON."""
     spelling: Spelling = "xml" if body.lstrip()[:1] == b"<" else "json"
     return SavedDocument(spelling, _written_in(names), body)
@@ -56,7 +56,7 @@ def check(
         search_templates.check(root, names_of(document), view.catalogue)
         plain_query = search_templates.without_variables(plain_query, root)
     plain_query = msgspec.structs.replace(plain_query, locations=())
-    results.bound(cx, view.repository, view.principals, SearchMemory(), plain_query, now)
+    results.bind_query(cx, view.repository, view.principals, SearchMemory(), plain_query, now)
 
 
 def query(document: SavedDocument, limits: QueryLimits) -> Query:

@@ -62,7 +62,7 @@ def suggest(
     def search_for(words_text: str) -> Search:
         query = Query(condition=Fulltext(keywords.read(words_text, limits)) if words_text else None)
         question = SearchQuestion(query, 1, 1, include_total=True, bare=True)
-        return results.prepared(
+        return results.prepare(
             cx, snapshot, repository, principals, question, now, max_pending, memory or SearchMemory()
         )
 

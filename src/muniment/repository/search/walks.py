@@ -156,9 +156,9 @@ def read(cx: Connection, text: str, binding: Binding, seconds: int, now: Instant
     try:
         cursor = msgspec.msgpack.decode(keys.seal(cx).open(text, *binding.texts()), type=Cursor)
     except (BadSeal, msgspec.DecodeError) as error:
-        raise gone() from error
+        raise unknown_link() from error
     if expiry(cursor, seconds) <= now:
-        raise gone()
+        raise unknown_link()
     return cursor
 
 
@@ -167,13 +167,13 @@ def expiry(cursor: Cursor, seconds: int) -> Instant:
     return cursor.began + seconds * SECOND
 
 
-def shown(cx: Connection, cursor: Cursor, repository_id: int, caller: str, now: Instant) -> Sequence[int]:
+def counters_shown(cx: Connection, cursor: Cursor, repository_id: int, caller: str, now: Instant) -> Sequence[int]:
     """Return the counters of the first page's hits. Raises UnknownLink if they are not kept any more."""
     if cursor.shown:
         return _unpack_shown(cursor.shown)
     part = fetch(cx, cursor.shown_name, repository_id, caller, 0, 1_000_000, now)
     if part is None:
-        raise gone()
+        raise unknown_link()
     return part.counters
 
 
@@ -210,7 +210,7 @@ def fetch(
     return Slice(_unpack(bytes(packed_counters), int(width)), bytes(edition), int(hits), bool(cut))
 
 
-def held(cx: Connection, caller: str) -> list[QuotaShare]:
+def shares(cx: Connection, caller: str) -> list[QuotaShare]:
     """List the walks that are kept for a caller, over all repositories."""
     rows = cx.execute(sa.select(_walks.c.kept, _walks.c.size, _walks.c.name).where(_walks.c.caller == caller))
     return [QuotaShare(row[0], row[1], bytes(row[2])) for row in rows]
@@ -248,7 +248,7 @@ def make(
     return Walk.of(cursor.name, counters, cut=cut)
 
 
-def gone() -> UnknownLink:
+def unknown_link() -> UnknownLink:
     """Return the refusal of a cursor that leads nowhere."""
     return UnknownLink(
         "This walk through a search is over, or the cursor belongs to another one: send the search again."

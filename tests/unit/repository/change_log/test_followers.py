@@ -226,7 +226,11 @@ def test_an_index_that_has_read_all_goes_on_when_every_line_is_gone(shelf: Shelf
     assert lines(shelf) == 0
     before = generations.current(node.own)
     with shelf.database.read() as cx:
-        assert changes.latest(cx, shelf.repository.id) == changes.settled(cx, shelf.repository.id) == cut_to(shelf)
+        assert (
+            changes.latest(cx, shelf.repository.id)
+            == changes.settled_position(cx, shelf.repository.id)
+            == cut_to(shelf)
+        )
     node.followed.close()
     node.start()
     shelf.add("tap", "the main valve", acl="public")

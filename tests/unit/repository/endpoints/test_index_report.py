@@ -48,7 +48,7 @@ def test_a_check_is_asked_for_and_its_report_read(site: Site) -> None:
     assert asked.status_code == 202
     assert asked.json()["wanted"] == timestamp(site.half.clock())
     with site.shelf.database.read() as cx:
-        (wanted,) = reports.wanted(cx).values()
+        (wanted,) = reports.wanted_checks(cx).values()
     assert (wanted.wanted, wanted.repairs) == (site.half.clock(), True)
     keep(site, KeptReport(None, Course(FOUND)))
     begun = site("GET", "/index-report", who="root").json()
@@ -79,7 +79,7 @@ def test_a_check_is_asked_for_and_its_report_read(site: Site) -> None:
     }
     site("POST", "/index-report", who="root")
     with site.shelf.database.read() as cx:
-        assert [check.repairs for check in reports.wanted(cx).values()] == [False]
+        assert [check.repairs for check in reports.wanted_checks(cx).values()] == [False]
 
 
 def test_the_report_is_written_as_xml_too(site: Site) -> None:
@@ -98,7 +98,7 @@ def test_nobody_but_an_administrator_sees_it(site: Site, method: str, who: str, 
     assert answer.status_code == status
     assert "0000000000000000" not in answer.text
     with site.shelf.database.read() as cx:
-        assert reports.wanted(cx) == {}
+        assert reports.wanted_checks(cx) == {}
 
 
 def test_a_repository_leads_to_its_report(site: Site) -> None:

@@ -297,7 +297,7 @@ def test_a_small_plain_text_is_kept_with_its_object_and_leaves_the_extractor_not
     with site.shelf.database.read() as cx:
         assert queue.text_of(cx, [object_id, in_parts]) == {object_id: "A pump and a valve.", in_parts: "two"}
         assert [status.state for status in queue.statuses(cx, left).values()] == ["waiting", "waiting"]
-        start = changes.settled(cx, site.shelf.repository.id)
+        start = changes.settled_position(cx, site.shelf.repository.id)
     assert site("POST", f"/objects/{object_id}/contents", b"A gasket.", **headers).status_code == 201
     with site.shelf.database.read() as cx:
         assert queue.text_of(cx, [object_id]) == {object_id: "A gasket."}

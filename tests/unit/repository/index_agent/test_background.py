@@ -174,7 +174,7 @@ def test_a_report_of_another_form_is_not_read(shelf: Shelf, monkeypatch: pytest.
         assert reports.of_repository(cx, shelf.repository.id) == {"agent": KeptReport()}
         reports.forget(cx)
         assert reports.of_repository(cx, shelf.repository.id) == {}
-        assert reports.wanted(cx) == {}
+        assert reports.wanted_checks(cx) == {}
 
 
 def test_searches_go_on_while_the_agent_checks_and_mends(shelf: Shelf, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_what_a_search_asks_of_acls_grows_with_what_is_granted_alone(shelf: Shel
             entries = MANY | ({"guests@demo": Permission.READ} if number < 3 else {})
             acls.add(cx, shelf.repository.id, f"a {number}", ADMIN, entries, shelf.now)
     with cost(shelf.database) as spent, shelf.database.read() as cx:
-        assert len(acls.granted(cx, shelf.repository.id, JON, Permission.BROWSE)) == 4
+        assert len(acls.permissions_by_acl(cx, shelf.repository.id, JON, Permission.BROWSE)) == 4
     assert (len(spent.statements), spent.rows) == (1, 4)
 
 

@@ -68,7 +68,7 @@ def test_the_acls_that_give_this_much_are_those_whose_permission_is_this_much(sh
     ]
     for level in Permission:
         with shelf.database.read() as cx:
-            found = acls.granted(cx, shelf.repository.id, MARTA, level)
+            found = acls.permissions_by_acl(cx, shelf.repository.id, MARTA, level)
         known = {acl.id: permitted(shelf, acl, MARTA) for acl in made if acl is not made[3]}
         ours = {acl_id: permission for acl_id, permission in found.items() if acl_id in {acl.id for acl in made}}
         assert ours == {acl_id: permission for acl_id, permission in known.items() if permission >= level}
@@ -80,8 +80,8 @@ def test_acls_of_another_repository_are_not_among_them(shelf: Shelf) -> None:
         acls.initialise(cx, other.id, shelf.now)
         public = acls.built_in(cx, other.id, acls.PUBLIC, shelf.now)
     with shelf.database.read() as cx:
-        assert acls.granted(cx, other.id, MARTA, Permission.READ) == {public: Permission.READ}
-        assert public not in acls.granted(cx, shelf.repository.id, MARTA, Permission.NONE)
+        assert acls.permissions_by_acl(cx, other.id, MARTA, Permission.READ) == {public: Permission.READ}
+        assert public not in acls.permissions_by_acl(cx, shelf.repository.id, MARTA, Permission.NONE)
 
 
 ENTRIES = st.dictionaries(

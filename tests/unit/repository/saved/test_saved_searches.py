@@ -219,7 +219,7 @@ def test_results_of_another_format_count_as_none(shelf: Shelf) -> None:
     table = repository_tables.tables["saved_results"]
     with shelf.database.begin() as cx:
         cx.execute(table.update().values(format=99))
-        assert stored_results.kept(cx, [search.id], MARTA.key) == frozenset()
+        assert stored_results.searches_with_results(cx, [search.id], MARTA.key) == frozenset()
     with pytest.raises(NoStoredResults):
         read_results(shelf, search.id)
 

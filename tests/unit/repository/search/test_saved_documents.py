@@ -17,17 +17,17 @@ XML += b"</expression-set></search>"
 
 
 def test_the_first_character_tells_the_spelling() -> None:
-    assert saved_documents.received(b"  <search/>", NAMES).spelling == "xml"
-    assert saved_documents.received(b" {}", NAMES).spelling == "json"
+    assert saved_documents.from_body(b"  <search/>", NAMES).spelling == "xml"
+    assert saved_documents.from_body(b" {}", NAMES).spelling == "json"
 
 
 def test_a_document_is_shown_as_it_came_and_converted() -> None:
-    document = saved_documents.received(XML, NAMES)
+    document = saved_documents.from_body(XML, NAMES)
     assert saved_documents.text(document, "xml", LIMITS) == XML.decode()
     converted = saved_documents.text(document, "json", LIMITS)
     (expression,) = json.loads(converted)["expression-set"]["expressions"]
     assert expression["value"] == "a & b"
-    back = saved_documents.received(converted.encode(), NAMES)
+    back = saved_documents.from_body(converted.encode(), NAMES)
     assert saved_documents.query(back, LIMITS) == saved_documents.query(document, LIMITS)
 
 
@@ -56,5 +56,5 @@ def test_another_format_is_refused_and_shown() -> None:
 
 def test_a_document_that_cannot_be_read_any_more_is_shown_as_it_came() -> None:
     deep = b'{"expression-set": {"expressions": [{"expression-type": "expression-set", "expressions": []}]}}'
-    document = saved_documents.received(deep, NAMES)
+    document = saved_documents.from_body(deep, NAMES)
     assert saved_documents.text(document, "xml", QueryLimits(depth=0)) == deep.decode()

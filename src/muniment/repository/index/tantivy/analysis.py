@@ -73,7 +73,7 @@ class Analyser:
         """Split text into pairs of a place and a folded word, not reduced to its stem."""
         return [(each.position, each.text) for each in self.exact_words.pre_tokenize(normal(text)).tokens]
 
-    def stemmed(self, text: str) -> list[tuple[int, str]]:
+    def stem(self, text: str) -> list[tuple[int, str]]:
         """Split text into pairs of a place and a stem."""
         return [(each.position, each.text) for each in self.stems.pre_tokenize(normal(text)).tokens]
 
@@ -93,7 +93,7 @@ class Analyser:
         """Return the words without stop words, or all if they are nothing else; of two forms of a word, the first."""
         forms: dict[tuple[bool, *tuple[str, ...]], Term] = {}
         for word in self.without_stop_words(words):
-            forms.setdefault((word.fuzzy, *(stem for _, stem in self.stemmed(word.text))), word)
+            forms.setdefault((word.fuzzy, *(stem for _, stem in self.stem(word.text))), word)
         return list(forms.values())
 
     def without_stop_words(self, words: Sequence[Term]) -> Sequence[Term]:
@@ -104,7 +104,7 @@ class Analyser:
         """Say whether a text is nothing but stop words."""
         return not self._stopping.analyze(normal(text))
 
-    def flattened(self, text: str) -> str:
+    def flatten(self, text: str) -> str:
         """Fold text character by character, so that every character keeps its place."""
         if text.isascii():
             return text.lower()

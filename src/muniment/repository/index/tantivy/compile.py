@@ -114,7 +114,9 @@ class Compiler:
     ) -> None:
         self._index = index
         self._schema = schema
-        self._searched_fields = {readable: fields.searched(number, readable=readable) for readable in (True, False)}
+        self._searched_fields = {
+            readable: fields.searched_fields(number, readable=readable) for readable in (True, False)
+        }
         self._analyser = analyser
         self._permissions = permissions
         self._rarity = rarity
@@ -223,9 +225,9 @@ class Compiler:
                 return self._wild(words, self._analyser.wild(leaf.text))
             case Term(fuzzy=True):
                 exact = self._analyser.exact(leaf.text)
-                return _any_of([self._words(stems, self._analyser.stemmed(leaf.text)), *self._similar(words, exact)])
+                return _any_of([self._words(stems, self._analyser.stem(leaf.text)), *self._similar(words, exact)])
             case Term():
-                return self._words(stems, self._analyser.stemmed(leaf.text))
+                return self._words(stems, self._analyser.stem(leaf.text))
             case _:
                 assert_never(leaf)
 
@@ -306,7 +308,7 @@ class Compiler:
         """
         queries = []
         stems = [
-            [stem for _, stem in self._analyser.stemmed(word.text)] for word in self._analyser.without_stop_words(words)
+            [stem for _, stem in self._analyser.stem(word.text)] for word in self._analyser.without_stop_words(words)
         ]
         pairs = [[*word, *following] for word, following in itertools.pairwise(stems)]
         for field in self._searched_fields[readable]:

@@ -46,7 +46,7 @@ class TantivyIndex:
 
     def snapshot(self) -> Snapshot:
         """Take the newest commit. Raises IndexUnavailable if there is none, or it has another language or format."""
-        with self._lock, failures.refused("the index could not be opened"):
+        with self._lock, failures.as_refusals("the index could not be opened"):
             index = self._current()
             if self._snapshot is None:
                 self._snapshot = TantivySnapshot(index, index.searcher(), self._analyser, self._memory, self._format)
@@ -91,7 +91,7 @@ class TantivyWriter:
         self._folder = folder
         self._analyser = Analyser(language)
         self._schema = fields.schema()
-        with failures.refused("the index could not be opened for writing"):
+        with failures.as_refusals("the index could not be opened for writing"):
             _prepare(folder, self._schema, language)
             # The writer does not keep the index: that would keep files open which merges soon replace.
             index, _ = _open_folder(folder, self._analyser, {fields.FORMAT})
@@ -112,7 +112,7 @@ class TantivyWriter:
         """
         writer = self._writing()
         try:
-            with failures.refused("the index could not be written"):
+            with failures.as_refusals("the index could not be written"):
                 for key in gone:
                     writer.delete_documents_by_term(fields.KEY, key)
                 for document in documents:
@@ -123,7 +123,7 @@ class TantivyWriter:
                 writer.commit()
         except BaseException:
             failures.check_room(self._folder)
-            with failures.refused("the index could not be taken back to its last commit"):
+            with failures.as_refusals("the index could not be taken back to its last commit"):
                 writer.rollback()
                 self._begin()
             raise
@@ -133,7 +133,7 @@ class TantivyWriter:
         """Finish the merges, and release the lock."""
         writer, self._writer = self._writer, None
         if writer is not None:
-            with failures.refused("the index's merges could not be finished"):
+            with failures.as_refusals("the index's merges could not be finished"):
                 writer.wait_merging_threads()
 
     def _begin(self) -> None:

@@ -88,7 +88,7 @@ class Finder:
         begin, end = 0, _FIRST_PIECE
         places: list[_Place] = []
         while begin < len(text) and tries > 0:
-            flat = self._analyser.flattened(text[begin : end + overlap])
+            flat = self._analyser.flatten(text[begin : end + overlap])
             matching = 0
             for pattern in patterns:
                 at, places_left = flat.find(pattern.beginning), most
@@ -219,7 +219,7 @@ class _Pattern:
         self.words = [(span.place, (Pattern((span.word,)),)) for span in analyser.spans(text, self.stemmed)]
         if not self.words:
             return
-        exact, stems = analyser.spans(text, stemmed=False), analyser.stemmed(leaf.text)
+        exact, stems = analyser.spans(text, stemmed=False), analyser.stem(leaf.text)
         self.beginning = exact[0].word
         if isinstance(leaf, Term) and leaf.fuzzy:
             # A stem is the beginning of its forms, or nearly so.

@@ -21,7 +21,7 @@ log = structlog.get_logger("muniment.repository.index")
 
 
 @contextmanager
-def refused(what: str) -> Iterator[None]:
+def as_refusals(what: str) -> Iterator[None]:
     """Turn failures of the engine into IndexUnavailable, including its panics, which are not Exceptions.
 
     Raises BadQuery for the failures that the query causes. ``what`` says what the engine could not do.

@@ -128,7 +128,7 @@ def schema(number: int = FORMAT) -> tantivy.Schema:
     builder.add_unsigned_field(NUMBER, indexed=True, fast=True)
     builder.add_bytes_field(SOURCE, stored=True)
     builder.add_json_field(PROPERTIES, fast=True, tokenizer_name="raw", index_option="basic")
-    for pair in dict.fromkeys((METADATA, *searched(number, readable=True))):
+    for pair in dict.fromkeys((METADATA, *searched_fields(number, readable=True))):
         builder.add_text_field(pair.stems, stored=pair == CONTENT, tokenizer_name="stems")
         builder.add_text_field(pair.words, tokenizer_name="words")
     if number >= WEIGHTED:
@@ -137,7 +137,7 @@ def schema(number: int = FORMAT) -> tantivy.Schema:
     return builder.build()
 
 
-def searched(number: int, *, readable: bool) -> Sequence[WordFields]:
+def searched_fields(number: int, *, readable: bool) -> Sequence[WordFields]:
     """Return the fields that a search looks through in objects that the caller may read, or may only browse."""
     if not readable:
         return (METADATA,)

@@ -56,7 +56,7 @@ class FolderEngine:
         return f"{socket.gethostname()}:{self._folder.absolute()}"
 
     @contextmanager
-    def alone(self) -> Iterator[str]:
+    def sole_agent(self) -> Iterator[str]:
         """Hold the right to be the agent of this folder, and give its ``holder``. Raises InUse."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with ExitStack() as stack:

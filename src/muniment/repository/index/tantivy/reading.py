@@ -30,7 +30,7 @@ class Reading:
         """Read the documents with these keys, or every document, in the order of their counters."""
         query, offset = Query.all_query() if keys is None else self._with(keys), 0
         while True:
-            with failures.refused("the index could not be read"):
+            with failures.as_refusals("the index could not be read"):
                 addresses = self._in_order(query, _AT_A_TIME, offset)
                 stored_documents = [self._searcher.doc(address) for address in addresses]
             for stored in stored_documents:

@@ -112,7 +112,7 @@ class TantivySnapshot:
         Each page has the order of its own snapshot, so a commit between two pages may move hits. Raises BadQuery for a
         name that no property can have, IndexUnavailable when the engine fails.
         """
-        with failures.refused("a search failed"):
+        with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
             one_more = msgspec.structs.replace(search, limit=search.limit + 1) if search.limit > 0 else search
             ranked_hits, total = self._page(query, one_more, plan.compiled)
@@ -126,7 +126,7 @@ class TantivySnapshot:
         """
         if not self._dated:
             return None
-        with failures.refused("a search failed"):
+        with failures.as_refusals("a search failed"):
             compiler, plan, query = self._compile(search)
             page = self._ranking.by_values(query, sorts, search.offset, search.limit)
             if page is None:
@@ -162,7 +162,7 @@ class TantivySnapshot:
         Raises as ``search``, and IndexUnavailable if the index does not know them.
         """
         self._check_numbered()
-        with failures.refused("a search failed"):
+        with failures.as_refusals("a search failed"):
             _, plan, query = self._compile(search)
             if order == "relevance" and plan.compiled.level is not None:
                 order = "made"
@@ -172,7 +172,7 @@ class TantivySnapshot:
 
     def examine(self, search: Search, key: str) -> Examination | None:
         """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``."""
-        with failures.refused("a search failed"):
+        with failures.as_refusals("a search failed"):
             compiler, _, query = self._compile(search)
             weighing = self._weighing(compiler, search.visible, self._seen_by(compiler, search.visible))
             return examining.examine(self._searcher, weighing, self._analyser, search, query, key)
@@ -181,7 +181,7 @@ class TantivySnapshot:
         """List the words that begin like this in the hits of a search, the most common first. Raises as ``search``."""
         if self._format < fields.WEIGHTED:
             return []
-        with failures.refused("a search failed"):
+        with failures.as_refusals("a search failed"):
             compiler, _, query = self._compile(search)
             return self._vocabulary(compiler, search.visible).completions(query, beginning, limit)
 
@@ -189,7 +189,7 @@ class TantivySnapshot:
         """Return the likeliest word in the place of one by which the caller finds nothing. Raises IndexUnavailable."""
         if self._format < fields.WEIGHTED:
             return None
-        with failures.refused("a search failed"):
+        with failures.as_refusals("a search failed"):
             return self._vocabulary(self._compiler(), visible).correction(word)
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
@@ -199,13 +199,13 @@ class TantivySnapshot:
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
         """Read the digests of the first ``limit`` documents whose counters lie after one and up to another."""
         self._check_numbered()
-        with failures.refused("the index could not be read"):
+        with failures.as_refusals("the index could not be read"):
             return self._reading.digests(after, to, limit)
 
     def digests_of(self, keys: Collection[str]) -> list[DocumentDigest]:
         """Read the digests of the documents with these keys, in order."""
         self._check_numbered()
-        with failures.refused("the index could not be read"):
+        with failures.as_refusals("the index could not be read"):
             return self._reading.digests_of(keys)
 
     def digest(self, document: Document) -> DocumentDigest:

@@ -75,7 +75,7 @@ class Vocabulary:
         return max(nearest, key=rank, default=None)
 
     def _finds(self, word: str, *, exact: bool) -> bool:
-        words = self._analyser.exact(word) if exact else self._analyser.stemmed(word)
+        words = self._analyser.exact(word) if exact else self._analyser.stem(word)
         holding = self._compiler.holding(self._visible, words[0][1], exact)
         return bool(count_of(self._searcher.search(holding, 1)))
 
