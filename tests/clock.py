@@ -24,7 +24,7 @@ class Clock:
         return self.now
 
     @contextmanager
-    def moved(self, seconds: float) -> Iterator[None]:
+    def shift(self, seconds: float) -> Iterator[None]:
         """Let it be later for the length of a block."""
         before = self.now
         self.advance(seconds)

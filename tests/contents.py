@@ -11,10 +11,10 @@ def contents(folder: Path) -> list[bytes]:
     """Every content that is kept, in files and in packs; what is unfinished is left out."""
     apart = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".lock")
     in_files = [path.read_bytes() for path in apart if path.parent.name not in ("incoming", "packs")]
-    return in_files + [content for content, _ in packed(folder)]
+    return in_files + [content for content, _ in pack(folder)]
 
 
-def packed(folder: Path) -> Iterator[tuple[bytes, Path]]:
+def pack(folder: Path) -> Iterator[tuple[bytes, Path]]:
     """Every content in a pack, with its pack."""
     for pack in sorted((folder / "packs").glob("*")):
         data, offset = pack.read_bytes(), 0

@@ -21,7 +21,7 @@ class Cost:
     rows: int = 0
 
     @property
-    def spent(self) -> tuple[list[str], int]:
+    def counts(self) -> tuple[list[str], int]:
         """Both, to be compared."""
         return self.statements, self.rows
 

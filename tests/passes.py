@@ -9,7 +9,7 @@ from pathlib import Path
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def spent(work: Callable[[], object], over: int = 1_000_000, clock: Callable[[], float] = time.process_time) -> float:
+def measure(work: Callable[[], object], over: int = 1_000_000, clock: Callable[[], float] = time.process_time) -> float:
     """Say how many passes over so many characters would take the processor time of some work, in all threads.
 
     ``clock`` gives the processor time of whoever does the work; otherwise that is this process.

@@ -156,7 +156,7 @@ class World:
         self.folder = folder
         self._databases = (f"directory_database={directory_url}", f"repository_database={repository_url}")
         self.clock = clock or Clock()
-        self.installation = self.settled("neutral")
+        self.installation = self.installation_with("neutral")
         self.directory_db = db.Database(self.installation.database_url("directory"))
         self.repository_db = db.Database(self.installation.database_url("repository"))
         self.confidential_secret, self._password = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
@@ -164,7 +164,7 @@ class World:
         self.numbers = itertools.count(1)
         self._make()
 
-    def settled(self, names: str, *overrides: str) -> Installation:
+    def installation_with(self, names: str, *overrides: str) -> Installation:
         """Give the data folder's settings with one of the two sets of names."""
         file = _FIELD if names == "field" else None
         chosen = settings.read(file, {}, (*_QUICK, *self._databases, *overrides), file_must_exist=bool(file))
@@ -175,7 +175,7 @@ class World:
         name, password = name or f"person-{next(self.numbers)}", secrets.token_urlsafe(12)
         with self.directory_db.begin() as cx:
             partition = entries.find_partition(cx, self.names, self.partition)
-            made = editing.add_user(cx, partition, name, self.clock(), password_hash=self.hashed(password))
+            made = editing.add_user(cx, partition, name, self.clock(), password_hash=self.hash_of(password))
             for group in groups:
                 memberships.add_member(cx, entries.find_group(cx, self.names, f"{group}@{self.partition}"), made)
             if member:
@@ -257,14 +257,14 @@ class World:
         with self.directory_db.begin() as cx:
             administration.initialise(cx, now)
             partition = entries.administration(cx)
-            admin = editing.add_user(cx, partition, "admin", now, password_hash=self.hashed(self._password))
+            admin = editing.add_user(cx, partition, "admin", now, password_hash=self.hash_of(self._password))
             memberships.add_member(cx, entries.find_group(cx, self.names, self._administrators), admin)
             partition = editing.add_partition(cx, self.names, self.partition, now)
             everyone = editing.add_group(cx, partition, "everyone", now)
             writers = editing.add_group(cx, partition, "writers", now)
             memberships.add_member(cx, everyone, writers)
             editing.add_client(cx, self.client_id, now)
-            editing.add_client(cx, self.confidential_id, now, password_hash=self.hashed(self.confidential_secret))
+            editing.add_client(cx, self.confidential_id, now, password_hash=self.hash_of(self.confidential_secret))
             made = resources.add(cx, self.names, self.resource_name, now)
             resources.activate(cx, made.id, now)
             resources.add_to_role(cx, made, everyone)
@@ -278,7 +278,7 @@ class World:
             repositories.add(cx, self.repository, self.resource_id, "For tests.", now)
         self.catch_up()
 
-    def hashed(self, password: str) -> str:
+    def hash_of(self, password: str) -> str:
         """Hash a password as quickly as the settings allow."""
         options = self.installation.settings.directory
         return passwords.hash_password(password, memory_kib=options.hash_memory_kib, passes=options.hash_passes)
@@ -311,7 +311,7 @@ class Site:
 
     def __init__(self, world: World, names: str, loop: Loop, *overrides: str) -> None:
         self.world = world
-        self.installation = world.settled(names, *overrides)
+        self.installation = world.installation_with(names, *overrides)
         self.kind = names
         self.directory_names: DirectoryNames = self.installation.settings.directory.names
         self.names: RepositoryNames = self.installation.settings.repository.names
@@ -538,7 +538,7 @@ class Served:
         self.base = f"https://127.0.0.1:{self.port}"
         world = site.world
         self.ca_file, certificate, key = certificates.ensure(world.installation.tls, ["localhost"], clock.now())
-        chosen = world.settled(site.kind, f"web.base_address={self.base}").settings
+        chosen = world.installation_with(site.kind, f"web.base_address={self.base}").settings
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app.build(chosen, world.folder, clock=world.clock),

@@ -196,7 +196,7 @@ class Shelf:
                 cx, snapshot, self.repository, caller, question, self.now, 100_000, memory=self.memory
             )
 
-    def found(self, caller: Principals, asked: str | Expression) -> list[str]:
+    def find(self, caller: Principals, asked: str | Expression) -> list[str]:
         """Name what a caller finds, in the order in which the objects were made; the total must agree."""
         page = self.page(caller, asked)
         assert page.total == len(page.hits)

@@ -52,7 +52,7 @@ class Walkers:
         self.readers = [TantivyIndex(folder / "index") for _ in range(2)]
         self.clients = [self._client(reader) for reader in self.readers]
         self.objects: dict[str, str] = {}
-        self.touched: set[str] = set()
+        self.touched_ids: set[str] = set()
 
     def _client(self, reader: TantivyIndex) -> httpx.Client:
         context = self.shelf.context(self.options, lambda _repository: reader, self.clock)
@@ -84,12 +84,12 @@ class Walkers:
         self.shelf.now += SECOND
         if name == "add":
             self.add(number)
-            self.touched.add(list(self.objects)[-1])
+            self.touched_ids.add(list(self.objects)[-1])
         elif name == "catch up":
             self.shelf.catch_up()
         elif self.objects:
             object_id = list(self.objects)[number % len(self.objects)]
-            self.touched.add(object_id)
+            self.touched_ids.add(object_id)
             if name == "delete":
                 self.delete(object_id)
                 del self.objects[object_id]
@@ -161,7 +161,7 @@ def walk(
 
 
 @contextmanager
-def made(
+def open_walkers(
     database: Database, now: Instant, objects: Sequence[int], options: RepositoryOptions | None = None
 ) -> Iterator[Walkers]:
     """Make a repository with these objects."""

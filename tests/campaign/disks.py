@@ -29,7 +29,7 @@ class SmallDisks:
                 f"cp -a {here}/. {aside}/",
                 f"mount --move {aside} {here}",
             ]
-        self.within = [*_unshare(), "sh", "-e", "-c", "; ".join([*steps, 'exec "$@"']), "sh"]
+        self.command_prefix = [*_unshare(), "sh", "-e", "-c", "; ".join([*steps, 'exec "$@"']), "sh"]
 
     def fill(self, process: int, *, but: int = 0) -> None:
         """Write until not a byte more goes in, or so many bytes more."""
@@ -68,7 +68,7 @@ class ReadOnlyFolder:
         self._folder = folder
         here = shlex.quote(str(folder))
         steps = f"mkdir -p {here}; mount --bind {here} {here}; mount -o remount,bind,ro {here}"
-        self.within = [*_unshare(), "sh", "-e", "-c", f'{steps}; exec "$@"', "sh"]
+        self.command_prefix = [*_unshare(), "sh", "-e", "-c", f'{steps}; exec "$@"', "sh"]
 
     def writable(self, process: int) -> None:
         """Let it be written from now on."""

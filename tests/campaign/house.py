@@ -16,7 +16,7 @@ class Visitor:
     def __init__(self, server: Server, world: World) -> None:
         self.http = server.client()
         self.world = world
-        self.kept: dict[str, bytes] = {}
+        self.contents_by_id: dict[str, bytes] = {}
         issued = self.sign_in().json()
         self.access, self.refresh_token = issued["access_token"], issued["refresh_token"]
         self.http.headers["Authorization"] = f"Bearer {self.access}"
@@ -61,7 +61,7 @@ class Visitor:
         else:
             answer = self.http.post(address, params={"object-name": name}, content=content, headers=plain)
         if answer.status_code == 201:
-            self.kept[answer.json()["properties"]["r_object_id"]] = content or b""
+            self.contents_by_id[answer.json()["properties"]["r_object_id"]] = content or b""
         return answer
 
     def rename(self, object_id: str, name: str) -> httpx.Response:
@@ -73,7 +73,7 @@ class Visitor:
         address, plain = f"{REPOSITORY}/objects/{object_id}/contents", {"Content-Type": "text/plain"}
         answer = self.http.post(address, content=content, headers=plain)
         if answer.status_code == 201:
-            self.kept[object_id] = content
+            self.contents_by_id[object_id] = content
         return answer
 
     def share(self, object_id: str) -> httpx.Response:
@@ -84,7 +84,7 @@ class Visitor:
         """Delete a document."""
         answer = self.http.delete(f"{REPOSITORY}/objects/{object_id}")
         if answer.status_code == 204:
-            self.kept.pop(object_id, None)
+            self.contents_by_id.pop(object_id, None)
         return answer
 
     def media(self, object_id: str) -> httpx.Response:
@@ -96,14 +96,14 @@ class Visitor:
         parameters = {"q": words, "include-total": "true", "items-per-page": "1000"}
         return self.http.get(f"{REPOSITORY}/search", params=parameters, headers={"Accept": "application/json"})
 
-    def found(self, words: str) -> list[str]:
+    def find(self, words: str) -> list[str]:
         """Name what a search finds; nothing while it is refused."""
         answer = self.search(words)
         return sorted(entry["id"] for entry in answer.json()["entries"]) if answer.status_code == 200 else []
 
     def holds(self) -> None:
         """Everything that was answered with success is there, byte for byte."""
-        for object_id, content in self.kept.items():
+        for object_id, content in self.contents_by_id.items():
             answer = self.media(object_id)
             assert (answer.content if answer.status_code == 200 else b"") == content, (object_id, answer.status_code)
             assert self.http.get(f"{REPOSITORY}/objects/{object_id}").status_code == 200

@@ -42,7 +42,7 @@ class Request(msgspec.Struct):
     headers: list[tuple[bytes, bytes]]
     body: bytes = b""
 
-    def written(self) -> bytes:
+    def encode(self) -> bytes:
         """Write it down."""
         head = b"".join(name + b": " + value + b"\r\n" for name, value in self.headers)
         return self.method + b" " + self.target + b" HTTP/1.1\r\n" + head + b"\r\n" + self.body
@@ -72,9 +72,9 @@ async def _round(stage: Stage, count: int, chance: random.Random) -> Record:
         batch = [drawn(stage, chance) for _ in range(600)]
         late += await _spoken_by_many(stage, batch, record, _CONNECTIONS)
     for one in await _spoken_by_many(stage, late[:200], Record(), 8):
-        before = stage.spent()
+        before = stage.processor_seconds()
         await _spoken(stage, one, Record())
-        if stage.spent() - before > PATIENCE:
+        if stage.processor_seconds() - before > PATIENCE:
             record.wrong.append(f"over a second, and of processor time when it came alone: {one.data[:2000]!r}")
     return record
 
@@ -163,7 +163,7 @@ def drawn(stage: Stage, chance: random.Random) -> Sent:
     route = _route(asked[0])
     for _ in range(chance.choice((0, 1, 1, 1, 2, 3))):
         chance.choice(_DAMAGES)(chance.choice(asked), chance)
-    data = b"".join(one.written() for one in asked)
+    data = b"".join(one.encode() for one in asked)
     if chance.random() < 0.15:
         data = _flipped(data, chance)
     heads = any(one.method == b"HEAD" for one in asked)

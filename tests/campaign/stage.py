@@ -91,9 +91,9 @@ class Stage:
 
     def bugs(self) -> list[str]:
         """Give the lines of the log that speak of a bug."""
-        return [line for line in self.server.said.splitlines() if '"event": "bug"' in line or "Traceback" in line]
+        return [line for line in self.server.log_text.splitlines() if '"event": "bug"' in line or "Traceback" in line]
 
-    def spent(self) -> float:
+    def processor_seconds(self) -> float:
         """Say how many seconds of processor time its processes have taken."""
         return sum(passes.own_time(process) for process in self.processes)
 

@@ -14,12 +14,12 @@ from tests.e2e.processes import ServedHouse, muniment
 def test_altered_content_is_found_named_and_never_served_as_good(tmp_path: Path) -> None:
     house = ServedHouse(tmp_path)
     folder = house.data / "content"
-    with house.served() as server:
+    with house.serve() as server:
         visitor = Visitor(server, house.world)
         contents = [b"short", b"l" * (3 * PIECE + 5), b"g" * 70_000, b"gone", b"kept"]
         for number, content in enumerate(contents):
             assert visitor.create(f"paper {number}", content).status_code == 201
-        short, long, gone, also, kept = visitor.kept
+        short, long, gone, also, kept = visitor.contents_by_id
         sound = muniment(house.data, "content", "check")
         assert (sound.returncode, "demo: sound: 5 whole, 0 missing" in sound.stdout) == (0, True), sound
         spoil(folder, contents[0], at=2)

@@ -81,7 +81,7 @@ def test_five_hundred_sign_ins_at_a_time_stay_under_a_set_memory(tmp_path: Path)
     memory, slots, queue = 64, 2, 20
     given = (f"hash_memory_kib={memory << 10}", f"hash_slots={slots}", f"hash_queue={queue}")
     arguments = [word for one in given for word in ("--set", f"directory.{one}")]
-    with house.served(*arguments) as server:
+    with house.serve(*arguments) as server:
         worker = next(pid for pid, files in server.children().items() if any("directory.db" in file for file in files))
         before = _peak(worker)
         answers = asyncio.run(_sign_ins(server.base, house.installation.tls / "ca.pem", house.world.client_id, 500))
@@ -111,7 +111,7 @@ def test_honest_users_sign_in_beside_a_hundred_connections_of_wrong_passwords(tm
     people = [house.world.person() for _ in range(HONEST)]
     house.world.close()
     settings = ("--set", "web.trusted_proxies=127.0.0.1")
-    with house.served(*settings) as server:
+    with house.serve(*settings) as server:
         scene = _Flood(server.base, house.installation.tls / "ca.pem", house.world.client_id)
         signed_in, tries, answers = asyncio.run(scene.run(people, shared=where != "from other addresses"))
     print(

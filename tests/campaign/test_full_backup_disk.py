@@ -33,7 +33,7 @@ class Elsewhere:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._disks = SmallDisks([folder], ROOM)
-        self._holder = subprocess.Popen([*self._disks.within, "sleep", "3000"])
+        self._holder = subprocess.Popen([*self._disks.command_prefix, "sleep", "3000"])
         until(lambda: os.path.ismount(f"/proc/{self._holder.pid}/root{folder}"), "there is no disk")
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ def test_a_backup_that_finds_no_room_says_so_and_leaves_the_server_alone(
 ) -> None:
     house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
     kept = elsewhere.folder / "kept"
-    with house.served() as server:
+    with house.serve() as server:
         children = set(server.children())
         visitor, ids = filled(house, server)
         for number in range(20):
@@ -110,13 +110,13 @@ def test_a_backup_that_finds_no_room_says_so_and_leaves_the_server_alone(
         print("\n".join(f"{room} bytes left: {said}" for room, said in tried.items()))
         assert all(every_write(visitor, spare, ids).values()), "what is full is another disk"
         visitor.holds()
-        until(lambda: visitor.found(WORD) == whole(visitor), "the index does not come to hold what is kept")
+        until(lambda: visitor.find(WORD) == whole(visitor), "the index does not come to hold what is kept")
         code, said = elsewhere.run(house.data, "backup", kept)
         assert (code, elsewhere.names(elsewhere.folder)) == (Exit.OK, {"kept"}), said
         assert "manifest.json" in elsewhere.names(kept)
         assert set(server.children()) == children, "a process had to be started again"
         assert all(alive(child) for child in children)
-        assert not server.noted("bug")
+        assert not server.has_logged("bug")
 
 
 def test_a_restore_that_finds_no_room_says_so_and_is_not_served_until_it_is_whole(
@@ -124,7 +124,7 @@ def test_a_restore_that_finds_no_room_says_so_and_is_not_served_until_it_is_whol
 ) -> None:
     house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
     kept, data = tmp_path / "kept", elsewhere.folder / "data"
-    with house.served() as server:
+    with house.serve() as server:
         visitor, _ = filled(house, server)
         for number in range(20):
             assert visitor.create(f"large {number}", os.urandom(200_000)).status_code == 201
@@ -148,7 +148,7 @@ def test_a_restore_that_finds_no_room_says_so_and_is_not_served_until_it_is_whol
     code, said = elsewhere.run(data, *given)
     assert (code, "restore.unfinished" in elsewhere.names(data)) == (Exit.OK, False), said
     code, said = elsewhere.run(data, *others, "content", "check")
-    assert (code, f"sound: {len(visitor.kept)} whole" in said) == (Exit.OK, True), said
+    assert (code, f"sound: {len(visitor.contents_by_id)} whole" in said) == (Exit.OK, True), said
     code, said = elsewhere.run(data, *others, "index", "check")
     assert (code, " 0 missing, 0 extra, 0 stale, 0 doubled" in said) == (Exit.OK, True), said
 

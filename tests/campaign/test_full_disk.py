@@ -61,9 +61,9 @@ def every_write(visitor: Visitor, spare_token: str, ids: list[str]) -> dict[str,
 def every_read(visitor: Visitor, untouched: str) -> None:
     """What can be read is read, whatever becomes of writes."""
     assert visitor.tokeninfo().status_code == 200
-    assert visitor.media(untouched).content == visitor.kept[untouched]
+    assert visitor.media(untouched).content == visitor.contents_by_id[untouched]
     assert visitor.http.get(f"{REPOSITORY}/objects/{untouched}").status_code == 200
-    assert untouched in visitor.found(WORD)
+    assert untouched in visitor.find(WORD)
 
 
 @pytest.mark.campaign
@@ -72,17 +72,19 @@ def test_an_index_without_room_gives_no_object_up(tmp_path: Path, left: int) -> 
     """Room for a commit, and none for a document: the disk is to blame, not the document."""
     house = ServedHouse(tmp_path)
     disks = SmallDisks([house.data / "index"], 24_000)
-    with house.served(within=disks.within) as server:
+    with house.serve(command_prefix=disks.command_prefix) as server:
         process, visitor = server.process.pid, Visitor(server, house.world)
         assert visitor.create("before", f"{WORD} before".encode()).status_code == 201
-        until(lambda: visitor.found(WORD), "what is kept is not found")
+        until(lambda: visitor.find(WORD), "what is kept is not found")
         disks.fill(process, but=left)
         words = " ".join(f"{WORD} w{number:x}" for number in range(50_000))
         for number in range(3):
             assert visitor.create(f"large {number}", words.encode()).status_code == 201
-        until(lambda: server.said.count("indexing waits for room") > 3, "the disk was not full")
+        until(lambda: server.log_text.count("indexing waits for room") > 3, "the disk was not full")
         disks.free(process)
-        until(lambda: visitor.found(WORD) == sorted(visitor.kept), "the index does not come to hold what is kept")
+        until(
+            lambda: visitor.find(WORD) == sorted(visitor.contents_by_id), "the index does not come to hold what is kept"
+        )
         visitor.holds()
         whole_index(disks, house, process)
 
@@ -96,7 +98,7 @@ def test_an_index_without_room_gives_no_object_up(tmp_path: Path, left: int) -> 
 def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path, folders: list[str], kibibytes: int) -> None:
     house = ServedHouse(tmp_path)
     disks = SmallDisks([house.data / folder for folder in folders], kibibytes)
-    with house.served(within=disks.within) as server:
+    with house.serve(command_prefix=disks.command_prefix) as server:
         process, children = server.process.pid, set(server.children())
         visitor, ids = filled(house, server)
         spare, other = visitor.sign_in().json()["refresh_token"], visitor.sign_in().json()["refresh_token"]
@@ -111,15 +113,15 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path, folders: list[s
         if folders == ["content"]:
             assert [name for name, went in done.items() if not went] == ["create with content", "replace"]
         if folders != ["index"]:
-            assert "request not stored" in server.said
+            assert "request not stored" in server.log_text
         disks.free(process)
         again = every_write(visitor, other, [ids[4], ids[5], ids[1], ids[2]])
         assert all(again.values()), again
         visitor.holds()
-        until(lambda: visitor.found(WORD) == whole(visitor), "the index does not come to hold what is kept")
+        until(lambda: visitor.find(WORD) == whole(visitor), "the index does not come to hold what is kept")
         assert set(server.children()) == children, "a process had to be started again"
         assert all(alive(child) for child in children)
-        assert not server.noted("bug")
+        assert not server.has_logged("bug")
         whole_index(disks, house, process)
 
 
@@ -134,7 +136,7 @@ def whole_index(disks: SmallDisks, house: ServedHouse, process: int) -> None:
 @pytest.mark.campaign
 def test_databases_on_a_read_only_disk_are_read_and_written_again_without_a_restart(tmp_path: Path) -> None:
     house = ServedHouse(tmp_path)
-    with house.served() as server:
+    with house.serve() as server:
         visitor, ids = filled(house, server)
         spare = visitor.sign_in().json()["refresh_token"]
         # Without its log beside it SQLite cannot even read a file on such a disk: somebody keeps it in use.
@@ -144,7 +146,7 @@ def test_databases_on_a_read_only_disk_are_read_and_written_again_without_a_rest
                 cx.exec_driver_sql("SELECT * FROM sqlite_master").all()
         server.stop()
     read_only = ReadOnlyFolder(house.data / "databases")
-    with house.served(within=read_only.within) as server:
+    with house.serve(command_prefix=read_only.command_prefix) as server:
         children = set(server.children())
         visitor.move(server)
         every_read(visitor, ids[6])
@@ -154,10 +156,10 @@ def test_databases_on_a_read_only_disk_are_read_and_written_again_without_a_rest
         # The connection that was opened meanwhile is found to be read-only, and given up, by one write more.
         until(lambda: visitor.sign_in().is_success and visitor.create("again").is_success, "writes stay refused")
         assert all(every_write(visitor, spare, ids).values())
-        until(lambda: visitor.found(WORD) == whole(visitor), "the index does not come to hold what is kept")
+        until(lambda: visitor.find(WORD) == whole(visitor), "the index does not come to hold what is kept")
         visitor.holds()
         assert set(server.children()) == children, "a process had to be started again"
-        assert not server.noted("bug")
+        assert not server.has_logged("bug")
     for other in others:
         other.close()
 
@@ -168,7 +170,7 @@ def test_contents_on_a_read_only_disk_are_read_and_taken_again_without_a_restart
     (house.data / "content" / "incoming").mkdir(mode=0o700, parents=True)
     disk = ReadOnlyFolder(house.data / "content")
     # A file that is open for writing, such as a pack, keeps the kernel from making its disk read-only.
-    with house.served("--set", "repository.packed_bytes=0", within=disk.within) as server:
+    with house.serve("--set", "repository.packed_bytes=0", command_prefix=disk.command_prefix) as server:
         disk.writable(server.process.pid)
         visitor, ids = filled(house, server)
         disk.read_only(server.process.pid)
@@ -179,17 +181,17 @@ def test_contents_on_a_read_only_disk_are_read_and_taken_again_without_a_restart
         disk.writable(server.process.pid)
         assert all(every_write(visitor, other, [ids[4], ids[5], ids[1], ids[2]]).values())
         visitor.holds()
-        assert not server.noted("bug")
+        assert not server.has_logged("bug")
 
 
 @pytest.mark.campaign
 def test_an_index_on_a_read_only_disk_is_named_at_the_start(tmp_path: Path) -> None:
     house = ServedHouse(tmp_path)
     disk = ReadOnlyFolder(house.data / "index")
-    server = Server(house.data, free_port(), within=disk.within)
+    server = Server(house.data, free_port(), command_prefix=disk.command_prefix)
     try:
         assert server.process.wait(60) == 1
-        assert "agent.lock: Read-only file system" in server.said
+        assert "agent.lock: Read-only file system" in server.log_text
     finally:
         server.kill()
 
@@ -197,7 +199,7 @@ def test_an_index_on_a_read_only_disk_is_named_at_the_start(tmp_path: Path) -> N
 @pytest.mark.campaign
 def test_logs_that_cannot_be_written_stop_nothing(tmp_path: Path) -> None:
     house = ServedHouse(tmp_path)
-    with house.served(within=["sh", "-c", 'exec "$@" 2>/dev/full >/dev/full', "sh"], wait=False) as server:
+    with house.serve(command_prefix=["sh", "-c", 'exec "$@" 2>/dev/full >/dev/full', "sh"], wait=False) as server:
         until(server.answers, "it does not start")
         visitor, ids = filled(house, server)
         spare = visitor.sign_in().json()["refresh_token"]
@@ -214,10 +216,10 @@ def filled(house: ServedHouse, server: Server) -> tuple[Visitor, list[str]]:
     visitor = Visitor(server, house.world)
     for number in range(7):
         assert visitor.create(f"paper {number}", f"{WORD} {number}".encode()).status_code == 201
-    until(lambda: visitor.found(WORD) == sorted(visitor.kept), "what is kept is not found")
-    return visitor, list(visitor.kept)
+    until(lambda: visitor.find(WORD) == sorted(visitor.contents_by_id), "what is kept is not found")
+    return visitor, list(visitor.contents_by_id)
 
 
 def whole(visitor: Visitor) -> list[str]:
     """Name what a search for the word must find."""
-    return sorted(object_id for object_id, content in visitor.kept.items() if WORD.encode() in content)
+    return sorted(object_id for object_id, content in visitor.contents_by_id.items() if WORD.encode() in content)

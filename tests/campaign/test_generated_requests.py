@@ -142,15 +142,15 @@ class _Wire:
         if prepared.method == "GET" and chance.random() < 0.03:
             prepared.method = "HEAD"
         said = f"{prepared.method} {prepared.url} {dict(prepared.headers)} {str(prepared.body)[:2000]}"
-        before = self._stage.spent()
+        before = self._stage.processor_seconds()
         answer = self._answered(prepared)
         record.note(route, answer, said)
         if answer.seconds > PATIENCE:
-            took = [self._stage.spent() - before]
+            took = [self._stage.processor_seconds() - before]
             for _ in range(2):
-                before = self._stage.spent()
+                before = self._stage.processor_seconds()
                 self._answered(prepared)
-                took.append(self._stage.spent() - before)
+                took.append(self._stage.processor_seconds() - before)
             if min(took) > PATIENCE:
                 record.wrong.append(f"{min(took):.1f} s of processor time, three times: {said}")
         if answer.status not in listed:

@@ -54,7 +54,7 @@ async def _ask_in_turn(site: Site, path: str, took: dict[str, list[tuple[float, 
         for number in range(TIMINGS + 100):
             for object_id in sorted(took, reverse=number % 2 == 0):
                 began = time.process_time(), time.perf_counter()
-                answer = await client.get(f"{site.below}/objects/{object_id}{path}")
+                answer = await client.get(f"{site.repository_path}/objects/{object_id}{path}")
                 spent = time.process_time() - began[0], time.perf_counter() - began[1]
                 assert answer.status_code == 404
                 if number >= 100:

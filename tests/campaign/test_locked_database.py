@@ -61,16 +61,16 @@ def timed(step: Callable[[], httpx.Response]) -> tuple[httpx.Response, float]:
 @pytest.mark.campaign
 def test_a_database_locked_by_another_process(tmp_path: Path, fresh: Fresh) -> None:
     house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
-    with house.served() as server:
+    with house.serve() as server:
         visitor = Visitor(server, house.world)
         large = b"x" * 3_000_000
         for number in range(30):
             assert visitor.create(f"paper {number}", f"{WORD} {number}".encode()).status_code == 201
         assert visitor.create("large", large).status_code == 201
-        *ids, big = visitor.kept
-        until(lambda: set(ids) <= set(visitor.found(WORD)), "what is kept is not found")
+        *ids, big = visitor.contents_by_id
+        until(lambda: set(ids) <= set(visitor.find(WORD)), "what is kept is not found")
         visitor.http.timeout = httpx.Timeout(60)
-        before = set(visitor.kept)
+        before = set(visitor.contents_by_id)
         writes: list[Callable[[], httpx.Response]] = [visitor.sign_in, visitor.refresh]
         writes += [lambda n=n: visitor.create(f"while locked {n}") for n in range(12)]  # type: ignore[misc]
         writes += [lambda n=n: visitor.rename(ids[n], f"while locked {n}") for n in range(12)]  # type: ignore[misc]
@@ -108,6 +108,6 @@ def test_a_database_locked_by_another_process(tmp_path: Path, fresh: Fresh) -> N
         assert visitor.create("after").status_code == 201
         visitor.holds()
         named = {answer.json()["properties"]["r_object_id"] for answer, _ in done if answer.status_code == 201}
-        assert named <= set(visitor.kept) - before
-        until(lambda: visitor.found(WORD) == sorted(ids), "the index does not come to hold what is kept")
-        assert not server.noted("bug")
+        assert named <= set(visitor.contents_by_id) - before
+        until(lambda: visitor.find(WORD) == sorted(ids), "the index does not come to hold what is kept")
+        assert not server.has_logged("bug")

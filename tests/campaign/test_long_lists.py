@@ -121,7 +121,7 @@ def beside(house: ServedHouse, server: Server, visitor: Visitor, rounds: Callabl
 
 def test_tokeninfo_goes_on_while_nine_callers_list_a_folder_of_200_000_objects(tmp_path: Path, fresh: Fresh) -> None:
     house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
-    with house.served() as server:
+    with house.serve() as server:
         visitor = Visitor(server, house.world)
         made = visitor.http.post(f"{REPOSITORY}/cabinets", json={"properties": {"object_name": "large"}})
         folder = f"{REPOSITORY}/folders/{made.json()['properties']['r_object_id']}/documents"
@@ -149,7 +149,7 @@ def test_tokeninfo_goes_on_while_the_largest_acls_of_one_caller_are_listed(tmp_p
     house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
     entries = [{"accessor": f"user {number}@demo", "basic-permission": "Read"} for number in range(ENTRIES)]
     acls = f"{REPOSITORY}/acls"
-    with house.served("--set", f"repository.max_acl_entries={ACLS * ENTRIES}") as server:
+    with house.serve("--set", f"repository.max_acl_entries={ACLS * ENTRIES}") as server:
         visitor = Visitor(server, house.world)
         for number in range(ACLS):
             made = visitor.http.post(acls, json={"name": f"large {number}", "permitted": entries})

@@ -205,7 +205,7 @@ def test_a_grant_of_a_million_tokens_is_purged_and_health_answers_as_ever(
     house = ServedHouse(tmp_path, fresh("directory"), fresh("repository"))
     database = Database(house.urls[0])
     one_grant(database, clock.now() - 10 * 86_400 * SECOND)
-    with house.served() as server:
+    with house.serve() as server:
         health(server, 2)
         idle = health(server, 15)
         assert tokens_of(database) == DEAD, "the purge has not begun"

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.campaign
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServedHouse, Server]]:
     """A server that waits for slow callers for 5 seconds."""
     house = ServedHouse(tmp_path_factory.mktemp("house"))
-    with house.served(*(word for setting in IMPATIENT for word in ("--set", setting))) as running:
+    with house.serve(*(word for setting in IMPATIENT for word in ("--set", setting))) as running:
         yield house, running
 
 
@@ -120,7 +120,7 @@ def test_an_answer_that_nobody_reads_is_given_up(
     with closing(connected(server[1], 4096)) as caller:
         caller.sendall(asked(visitor, "GET", f"{REPOSITORY}/objects/{large}/content-media"))
         began = time.monotonic()
-        until(lambda: server[1].noted("an answer was read too slowly"))
+        until(lambda: server[1].has_logged("an answer was read too slowly"))
         took = time.monotonic() - began
         arrived = len(to_the_end(caller))
     with capsys.disabled():

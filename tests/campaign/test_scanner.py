@@ -108,5 +108,5 @@ def test_a_scanner_finds_nothing_in_the_pages(tmp_path: Path, sqlite: Sqlite, wh
 
 def asked_for(stage: Stage) -> Counter[str]:
     """Count the requests by their path."""
-    lines = (json.loads(line) for line in stage.server.said.splitlines() if '"event":"request"' in line)
+    lines = (json.loads(line) for line in stage.server.log_text.splitlines() if '"event":"request"' in line)
     return Counter(line["path"] for line in lines)

@@ -95,11 +95,11 @@ def test_a_hundred_stalled_callers_leave_service_to_the_others(tmp_path: Path, h
         "--set",
         "web.slow_seconds=600",
     )
-    with house.served(*MANY, *patient) as server:
+    with house.serve(*MANY, *patient) as server:
         visitor = Visitor(server, house.world)
         assert visitor.create("small", b"x").status_code == 201
         assert visitor.create("large", b"y" * ENOUGH).status_code == 201
-        small, large = visitor.kept
+        small, large = visitor.contents_by_id
         worker = next(pid for pid, files in server.children().items() if any("directory.db" in file for file in files))
         served(visitor, small)
         idle, before = served(visitor, small), memory(worker)
@@ -116,17 +116,17 @@ def test_a_hundred_stalled_callers_leave_service_to_the_others(tmp_path: Path, h
                 assert read_to_its_end(callers[0]) >= ENOUGH
         assert visitor.create("after", b"z").status_code == 201
         visitor.holds()
-        assert not server.noted("bug")
+        assert not server.has_logged("bug")
 
 
 @pytest.mark.campaign
 def test_stalled_callers_are_cut_off_in_time(tmp_path: Path) -> None:
     """Whoever sends nothing for as long as the settings allow loses his connection, and nothing of his is kept."""
     house = ServedHouse(tmp_path)
-    with house.served(*MANY, "--set", "web.header_seconds=2", "--set", "web.body_pause_seconds=2") as server:
+    with house.serve(*MANY, "--set", "web.header_seconds=2", "--set", "web.body_pause_seconds=2") as server:
         visitor = Visitor(server, house.world)
         assert visitor.create("large", b"y" * ENOUGH).status_code == 201
-        (large,) = visitor.kept
+        (large,) = visitor.contents_by_id
         for how, said in (("head", b""), ("body", b"HTTP/1.1 408"), ("form", b"HTTP/1.1 408")):
             with stalled(server, visitor, large, how) as callers:
                 began = time.monotonic()

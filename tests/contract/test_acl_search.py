@@ -20,14 +20,14 @@ def test_acl_name_calls_an_acl_as_an_assignment_does(shelf: Shelf) -> None:
         shown_id = acls.find(cx, shelf.repository.id, "circle", MARTA).shown_id
         acls.add(cx, shelf.repository.id, "circle", EDITH, {}, shelf.now)
     shelf.catch_up()
-    assert shelf.found(MARTA, named("circle")) == [kept]
-    assert shelf.found(EDITH, named("circle")) == []
+    assert shelf.find(MARTA, named("circle")) == [kept]
+    assert shelf.find(EDITH, named("circle")) == []
     for text in ("marta@demo/circle", shown_id):
-        assert shelf.found(EDITH, named(text)) == [kept]
-        assert shelf.found(BORIS, named(text)) == []
-    assert shelf.found(BORIS, named("public", "circle", "marta@demo/circle")) == [open_one]
+        assert shelf.find(EDITH, named(text)) == [kept]
+        assert shelf.find(BORIS, named(text)) == []
+    assert shelf.find(BORIS, named("public", "circle", "marta@demo/circle")) == [open_one]
     both = ExpressionSet("AND", (named("circle"), Property("object_name", "BEGINS_WITH", "pump")))
-    assert shelf.found(MARTA, both) == [kept]
+    assert shelf.find(MARTA, both) == [kept]
 
 
 def test_an_objects_owner_cannot_find_out_the_name_of_a_hidden_acl(shelf: Shelf) -> None:
@@ -36,11 +36,11 @@ def test_an_objects_owner_cannot_find_out_the_name_of_a_hidden_acl(shelf: Shelf)
     kept = shelf.add("pump")
     shelf.change(kept, {"acl_name": hidden.shown_id}, ADMIN)
     shelf.catch_up()
-    assert shelf.found(MARTA, "pump") == [kept]
+    assert shelf.find(MARTA, "pump") == [kept]
     for text in ("merger", "root@demo/merger", hidden.shown_id):
-        assert shelf.found(MARTA, named(text)) == []
-        assert shelf.found(ADMIN, named(text)) == [kept]
+        assert shelf.find(MARTA, named(text)) == []
+        assert shelf.find(ADMIN, named(text)) == [kept]
     for probe in (Property("acl_name", "BEGINS_WITH", "mer"), PropertyRange("acl_name", "BETWEEN", "m", "n")):
         for caller in (MARTA, ADMIN):
             with pytest.raises(WrongValue, match="IN and NOT_IN alone"):
-                shelf.found(caller, probe)
+                shelf.find(caller, probe)

@@ -42,7 +42,7 @@ class Subject:
         self.index = index
         self.writer = writer
 
-    def found(self, query: BoundQuery, visible: Visible | None = None) -> list[str]:
+    def find(self, query: BoundQuery, visible: Visible | None = None) -> list[str]:
         search = Search(query, visible or Visible(everything=True), 0, 10, total=True)
         answer = self.index.snapshot().search(search)
         assert answer.total == len(answer.hits)
@@ -99,44 +99,44 @@ def test_it_holds_each_document_once(subject: Subject) -> None:
 
 
 def test_it_finds(subject: Subject) -> None:
-    assert subject.found(BoundQuery()) == list(NAMES)
-    assert subject.found(BoundQuery(("report", "folder"))) == list(NAMES[1:])
-    assert subject.found(BoundQuery((), Fulltext(Term("pumping")))) == list(NAMES[:2])
-    assert subject.found(BoundQuery((), beginning("title", "HARB"))) == list(NAMES[:2])
-    assert subject.found(BoundQuery((), Between("size", 5, 49))) == [NAMES[0]]
+    assert subject.find(BoundQuery()) == list(NAMES)
+    assert subject.find(BoundQuery(("report", "folder"))) == list(NAMES[1:])
+    assert subject.find(BoundQuery((), Fulltext(Term("pumping")))) == list(NAMES[:2])
+    assert subject.find(BoundQuery((), beginning("title", "HARB"))) == list(NAMES[:2])
+    assert subject.find(BoundQuery((), Between("size", 5, 49))) == [NAMES[0]]
 
 
 def test_it_obeys_what_the_caller_may_see(subject: Subject) -> None:
     """failures B4: every way into the index takes what the caller may see."""
     pump = BoundQuery((), Fulltext(Term("pump")))
-    assert subject.found(pump, Visible()) == []
-    assert subject.found(pump, Visible(owner="marta@staff")) == list(NAMES[:2])
+    assert subject.find(pump, Visible()) == []
+    assert subject.find(pump, Visible(owner="marta@staff")) == list(NAMES[:2])
     browse, read = frozenset({1, 2, 3}), frozenset({2})
-    assert subject.found(pump, Visible(browse_acls=browse, read_acls=read)) == [NAMES[1]]
-    assert subject.found(BoundQuery(), Visible(browse_acls=browse, read_acls=read)) == list(NAMES)
-    assert subject.found(BoundQuery(), Visible(everything=True, hidden=frozenset(NAMES[:2]))) == [NAMES[2]]
+    assert subject.find(pump, Visible(browse_acls=browse, read_acls=read)) == [NAMES[1]]
+    assert subject.find(BoundQuery(), Visible(browse_acls=browse, read_acls=read)) == list(NAMES)
+    assert subject.find(BoundQuery(), Visible(everything=True, hidden=frozenset(NAMES[:2]))) == [NAMES[2]]
     decided = Visible(browse_acls=browse, decided=frozenset(NAMES[:2]), browse=frozenset(NAMES[:1]))
-    assert subject.found(BoundQuery(), decided) == [NAMES[0], NAMES[2]]
-    assert subject.found(pump, decided) == []
+    assert subject.find(BoundQuery(), decided) == [NAMES[0], NAMES[2]]
+    assert subject.find(pump, decided) == []
 
 
 @pytest.mark.parametrize("acls", [99, 100, 101, 20_000])
 def test_it_obeys_however_many_acls_the_caller_has(subject: Subject, acls: int) -> None:
     many = frozenset(range(3, 3 + acls))
-    assert subject.found(BoundQuery(), Visible(browse_acls=many, read_acls=many)) == [NAMES[2]]
-    assert subject.found(BoundQuery(), Visible(everything=True, hidden=frozenset(f"{at:016x}" for at in many))) == list(
+    assert subject.find(BoundQuery(), Visible(browse_acls=many, read_acls=many)) == [NAMES[2]]
+    assert subject.find(BoundQuery(), Visible(everything=True, hidden=frozenset(f"{at:016x}" for at in many))) == list(
         NAMES
     )
 
 
 def test_a_change_and_a_new_property_are_found_at_once(subject: Subject) -> None:
     before = subject.index.snapshot()
-    assert subject.found(BoundQuery((), Between("added", 1.0, 2.0))) == []
+    assert subject.find(BoundQuery((), Between("added", 1.0, 2.0))) == []
     changed = Document(NAMES[0], 1, 200, "document", 1, "marta@staff", {"added": (1.5, 9.0)}, "Other words.")
     subject.writer.apply([changed], [NAMES[2]], Position(4, 1))
-    assert subject.found(BoundQuery((), Between("added", 1.0, 2.0))) == [NAMES[0]]
-    assert subject.found(BoundQuery((), Fulltext(Term("pump")))) == [NAMES[1]]
-    assert subject.found(BoundQuery()) == list(NAMES[:2])
+    assert subject.find(BoundQuery((), Between("added", 1.0, 2.0))) == [NAMES[0]]
+    assert subject.find(BoundQuery((), Fulltext(Term("pump")))) == [NAMES[1]]
+    assert subject.find(BoundQuery()) == list(NAMES[:2])
     assert subject.index.snapshot().position == Position(4, 1)
     assert before.position == POSITION
     assert len(list(before.documents())) == 3

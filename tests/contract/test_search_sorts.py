@@ -27,7 +27,7 @@ from muniment.repository.search.memory import SearchMemory
 from muniment.repository.search.results import SearchQuestion
 from tests import plans
 from tests.shelf import ADMIN, BORIS, MARTA, Shelf
-from tests.walkers import Walkers, ids, made
+from tests.walkers import Walkers, ids, open_walkers
 
 TITLES = ["b", "A", "a", "B", "Éa", "ea", "", "z" * 300, "z" * 300 + "a", "\u65e5\u672c", "10", "9"]
 
@@ -35,7 +35,7 @@ TITLES = ["b", "A", "a", "B", "Éa", "ea", "", "z" * 300, "z" * 300 + "a", "\u65
 @pytest.fixture
 def walkers(repository_db: Database, now: Instant) -> Iterator[Walkers]:
     """Objects with titles in a random order, of which some have the same subject, or none."""
-    with made(repository_db, now, [], RepositoryOptions(max_sorted_hits=20)) as walkers:
+    with open_walkers(repository_db, now, [], RepositoryOptions(max_sorted_hits=20)) as walkers:
         shelf = walkers.shelf
         titles = random.Random(7).sample(TITLES, len(TITLES))
         for number, title in enumerate(titles):

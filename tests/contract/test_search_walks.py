@@ -16,7 +16,7 @@ from muniment.repository.search import kept_searches, results, walks
 from muniment.repository.search.kept_searches import SearchQuota
 from muniment.repository.search.walks import Walk
 from tests.shelf import BORIS, MARTA
-from tests.walkers import QUERIES, Walkers, following, ids, made, walk
+from tests.walkers import QUERIES, Walkers, following, ids, open_walkers, walk
 
 MANY = [4 * number + 1 for number in range(11)]
 """Objects that Marta owns or may see."""
@@ -60,7 +60,7 @@ def rows(database: Database) -> int:
 def test_a_walk_that_nobody_disturbs_has_the_order_of_one_large_page(
     repository_db: Database, now: Instant, query: str
 ) -> None:
-    with made(repository_db, now, MANY) as walkers:
+    with open_walkers(repository_db, now, MANY) as walkers:
         whole = ids(walkers.first("marta", query, 100))
         assert len(whole) == len(MANY)
         assert walk(walkers, "marta", query, 3, nothing) == whole
@@ -70,7 +70,7 @@ def test_hits_have_their_excerpts_scores_and_terms_on_every_page(repository_db: 
     def told(page: dict[str, Any]) -> dict[str, tuple[object, ...]]:
         return {entry["id"]: (entry["summary"], entry["score"], entry["terms"]) for entry in page["entries"]}
 
-    with made(repository_db, now, MANY) as walkers:
+    with open_walkers(repository_db, now, MANY) as walkers:
         whole = told(walkers.first("marta", "by score", 100))
         page = walkers.get("marta", page_two(walkers))
         assert told(page).items() <= whole.items()
@@ -78,7 +78,7 @@ def test_hits_have_their_excerpts_scores_and_terms_on_every_page(repository_db: 
 
 
 def test_a_cursor_leads_its_own_caller_alone_to_its_own_page_alone(repository_db: Database, now: Instant) -> None:
-    with made(repository_db, now, MANY) as walkers:
+    with open_walkers(repository_db, now, MANY) as walkers:
         for query in ("by score", "posted"):
             address = page_two(walkers, query)
             cursor = dict(parse_qsl(urlsplit(address).query))["cursor"]
@@ -100,14 +100,14 @@ def test_a_cursor_leads_its_own_caller_alone_to_its_own_page_alone(repository_db
 
 
 def test_a_cursor_of_another_repository_leads_nowhere(repository_db: Database, now: Instant) -> None:
-    with made(repository_db, now, MANY) as one, made(repository_db, now, MANY) as other:
+    with open_walkers(repository_db, now, MANY) as one, open_walkers(repository_db, now, MANY) as other:
         address = page_two(one)
         there = address.replace(one.shelf.repository.name, other.shelf.repository.name)
         assert status(other, there) == (404, "E_UNKNOWN_SEARCH")
 
 
 def test_a_walk_ends_an_hour_after_its_first_page(repository_db: Database, now: Instant) -> None:
-    with made(repository_db, now, MANY) as walkers:
+    with open_walkers(repository_db, now, MANY) as walkers:
         first = page_two(walkers)
         walkers.clock.advance(walkers.options.walk_seconds - 1)
         second = following(walkers.get("marta", first))
@@ -122,7 +122,7 @@ def test_a_walk_ends_an_hour_after_its_first_page(repository_db: Database, now: 
 
 
 def test_rights_are_asked_anew_for_each_page(repository_db: Database, now: Instant) -> None:
-    with made(repository_db, now, OF_MARTA) as walkers:
+    with open_walkers(repository_db, now, OF_MARTA) as walkers:
         shown = walkers.first("boris", "by modification", 2)
         rest = [each for each in walkers.visible("boris") if each not in ids(shown)]
         address = following(shown)
@@ -141,7 +141,7 @@ def test_rights_are_asked_anew_for_each_page(repository_db: Database, now: Insta
 
 
 def test_what_was_deleted_or_matches_no_more_is_left_out_and_next_stays(repository_db: Database, now: Instant) -> None:
-    with made(repository_db, now, MANY) as walkers:
+    with open_walkers(repository_db, now, MANY) as walkers:
         page = walkers.get("marta", page_two(walkers, "by modification", 3))
         following_ids = ids(walkers.get("marta", str(following(page))))
         for object_id in following_ids[:2]:
@@ -152,7 +152,7 @@ def test_what_was_deleted_or_matches_no_more_is_left_out_and_next_stays(reposito
 
 
 def test_a_query_without_hits_on_further_pages_keeps_nothing(repository_db: Database, now: Instant) -> None:
-    with made(repository_db, now, MANY) as walkers:
+    with open_walkers(repository_db, now, MANY) as walkers:
         walkers.first("marta", "by score", 2)
         walkers.first("marta", "by score", 100)
         assert walk(walkers, "marta", "by score", 6, nothing)
@@ -165,7 +165,7 @@ def test_a_large_page_keeps_what_it_shows(
     repository_db: Database, now: Instant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(walks, "SHOWN_AT_MOST", 2)
-    with made(repository_db, now, MANY) as walkers:
+    with open_walkers(repository_db, now, MANY) as walkers:
         whole = ids(walkers.first("marta", "by score", 100))
         assert walk(walkers, "marta", "by score", 3, nothing) == whole
         address = page_two(walkers, "by score", 3)
@@ -176,7 +176,7 @@ def test_a_large_page_keeps_what_it_shows(
 
 def test_a_walk_made_again_is_another_one(repository_db: Database, now: Instant) -> None:
     """A cursor into a walk that was dropped must not lead into one that its first page's cursor made later."""
-    with made(repository_db, now, MANY) as walkers:
+    with open_walkers(repository_db, now, MANY) as walkers:
         first = page_two(walkers)
         later = following(walkers.get("marta", first))
         assert later is not None
@@ -203,7 +203,7 @@ def test_two_who_follow_one_cursor_at_one_time_walk_one_walk(
                 found.reverse()
         return found
 
-    with made(repository_db, now, MANY) as walkers:
+    with open_walkers(repository_db, now, MANY) as walkers:
         first = page_two(walkers)
         monkeypatch.setattr(results, "standing", stand)
 
@@ -223,7 +223,7 @@ def test_two_who_follow_one_cursor_at_one_time_walk_one_walk(
 
 
 def test_after_a_walk_that_was_cut_pages_go_on_by_number(repository_db: Database, now: Instant) -> None:
-    with made(repository_db, now, MANY, RepositoryOptions(walk_hits=7)) as walkers:
+    with open_walkers(repository_db, now, MANY, RepositoryOptions(walk_hits=7)) as walkers:
         whole = ids(walkers.first("marta", "by modification", 100))
         seen: list[str] = []
         cursors = []
@@ -240,7 +240,7 @@ def test_after_a_walk_that_was_cut_pages_go_on_by_number(repository_db: Database
 
 
 def test_the_total_is_counted_anew(repository_db: Database, now: Instant) -> None:
-    with made(repository_db, now, MANY) as walkers:
+    with open_walkers(repository_db, now, MANY) as walkers:
         address = changed(page_two(walkers), **{"include-total": "true"})
         assert walkers.get("marta", address)["total"] == len(MANY)
         hidden = list(walkers.objects)[-1]
@@ -254,7 +254,7 @@ def test_relative_dates_count_from_the_first_page_on(repository_db: Database, no
         'operator="GREATER_THAN" time-unit="MINUTE">-10</relative-date></expressions></expression-set></search>'
     )
     headers = {"Authorization": "Bearer marta", "Accept": "application/json", "Content-Type": "application/xml"}
-    with made(repository_db, now, MANY) as walkers:
+    with open_walkers(repository_db, now, MANY) as walkers:
         walkers.clock.now = walkers.shelf.now
         here = f"/rest/repositories/{walkers.shelf.repository.name}/search?items-per-page=4"
         page = walkers.clients[0].post(here, content=document, headers=headers).json()
@@ -269,7 +269,7 @@ def test_relative_dates_count_from_the_first_page_on(repository_db: Database, no
 def test_an_index_of_an_earlier_format_is_paged_by_number(
     repository_db: Database, now: Instant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with made(repository_db, now, MANY) as walkers:
+    with open_walkers(repository_db, now, MANY) as walkers:
         address = page_two(walkers)
         monkeypatch.setattr(TantivySnapshot, "numbered", property(lambda _self: False))
         assert "cursor=" not in str(following(walkers.first("marta", "by score", 2)))
@@ -288,7 +288,7 @@ def test_walks_and_searches_share_their_callers_quota_and_the_oldest_go_first(
 ) -> None:
     """failures C6"""
     quota = SearchQuota(3, 1_000_000)
-    with made(repository_db, now, []) as walkers, repository_db.begin() as cx:
+    with open_walkers(repository_db, now, []) as walkers, repository_db.begin() as cx:
         here = walkers.shelf.repository.id
         old = kept_searches.keep(cx, here, MARTA.key, b"old", 86_400, quota, now)
         assert _keep(cx, here, MARTA.key, 1, 10, now + 1, quota)
@@ -311,7 +311,7 @@ def test_walks_and_searches_share_their_callers_quota_and_the_oldest_go_first(
 
 def test_a_caller_who_walks_without_end_keeps_no_more_than_their_quota(repository_db: Database, now: Instant) -> None:
     options = RepositoryOptions(kept_queries=3)
-    with made(repository_db, now, MANY, options) as walkers:
+    with open_walkers(repository_db, now, MANY, options) as walkers:
         addresses = []
         for _ in range(6):
             walkers.clock.now += 1

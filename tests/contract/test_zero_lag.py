@@ -23,7 +23,7 @@ from tests.shelf import ADMIN, BORIS, CALLERS, EDITH, MARTA, Shelf
 
 def seen_by(shelf: Shelf, asked: str | Expression) -> list[Sequence[str]]:
     """Say who finds what."""
-    return [shelf.found(caller, asked) for caller in CALLERS]
+    return [shelf.find(caller, asked) for caller in CALLERS]
 
 
 def test_a_deleted_object_is_not_found(shelf: Shelf) -> None:
@@ -102,7 +102,7 @@ def test_what_is_rolled_back_is_not_remembered(shelf: Shelf) -> None:
     shelf.permit("circle", {"staff@demo": Permission.READ})
     kept = shelf.add("pump", acl="circle")
     shelf.catch_up()
-    assert shelf.found(BORIS, "pump") == []
+    assert shelf.find(BORIS, "pump") == []
     with suppress(ZeroDivisionError), shelf.database.begin() as cx:
         circle = acls.find(cx, shelf.repository.id, "circle", MARTA)
         acls.change(cx, circle, MARTA, {"boris@demo": Permission.READ}, shelf.now)
@@ -114,11 +114,11 @@ def test_a_new_property_counts_at_once(shelf: Shelf) -> None:
     """A query that was refused is not refused for good, and one that was bound is bound anew."""
     asked = PropertyRange("depth", "BETWEEN", "1", "5")
     with pytest.raises(UnknownProperty):
-        shelf.found(MARTA, asked)
+        shelf.find(MARTA, asked)
     with shelf.database.begin() as cx:
         kind = ObjectType("well", "document", (PropertyDefinition("depth", "integer"),))
         object_types.add_type(cx, shelf.repository.id, kind, shelf.now)
-    assert shelf.found(MARTA, asked) == []
+    assert shelf.find(MARTA, asked) == []
 
 
 def test_a_changed_group_counts_at_once(shelf: Shelf) -> None:
@@ -126,9 +126,9 @@ def test_a_changed_group_counts_at_once(shelf: Shelf) -> None:
     shelf.permit("circle", {"staff@demo": Permission.READ})
     kept = shelf.add("pump", acl="circle")
     shelf.catch_up()
-    assert shelf.found(EDITH, "pump") == [kept]
-    assert shelf.found(Principals(EDITH.id), "pump") == []
-    assert shelf.found(Principals(BORIS.id, frozenset({"Staff@Demo"})), "pump") == [kept]
+    assert shelf.find(EDITH, "pump") == [kept]
+    assert shelf.find(Principals(EDITH.id), "pump") == []
+    assert shelf.find(Principals(BORIS.id, frozenset({"Staff@Demo"})), "pump") == [kept]
 
 
 def test_a_former_owner_finds_nothing_and_a_new_one_finds_it_once_it_is_indexed(shelf: Shelf) -> None:
@@ -164,9 +164,9 @@ def test_a_former_title_is_never_shown_to_somebody_who_came_later(shelf: Shelf) 
     shelf.catch_up()
     shelf.change(kept, {"title": "memo"}, ADMIN)
     shelf.permit("circle", {"boris@demo": Permission.READ})
-    assert shelf.found(BORIS, "merger") == []
-    assert shelf.found(BORIS, Property("title", "BEGINS_WITH", "secret")) == []
-    assert shelf.found(MARTA, "merger") == [kept]
+    assert shelf.find(BORIS, "merger") == []
+    assert shelf.find(BORIS, Property("title", "BEGINS_WITH", "secret")) == []
+    assert shelf.find(MARTA, "merger") == [kept]
     shelf.catch_up()
     assert seen_by(shelf, "merger") == [[]] * 4
     assert seen_by(shelf, "memo") == [[kept], [kept], [], [kept]]
@@ -192,7 +192,7 @@ def test_no_order_of_two_changes_shows_what_was_never_visible_together(shelf: Sh
                 shelf.change(object_id, {"owner_name": BORIS.id}, ADMIN)
     allowed = {object_id for object_id, pair in zip(kept, pairs, strict=True) if set(pair) == {"acl"}}
     for caller in (BORIS, EDITH):
-        assert set(shelf.found(caller, "secret")) <= allowed
+        assert set(shelf.find(caller, "secret")) <= allowed
 
 
 def test_a_former_acl_name_is_not_found_by_it(shelf: Shelf) -> None:
@@ -200,8 +200,8 @@ def test_a_former_acl_name_is_not_found_by_it(shelf: Shelf) -> None:
     kept = shelf.add("pump", acl="merger")
     shelf.catch_up()
     shelf.change(kept, {"acl_name": "public"}, ADMIN)
-    assert shelf.found(BORIS, "pump") == [kept]
-    assert shelf.found(BORIS, PropertyList("acl_name", "IN", ("merger",))) == []
+    assert shelf.find(BORIS, "pump") == [kept]
+    assert shelf.find(BORIS, PropertyList("acl_name", "IN", ("merger",))) == []
 
 
 def test_excerpts_and_terms_of_a_browser_come_from_the_metadata(shelf: Shelf) -> None:
@@ -220,8 +220,8 @@ def test_an_owner_whose_name_only_looks_alike_is_somebody_else(shelf: Shelf) -> 
     """`①n` and `1n` are two users, though text compares them as equal."""
     kept = shelf.add("pump", owner=Principals("①n@demo"))
     shelf.catch_up()
-    assert shelf.found(Principals("①n@demo"), "pump") == [kept]
-    assert shelf.found(Principals("1n@demo"), "pump") == []
+    assert shelf.find(Principals("①n@demo"), "pump") == [kept]
+    assert shelf.find(Principals("1n@demo"), "pump") == []
 
 
 def test_pages_joined_are_the_whole_while_changes_wait(shelf: Shelf) -> None:

@@ -48,14 +48,14 @@ def initialised(data: Path) -> str:
 class Server:
     """A server in a process of its own, started by the words of ``within``, if there are any."""
 
-    def __init__(self, data: Path, port: int, *arguments: str, within: Sequence[str] = ()) -> None:
+    def __init__(self, data: Path, port: int, *arguments: str, command_prefix: Sequence[str] = ()) -> None:
         self.data = data
         self.port = port
         self.base = f"https://127.0.0.1:{port}"
         self.log = data.parent / f"{data.name}-{port}.log"
         with self.log.open("wb") as lines:
             self.process = subprocess.Popen(
-                [*within, *_command(data, "serve", "--port", str(port), *arguments)],
+                [*command_prefix, *_command(data, "serve", "--port", str(port), *arguments)],
                 stdout=lines,
                 stderr=lines,
                 env=ENVIRONMENT,
@@ -76,8 +76,8 @@ class Server:
 
     def wait_ready(self, seconds: float = 60) -> None:
         """Wait until it says that it is ready."""
-        until(lambda: self.noted("ready") or self.process.poll() is not None, lambda: self.said, seconds)
-        assert self.process.poll() is None, self.said
+        until(lambda: self.has_logged("ready") or self.process.poll() is not None, lambda: self.log_text, seconds)
+        assert self.process.poll() is None, self.log_text
         with self.client() as http:
             assert http.get("/health/live").status_code == 200
 
@@ -89,12 +89,12 @@ class Server:
         except httpx.TransportError:
             return False
 
-    def noted(self, event: str) -> bool:
+    def has_logged(self, event: str) -> bool:
         """Whether a line of its log is about this."""
-        return f'"event":"{event}"' in self.said.replace('": "', '":"')
+        return f'"event":"{event}"' in self.log_text.replace('": "', '":"')
 
     @property
-    def said(self) -> str:
+    def log_text(self) -> str:
         """What it has logged."""
         return self.log.read_text()
 
@@ -102,7 +102,7 @@ class Server:
         """Ask it to stop; give its exit code."""
         self.process.send_signal(number)
         code = self.process.wait(60)
-        assert code == 0, self.said
+        assert code == 0, self.log_text
         return code
 
     def kill(self) -> None:
@@ -152,9 +152,9 @@ class ServedHouse:
         self.server: Server | None = None
 
     @contextmanager
-    def served(self, *arguments: str, within: Sequence[str] = (), wait: bool = True) -> Iterator[Server]:
+    def serve(self, *arguments: str, command_prefix: Sequence[str] = (), wait: bool = True) -> Iterator[Server]:
         """Serve the folder for the length of the block."""
-        self.server = Server(self.data, free_port(), *arguments, within=within)
+        self.server = Server(self.data, free_port(), *arguments, command_prefix=command_prefix)
         try:
             if wait:
                 self.server.wait_ready()

@@ -60,7 +60,7 @@ class Pair:
         """Sign in, and give the header that says so."""
         return {"Authorization": f"Bearer {self.token(name).json()['access_token']}"}
 
-    def found(self, header: dict[str, str]) -> httpx.Response:
+    def find(self, header: dict[str, str]) -> httpx.Response:
         """Search the repository for the word that the test keeps."""
         with self.repository.client() as http:
             return http.get("/rest/repositories/archive/search?q=charter", headers=header)
@@ -94,16 +94,16 @@ def test_a_repository_alone_asks_another_directory_whose_token_it_is(pair: Pair)
             assert made.status_code == 201, made.text
             changed = http.post(made.headers["location"], json={"properties": {"acl_name": rights}}, headers=writer)
             assert changed.status_code == 200, changed.text
-    until(lambda: pair.found(writer).text.count("<entry>") == 2, lambda: pair.found(writer).text)
-    assert "open.txt" in pair.found(guest).text
-    assert "own.txt" not in pair.found(guest).text
+    until(lambda: pair.find(writer).text.count("<entry>") == 2, lambda: pair.find(writer).text)
+    assert "open.txt" in pair.find(guest).text
+    assert "own.txt" not in pair.find(guest).text
     pair.run("group", "remove-member", "friends@people", "guest@people")
-    assert pair.found(guest).status_code == 401, "he was in the access role through the group alone"
+    assert pair.find(guest).status_code == 401, "he was in the access role through the group alone"
     pair.run("user", "set", "writer@people", "--disable")
-    assert pair.found(writer).status_code == 401
+    assert pair.find(writer).status_code == 401
     pair.run("user", "set", "writer@people", "--enable")
-    assert pair.found(writer).status_code == 401, "what was ended stays ended"
-    assert pair.found(pair.bearer("writer")).status_code == 200
+    assert pair.find(writer).status_code == 401, "what was ended stays ended"
+    assert pair.find(pair.bearer("writer")).status_code == 200
     assert pair.token("stranger").json()["error"] == "invalid_grant"
 
 
@@ -141,6 +141,6 @@ def test_a_half_alone_answers_nothing_of_the_other(pair: Pair) -> None:
 
 def test_a_directory_that_is_gone_is_said_to_be(pair: Pair) -> None:
     pair.directory.kill()
-    answer = pair.found({"Authorization": "Bearer anything"})
+    answer = pair.find({"Authorization": "Bearer anything"})
     assert answer.status_code == 503
     assert "directory" in answer.text

@@ -375,7 +375,7 @@ def test_an_agent_killed_around_its_commit_repeats_and_neither_skips_nor_doubles
     report = shelf.report()
     assert report.sound, report
     assert (report.documents, report.waiting, report.unindexed) == (3, 0, 0)
-    assert shelf.found(MARTA, "pump") == [kept, ill, made]
+    assert shelf.find(MARTA, "pump") == [kept, ill, made]
     shelf.close()
     shelf.database.close()
 

@@ -28,7 +28,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
     house = ServedHouse(tmp_path)
     settings = [f"repository.basic_client={house.world.client_id}", "repository.token_in_address=true"]
     arguments = [word for setting in ("log_level=debug", *settings) for word in ("--set", setting)]
-    with house.served(*arguments) as server, server.client() as http:
+    with house.serve(*arguments) as server, server.client() as http:
         yield Running(house.world, server, http)
 
 

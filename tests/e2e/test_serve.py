@@ -107,7 +107,7 @@ def test_a_body_that_nobody_waits_for_any_more_is_cut_off(running: Server) -> No
         assert connection.recv(100).startswith(b"HTTP/1.1 404")
         with pytest.raises((BrokenPipeError, ConnectionResetError, ssl.SSLError)):
             send_for_long(connection)
-    assert "Exception" not in running.said
+    assert "Exception" not in running.log_text
 
 
 def test_a_head_without_bounds_is_refused(running: Server) -> None:
@@ -221,8 +221,8 @@ def test_nonsense_behind_a_request_spoils_neither_its_answer_nor_the_log(running
     broken += b"Content-Type: application/x-www-form-urlencoded\r\n\r\n3\r\na=b\r\nnonsense\r\n"
     for _ in range(20):
         assert spoken(running, broken).startswith(b"HTTP/1.1 400")
-    assert "Traceback" not in running.said
-    assert '"bug"' not in running.said
+    assert "Traceback" not in running.log_text
+    assert '"bug"' not in running.log_text
 
 
 def test_a_worker_with_too_many_connections_says_when_to_try_again(data: Path) -> None:
@@ -240,8 +240,8 @@ def test_a_worker_with_too_many_connections_says_when_to_try_again(data: Path) -
 def test_the_log_is_json_and_names_requests(running: Server) -> None:
     with running.client() as http:
         http.get("/health/live", headers={"X-Request-ID": "walk-17"})
-    until(lambda: "walk-17" in running.said)
-    requests = [json.loads(line) for line in running.said.splitlines() if '"request"' in line]
+    until(lambda: "walk-17" in running.log_text)
+    requests = [json.loads(line) for line in running.log_text.splitlines() if '"request"' in line]
     assert any(line.get("caller_request_id") == "walk-17" and line["path"] == "/health/live" for line in requests)
     assert all(line["request_id"] != "walk-17" for line in requests)
 
@@ -288,13 +288,13 @@ def test_a_stop_lets_requests_under_way_finish(data: Path, number: int) -> None:
             connection.sendall(head + body[:5])
             assert connection.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n", "the body is being read"
             server.process.send_signal(number)
-            until(lambda: server.noted("stopping"))
+            until(lambda: server.has_logged("stopping"))
             connection.sendall(body[5:])
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
         assert answer.startswith(b"HTTP/1.1 400"), answer
         assert b"invalid_request" in answer
         assert server.process.wait(30) == 0
-        assert "stopped by force" not in server.said
+        assert "stopped by force" not in server.log_text
 
 
 def test_workers_share_a_port_a_fallen_one_is_started_again_and_a_stop_closes_idle_connections(
@@ -310,7 +310,7 @@ def test_workers_share_a_port_a_fallen_one_is_started_again_and_a_stop_closes_id
         for _ in range(20):
             with server.client() as http:
                 assert http.get("/health/live").status_code == 200
-        assert "process failed" in server.said
+        assert "process failed" in server.log_text
         with server.client() as http:
             http.get("/health/live")
             assert server.stop() == 0

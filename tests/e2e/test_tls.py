@@ -154,7 +154,7 @@ def test_the_certificates_end_can_be_asked_for(server: Server) -> None:
         told = http.get("/health/ready").json()["certificate"]
     assert 390 <= told["days_left"] <= 397
     assert told["late"] is False
-    assert "the certificate expires soon" not in server.said
+    assert "the certificate expires soon" not in server.log_text
 
 
 @pytest.mark.parametrize(
@@ -168,13 +168,13 @@ def test_an_own_certificate_that_ends_is_told_of(server: Server, tmp_path: Path,
     given = ("--set", f"web.certificate_file={own.cert_file}", "--set", f"web.key_file={own.key_file}")
     running = Server(data, free_port(), *given)
     try:
-        until(lambda: running.noted("ready"), lambda: running.said)
+        until(lambda: running.has_logged("ready"), lambda: running.log_text)
         with httpx.Client(base_url=running.base, verify=False, trust_env=False) as http:
             # The agent may still be making the first index.
             until(lambda: http.get("/health/ready").status_code == 200, lambda: http.get("/health/ready").text)
             ready = http.get("/health/ready").json()
         assert ready["certificate"] == {"days_left": 397 - age_days - 1, "late": True}
-        assert said in running.said
+        assert said in running.log_text
     finally:
         running.kill()
 
@@ -185,4 +185,4 @@ def test_the_own_cas_certificate_is_renewed_at_the_next_start(tmp_path: Path) ->
     certificates.ensure(data / "tls", ["127.0.0.1"], clock.now() - 387 * 86_400 * SECOND)
     with Server(data, free_port()) as running, running.client() as http:
         assert http.get("/health/ready").json()["certificate"]["days_left"] > 390
-        assert "expires soon" not in running.said
+        assert "expires soon" not in running.log_text

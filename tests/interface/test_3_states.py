@@ -26,9 +26,9 @@ def test_3_of_parallel_activations_exactly_one_succeeds(site: Site) -> None:
 
 def test_3_an_access_token_expires_after_expires_in_seconds(site: Site) -> None:
     reply = site.issue(site.world.reader)
-    with site.world.clock.moved(reply["expires_in"] - 1):
+    with site.world.clock.shift(reply["expires_in"] - 1):
         assert site.tokeninfo(reply["access_token"]).status_code == 200
-    with site.world.clock.moved(reply["expires_in"]):
+    with site.world.clock.shift(reply["expires_in"]):
         assert site.tokeninfo(reply["access_token"]).status_code == 410
 
 
@@ -64,7 +64,7 @@ def test_3_a_revocation_ends_nothing_of_another_grant(site: Site) -> None:
 def test_3_a_refresh_token_expires(site: Site) -> None:
     reply = site.issue(site.world.reader)
     life = site.installation.settings.directory.refresh_token_seconds
-    with site.world.clock.moved(life - 1):
+    with site.world.clock.shift(life - 1):
         assert site.refresh(reply["refresh_token"]).status_code == 200
-    with site.world.clock.moved(life):
+    with site.world.clock.shift(life):
         assert site.refresh(reply["refresh_token"]).json()["error"] == "invalid_grant"

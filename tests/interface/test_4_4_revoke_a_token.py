@@ -40,7 +40,7 @@ def test_4_4_a_dead_token_is_204(site: Site) -> None:
     reply = site.issue(site.world.reader)
     assert [site.revoke(reply["access_token"]).status_code for _ in range(2)] == [204, 204]
     reply = site.issue(site.world.reader)
-    with site.world.clock.moved(reply["expires_in"] + 1):
+    with site.world.clock.shift(reply["expires_in"] + 1):
         assert site.revoke(reply["access_token"]).status_code == 204
 
 

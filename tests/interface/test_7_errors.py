@@ -48,7 +48,7 @@ def test_7_401_the_token_is_for_another_resource_also_when_it_is_dead(site: Site
 
 def test_7_410_the_token_is_expired_or_revoked(site: Site) -> None:
     reply = site.issue(site.world.reader)
-    with site.world.clock.moved(reply["expires_in"] + 1):
+    with site.world.clock.shift(reply["expires_in"] + 1):
         assert site.tokeninfo(reply["access_token"]).status_code == 410
     site.revoke(reply["access_token"])
     assert site.tokeninfo(reply["access_token"]).status_code == 410

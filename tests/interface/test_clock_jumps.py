@@ -12,18 +12,18 @@ def test_a_token_outlives_a_jump_of_the_clock_by_no_more_than_the_jump(site: Sit
     clock, person = site.world.clock, site.world.person()
     issued = site.issue(person)
     seconds = issued["expires_in"]
-    with clock.moved(jump):
+    with clock.shift(jump):
         alive = 200 if jump < seconds else 410
         assert site.tokeninfo(issued["access_token"]).status_code == alive
         meanwhile = site.issue(person)
         assert site.tokeninfo(meanwhile["access_token"]).status_code == 200
         assert meanwhile["expires_in"] == seconds
     assert site.tokeninfo(issued["access_token"]).status_code == 200
-    with clock.moved(seconds + max(0, jump)):
+    with clock.shift(seconds + max(0, jump)):
         for token in (issued["access_token"], meanwhile["access_token"]):
             assert site.tokeninfo(token).status_code == 410
     ended = site.issue(person)
-    with clock.moved(jump):
+    with clock.shift(jump):
         assert site.revoke(ended["refresh_token"]).status_code == 204
     assert site.tokeninfo(ended["access_token"]).status_code == 410
     assert site.refresh(ended["refresh_token"]).status_code == 400
@@ -39,7 +39,7 @@ def test_a_pause_of_sign_in_ends_in_its_time_though_the_clock_goes_back(site: Si
     assert site.ask_token(person).status_code == 400
     assert site.tokeninfo(issued["access_token"]).status_code == 200
     assert site.refresh(issued["refresh_token"]).status_code == 200
-    with clock.moved(-HOUR):
+    with clock.shift(-HOUR):
         assert site.ask_token(person).status_code == 200
 
 
@@ -50,7 +50,7 @@ def test_positions_go_on_and_the_index_follows(site: Site, jump: int) -> None:
     before = site.http.get(f"{site.repository}/objects/{first}", headers=site.bearer())
     assert before.status_code == 200
     person = site.world.person("writers")
-    with site.world.clock.moved(jump):
+    with site.world.clock.shift(jump):
         second = site.create("meanwhile", word.encode(), person=person)
         site.share(second, person=person)
         site.world.catch_up()

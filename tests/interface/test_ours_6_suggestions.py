@@ -24,7 +24,7 @@ class Shelf(NamedTuple):
         told: dict[str, Any] = answer.json()
         return told
 
-    def completed(self, q: str, person: Person | None = None, **parameters: str) -> list[tuple[str, int]]:
+    def completions(self, q: str, person: Person | None = None, **parameters: str) -> list[tuple[str, int]]:
         return [(each["text"], each["hits"]) for each in self.ask(q, person, **parameters)["completions"]]
 
 
@@ -42,17 +42,17 @@ def shelf(site: Site) -> Shelf:
 def test_ours_6_a_word_is_completed_by_what_the_caller_may_see(shelf: Shelf) -> None:
     base, reader = shelf.base, shelf.site.world.reader
     expected = [(f"{base}ing", 2), (f"{base}ed", 1), (f"{base}ish", 1)]
-    assert shelf.completed(base, reader) == expected
-    assert shelf.completed(base.upper(), reader) == expected, "without case"
-    assert shelf.completed(base, reader, limit="1") == expected[:1]
-    assert (f"{base}hidden", 1) in shelf.completed(base), "its owner may see it"
+    assert shelf.completions(base, reader) == expected
+    assert shelf.completions(base.upper(), reader) == expected, "without case"
+    assert shelf.completions(base, reader, limit="1") == expected[:1]
+    assert (f"{base}hidden", 1) in shelf.completions(base), "its owner may see it"
 
 
 def test_ours_6_words_before_narrow_the_completions(shelf: Shelf) -> None:
     base = shelf.base
-    assert shelf.completed(f"valves {base}", shelf.site.world.reader) == [(f"valves {base}ing", 1)]
-    assert shelf.completed(f"{base}ing {base}e", shelf.site.world.reader) == [(f"{base}ing {base}ed", 1)]
-    assert shelf.completed(f"{base}ish {base}e", shelf.site.world.reader) == []
+    assert shelf.completions(f"valves {base}", shelf.site.world.reader) == [(f"valves {base}ing", 1)]
+    assert shelf.completions(f"{base}ing {base}e", shelf.site.world.reader) == [(f"{base}ing {base}ed", 1)]
+    assert shelf.completions(f"{base}ish {base}e", shelf.site.world.reader) == []
 
 
 def test_ours_6_a_question_that_finds_nothing_is_corrected(shelf: Shelf) -> None:

@@ -166,7 +166,7 @@ def test_a_new_password_is_right_at_once_and_the_old_one_is_not(site: Site) -> N
     person, other = site.world.person(), site.world.person()
     assert status(site, basic(person)) == 200
     with site.world.directory_db.begin() as cx:
-        administration.set_password(cx, site.world.entry(person), site.world.hashed("another one"), site.world.clock())
+        administration.set_password(cx, site.world.entry(person), site.world.hash_of("another one"), site.world.clock())
     assert status(site, basic(person)) == 401
     assert status(site, basic(person, "another one")) == 200
     assert status(site, basic(other)) == 200
@@ -179,14 +179,14 @@ def test_a_pause_holds_for_who_was_remembered_when_it_began(site: Site) -> None:
     for _ in range(site.installation.settings.directory.lockout_failures):
         assert status(site, basic(person, "wrong")) == 401
     assert status(site, basic(person)) == 401
-    with site.world.clock.moved(site.installation.settings.directory.lockout_seconds):
+    with site.world.clock.shift(site.installation.settings.directory.lockout_seconds):
         assert status(site, basic(person)) == 200
 
 
 def test_an_expired_access_token_means_a_new_sign_in(site: Site, checks: list[str | None]) -> None:
     person = site.world.person()
     assert status(site, basic(person)) == 200
-    with site.world.clock.moved(site.installation.settings.directory.access_token_seconds):
+    with site.world.clock.shift(site.installation.settings.directory.access_token_seconds):
         assert status(site, basic(person)) == 200
         assert status(site, basic(person)) == 200
     assert len(checks) == 2
@@ -261,7 +261,7 @@ def test_a_sign_in_leaves_one_event_whatever_the_method(site: Site) -> None:
         lines = file.read_bytes()[before:].splitlines()
         return [event for line in lines if "count" not in (event := msgspec.json.decode(line))]
 
-    with site.world.clock.moved(3600 * 30):
+    with site.world.clock.shift(3600 * 30):
         signed_in = left(person.password, person.password, person.password)
         assert [(event["event"], event["result"], event["who"]) for event in signed_in] == [
             ("sign-in", "done", person.id)
@@ -332,7 +332,7 @@ def test_what_ends_a_ticket_ends_it_for_the_next_request(site: Site, way: str) -
     elif way == "role":
         with site.world.directory_db.begin() as cx:
             resources.remove_from_role(cx, resources.by_id(cx, site.world.resource_id), entry)
-    with clock.moved(3600 if way == "expired" else 0):
+    with clock.shift(3600 if way == "expired" else 0):
         assert status(site, headers) == 401
 
 

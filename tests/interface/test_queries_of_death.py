@@ -425,5 +425,5 @@ def _executed(site: Site, execution: str, content: str) -> httpx.Response:
 def _measured(ask: Callable[[], httpx.Response]) -> tuple[float, httpx.Response]:
     """Say how many passes an answer took, and give it."""
     answers: list[httpx.Response] = []
-    cost = passes.spent(lambda: answers.append(ask()))
+    cost = passes.measure(lambda: answers.append(ask()))
     return cost, answers[0]

@@ -22,7 +22,7 @@ minutes = itertools.count(1)
 @pytest.fixture(autouse=True)
 def _a_minute_of_its_own(site: Site) -> Iterator[None]:
     """Other tests have been refused in the minute at which the clock stands."""
-    with site.world.clock.moved(60 * next(minutes)):
+    with site.world.clock.shift(60 * next(minutes)):
         yield
 
 
@@ -221,7 +221,7 @@ def test_of_refused_sign_ins_ten_a_minute_are_written_and_the_rest_counted(site:
     person = site.world.person()
     refused = left_by(site, lambda _: [site.ask_token(person, password=f"wrong-{n}") for n in range(25)])
     assert [one["who"] for one in refused if one["event"] == "sign-in"] == [person.id] * 10
-    with site.world.clock.moved(3600):
+    with site.world.clock.shift(3600):
         file = site.installation.events
         before = file.stat().st_size
         site.ask_token(person, password="wrong")

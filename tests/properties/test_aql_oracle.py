@@ -135,7 +135,7 @@ def test_what_is_asked_in_either_spelling_is_what_the_oracle_finds(
     repository_db: Database, now: Instant, things: list[Thing], asked: list[tuple[dict[str, Any], str, str]]
 ) -> None:
     """Through the addresses, with sorts, locations and rights, on either database: 10,000 queries in a campaign."""
-    with worlds.made(repository_db, now, things) as (world,):
+    with worlds.open_worlds(repository_db, now, things) as (world,):
         for document, caller, words in asked:
             written = json.dumps(world.written(document))
             query = as_json.read(written.encode(), NAMES, LIMITS)

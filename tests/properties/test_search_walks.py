@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from muniment.clock import Instant
 from muniment.db import Database
 from tests.properties.lengths import examples
-from tests.walkers import QUERIES, made, walk
+from tests.walkers import QUERIES, open_walkers, walk
 
 writes = st.tuples(
     st.sampled_from(["add", "add", "title", "acl", "delete", "delete", "read acl", "catch up", "catch up"]),
@@ -34,7 +34,7 @@ def test_a_walk_shows_each_unchanged_object_exactly_once(
     steps: list[list[tuple[str, int]]],
 ) -> None:
     """failures B13"""
-    with made(repository_db, now, objects) as walkers:
+    with open_walkers(repository_db, now, objects) as walkers:
         seen_before = walkers.visible(caller)
 
         def between(number: int) -> None:
@@ -42,11 +42,11 @@ def test_a_walk_shows_each_unchanged_object_exactly_once(
                 walkers.write(name, argument)
 
         seen = Counter(walk(walkers, caller, query, size, between))
-        unchanged = seen_before - walkers.touched
+        unchanged = seen_before - walkers.touched_ids
         assert unchanged <= walkers.visible(caller)
         for object_id in unchanged:
             assert seen[object_id] == 1, (query, caller, object_id)
-        assert seen.keys() <= seen_before | walkers.touched
+        assert seen.keys() <= seen_before | walkers.touched_ids
         assert set(seen.values()) <= {1}
 
 
@@ -64,7 +64,7 @@ def test_a_walk_from_a_page_further_down_goes_on_behind_it(
 ) -> None:
     """Whatever comes, and whatever goes elsewhere, no unchanged object behind that page is missed or doubled."""
     size = 2
-    with made(repository_db, now, objects) as walkers:
+    with open_walkers(repository_db, now, objects) as walkers:
         whole = walk(walkers, "root", query, size, lambda _number: None)
         here = f"/rest/repositories/{walkers.shelf.repository.name}/search"
         address = f"{here}?{'&'.join((*QUERIES[query], f'items-per-page={size}'))}&page={start}"
@@ -77,6 +77,6 @@ def test_a_walk_from_a_page_further_down_goes_on_behind_it(
                     walkers.write(name, argument)
 
         seen = Counter(walk(walkers, "root", query, size, between, address))
-        behind = [object_id for object_id in whole[(start - 1) * size :] if object_id not in walkers.touched]
+        behind = [object_id for object_id in whole[(start - 1) * size :] if object_id not in walkers.touched_ids]
         assert all(seen[object_id] == 1 for object_id in behind)
         assert not set(whole[: (start - 1) * size]) & seen.keys()

@@ -113,7 +113,7 @@ def test_whole_answers_are_those_of_the_twin(
 
     Whoever saved a search or a template was another caller, who may see all there is.
     """
-    with worlds.made(repository_db, now, things, worlds.twin(things, caller)) as (world, alone):
+    with worlds.open_worlds(repository_db, now, things, worlds.twin(things, caller)) as (world, alone):
         for document in documents:
             in_order = "sorts" in document or not _has_keywords(document)
             for ask in (_posted, _relaxed, _by_walking, _saved, _stored, _narrowed):
@@ -125,7 +125,7 @@ def test_whole_answers_are_those_of_the_twin(
 
 
 def _posted(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:
-    return world.told(world.ask(caller, document, {"include-total": "true"}), in_order=in_order)
+    return world.summary(world.ask(caller, document, {"include-total": "true"}), in_order=in_order)
 
 
 def _relaxed(world: World, caller: str, document: dict[str, Any], size: int, *, in_order: bool) -> object:
@@ -146,7 +146,7 @@ def _saved(world: World, caller: str, document: dict[str, Any], _size: int, *, i
     if made is None:
         return None
     parameters = {"include-total": "true"}
-    return world.told(world.send(caller, "GET", f"{made}/execution", params=parameters), in_order=in_order)
+    return world.summary(world.send(caller, "GET", f"{made}/execution", params=parameters), in_order=in_order)
 
 
 def _stored(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:
@@ -168,7 +168,7 @@ def _narrowed(world: World, caller: str, document: dict[str, Any], _size: int, *
     facets = [facet for facet in answer.json().get("facets", ()) if facet["facet-id"] != "folder"]
     links = [value["link"] for facet in facets for value in facet["facet-value"][:1]]
     pages = [world.send(caller, "GET", link["href"] if isinstance(link, dict) else link) for link in links]
-    return [world.told(page, in_order=in_order) for page in pages]
+    return [world.summary(page, in_order=in_order) for page in pages]
 
 
 def _template(world: World, caller: str, words: str) -> object:
@@ -178,7 +178,7 @@ def _template(world: World, caller: str, words: str) -> object:
     made = _save(world, "search-templates", "query-document-template", document)
     body = json.dumps({"external-variables": [{"id": "v1", "variable-value": words}]})
     answer = world.send(caller, "POST", f"{made}/execution", content=body, params={"include-total": "true"})
-    return world.told(answer, in_order=False)
+    return world.summary(answer, in_order=False)
 
 
 def _save(world: World, kind: str, name: str, document: dict[str, Any]) -> str | None:

@@ -149,7 +149,7 @@ class World:
         context = self.shelf.context(RepositoryOptions(), clock=self.clock)
         application = Starlette(routes=routes.routes(context))
         self.http = httpx.Client(transport=InProcess(application, loop), base_url="http://testserver")
-        self.here = f"/rest/repositories/{repository.name}"
+        self.root_path = f"/rest/repositories/{repository.name}"
 
     def _add(self, thing: Thing, now: Instant) -> None:
         shelf, owner = self.shelf, PEOPLE[thing.owner]
@@ -180,7 +180,7 @@ class World:
     def send(self, caller: str, method: str, address: str, **more: Any) -> httpx.Response:
         """Send a request."""
         headers = {"Authorization": f"Bearer {caller}", **(more.pop("headers", None) or JSON)}
-        address = address if address.startswith("http") else self.here + address
+        address = address if address.startswith("http") else self.root_path + address
         return self.http.request(method, address, headers=headers, **more)
 
     def ask(
@@ -198,16 +198,16 @@ class World:
         headers = XML if in_xml else JSON
         return self.send(caller, "POST", "/search", content=body.encode(), headers=headers, params=parameters)
 
-    def told(self, answer: httpx.Response, *, in_order: bool = True) -> object:
+    def summary(self, answer: httpx.Response, *, in_order: bool = True) -> object:
         """Tell all that an answer says but scores, times and addresses, with numbers in the place of ids."""
         if answer.status_code != 200:
             return answer.status_code, answer.json().get("code")
         page = answer.json()
         entries = [
-            [self._numbered(entry.get(name)) for name in ("id", "title", "author", "summary", "updated", "terms")]
+            [self._with_numbers(entry.get(name)) for name in ("id", "title", "author", "summary", "updated", "terms")]
             for entry in page["entries"]
         ]
-        facets = self._numbered(_without_links(page.get("facets", [])))
+        facets = self._with_numbers(_without_links(page.get("facets", [])))
         for facet in facets:
             if facet["facet-id"] == "folder":  # ids have no order that two worlds could share
                 facet["facet-value"].sort(key=str)
@@ -231,8 +231,8 @@ class World:
                 return
             answer = self.send(caller, "GET", following[0])
 
-    def _numbered(self, told: Any) -> Any:
-        text = json.dumps(told, sort_keys=True).replace(self.here, "/here")
+    def _with_numbers(self, told: Any) -> Any:
+        text = json.dumps(told, sort_keys=True).replace(self.root_path, "/here")
         for object_id, number in self.names.items():
             text = text.replace(object_id, f"#{number}")
         return json.loads(text)
@@ -250,7 +250,7 @@ def _without_links(told: Any) -> Any:
 
 
 @contextmanager
-def made(database: Database, now: Instant, *several: Sequence[Thing]) -> Iterator[list[World]]:
+def open_worlds(database: Database, now: Instant, *several: Sequence[Thing]) -> Iterator[list[World]]:
     """Make worlds with these things."""
     with tempfile.TemporaryDirectory() as folder:
         loop, worlds = Loop(), list[World]()

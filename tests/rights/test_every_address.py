@@ -66,7 +66,7 @@ class Stage:
         self._open = f"open-{next(numbers)}"
         self.post("/acls", {"name": self._open, "permitted": [{"accessor": "world", "basic-permission": "Delete"}]})
         self._things: dict[str, str] = {}
-        self._hash = world.hashed(PASSWORD)
+        self._hash = world.hash_of(PASSWORD)
         self.holding: Connection | None = None
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ class StaffData(Muniment):
 
     def __init__(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         super().__init__(data, capsys)
-        self.opened = DataFolder(data, None, [])
+        self.folder = DataFolder(data, None, [])
         self.run("init")
         self.run("partition", "add", "staff")
 
@@ -49,38 +49,38 @@ class StaffData(Muniment):
 
     def database(self) -> Database:
         """Open the repository's database."""
-        return Database(self.opened.installation.database_url("repository"))
+        return Database(self.folder.installation.database_url("repository"))
 
     def keep(self, owner: str, *names: str) -> list[str]:
         """Make documents of an owner who made a request before."""
-        acting = self.opened.acting_as(owner)
-        with self.opened.database("repository") as database, database.begin() as cx:
+        acting = self.folder.acting_as(owner)
+        with self.folder.database("repository") as database, database.begin() as cx:
             repository = repositories.find(cx, "main")
             wanted = [creation.NewObject("document", {"object_name": name}) for name in names]
             view = RepositoryView.read(cx, repository, acting)
-            return [one.id for one in creation.create_all(cx, view, wanted, self.opened.now)]
+            return [one.id for one in creation.create_all(cx, view, wanted, self.folder.now)]
 
     def acl(self, owner: str, name: str, **entries: Permission) -> None:
         """Make an ACL of an owner."""
-        acting = self.opened.acting_as(owner)
+        acting = self.folder.acting_as(owner)
         spelled = {f"{accessor}@staff": level for accessor, level in entries.items()}
-        with self.opened.database("repository") as database, database.begin() as cx:
-            acls.add(cx, repositories.find(cx, "main").id, name, acting, spelled, self.opened.now)
+        with self.folder.database("repository") as database, database.begin() as cx:
+            acls.add(cx, repositories.find(cx, "main").id, name, acting, spelled, self.folder.now)
 
     def rows(self) -> dict[str, StoredObject]:
         """Give every object by name."""
-        with self.opened.database("repository") as database, database.read() as cx:
+        with self.folder.database("repository") as database, database.read() as cx:
             assert usage.every(cx) == objects.amounts_by_owner(cx)
             return {one.name: one for one in objects.every(cx, repositories.find(cx, "main").id, 0, 10_000)}
 
     def key(self, user_id: str) -> str:
         """Give the key of whoever bears the name now."""
-        with self.opened.database("repository") as database, database.begin() as cx:
-            return giving.key_of(cx, user_id, self.opened.identify, self.opened.now)
+        with self.folder.database("repository") as database, database.begin() as cx:
+            return giving.key_of(cx, user_id, self.folder.identify, self.folder.now)
 
-    def given(self) -> list[str]:
+    def objects_given(self) -> list[str]:
         """Name the objects of whose new owner the change log tells, each as often as it does."""
-        with self.opened.database("repository") as database, database.read() as cx:
+        with self.folder.database("repository") as database, database.read() as cx:
             lines = changes.after(cx, repositories.find(cx, "main").id, changes.START, 10_000)
             return sorted(line.object_id for line in lines if line.kind == "owner")
 
@@ -117,7 +117,7 @@ def test_what_a_user_owns_is_given_away_before_they_go(office: StaffData) -> Non
     after = office.rows()
     assert {one.owner for one in after.values()} == {eve}
     assert {one.owner_key for one in after.values()} == {office.key(eve)}
-    assert office.given() == sorted(ids), "each object with its change, and no other"
+    assert office.objects_given() == sorted(ids), "each object with its change, and no other"
     assert after["one"].revision == before["one"].revision + 1
     assert after["hers"] == before["hers"]
     assert re.search(r"^friends\t\w+\teve@staff", office.run("acl", "list"), re.MULTILINE)
@@ -190,28 +190,28 @@ def test_a_removal_killed_anywhere_is_finished_by_the_next(office: StaffData, mo
         bob = office.user("bob")
         ids = office.keep(bob, *(f"plan {last} {number}" for number in range(5)))
         office.acl(bob, f"friends {last}")
-        already = office.given()
+        already = office.objects_given()
         arguments = ["user", "remove", bob, "--give-to", eve]
         child = multiprocessing.get_context("fork").Process(
-            target=_give_until_killed, args=(office.opened.path, arguments, last)
+            target=_give_until_killed, args=(office.folder.path, arguments, last)
         )
         child.start()
         child.join(PATIENCE)
         assert child.exitcode in (0, -signal.SIGKILL)
         if child.exitcode:
             killed += 1
-            if office.opened.identify([bob]):
+            if office.folder.identify([bob]):
                 office.run(*arguments)
         mine = [one for one in office.rows().values() if one.id in ids]
         assert {one.owner for one in mine} == {eve}, f"killed after statement {last}"
-        assert office.given() == sorted(already + ids), "each object is given once"
-        assert not office.opened.identify([bob])
+        assert office.objects_given() == sorted(already + ids), "each object is given once"
+        assert not office.folder.identify([bob])
     assert killed >= 3
 
 
 def test_names_of_a_migrated_folder_are_bound_to_their_bearers_or_to_nobody(office: StaffData) -> None:
     bob = office.user("bob")
-    with office.opened.database("repository") as database, database.begin() as cx:
+    with office.folder.database("repository") as database, database.begin() as cx:
         cx.execute(sa.delete(bearers.bearers))
         rows = [{"key": name, "name": name, "bound": 0} for name in (bob, "gone@staff", "admin@directory.admin")]
         cx.execute(bearers.bearers.insert(), rows)

@@ -48,7 +48,7 @@ class Papers:
         return key
 
     @contextmanager
-    def followed(self) -> Iterator[None]:
+    def follow(self) -> Iterator[None]:
         """Run an agent."""
         stop = threading.Event()
         with self.data.database("repository") as database, ThreadPoolExecutor(1) as pool:
@@ -80,7 +80,7 @@ def test_a_difference_is_named_and_a_repair_is_left_to_the_agent(papers: Papers)
     printed = papers.muniment("index", "check", "--repair", "--wait", "0", code=1)
     assert "1 noted to be indexed again, 0 repaired" in printed
     assert "is it running?" in printed
-    with papers.followed():
+    with papers.follow():
         assert "main: sound" in papers.muniment("index", "check", "--repair", "--wait", "20")
     (report,) = papers.json("index", "check")
     assert (report["repository"], report["sound"], report["missing"], report["objects"]) == ("main", True, 0, 4)
@@ -88,7 +88,7 @@ def test_a_difference_is_named_and_a_repair_is_left_to_the_agent(papers: Papers)
 
 def test_a_repair_is_confirmed_while_an_agent_runs(papers: Papers) -> None:
     lost = papers.damage()
-    with papers.followed():
+    with papers.follow():
         printed = papers.muniment("index", "check", "--repair", "--wait", "20")
         assert f"  missing: {lost}, repaired\n" in printed
         assert "1 noted to be indexed again, 1 repaired" in printed

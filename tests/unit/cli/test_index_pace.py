@@ -112,8 +112,8 @@ def test_no_search_is_refused_while_five_thousand_objects_are_given_away(
     monkeypatch.setattr(terminal, "_LINE_SECONDS", 0.2)
     bob, eve = office.user("bob"), office.user("eve")
     office.keep(bob, *(f"plan {number}" for number in range(MANY)))
-    with following(office.opened):
-        searcher = Searcher(office.opened)
+    with following(office.folder):
+        searcher = Searcher(office.folder)
         searcher.start()
         try:
             printed = office.run("repository", "give", eve, "--all-of", bob)
@@ -124,7 +124,7 @@ def test_no_search_is_refused_while_five_thousand_objects_are_given_away(
     assert (searcher.refused, searcher.answered > 10) == (0, True)
     assert printed.count("Giving what is in main: ") > 3, "it says how far it is"
     assert "stands still" not in printed
-    assert len(office.given()) == MANY
+    assert len(office.objects_given()) == MANY
 
 
 @pytest.mark.slow
@@ -142,9 +142,9 @@ def test_without_an_agent_all_is_given_and_it_is_said_what_searches_do(
         assert "main: 300 objects" in printed
         assert {one.owner for one in office.rows().values()} == {eve}
         if not there:
-            with following(office.opened):
+            with following(office.folder):
                 bob, eve = eve, bob
-    assert len(office.given()) == 2 * len(ids)
+    assert len(office.objects_given()) == 2 * len(ids)
 
 
 def test_a_few_objects_are_given_without_an_agent_and_without_a_word(office: StaffData) -> None:

@@ -11,7 +11,7 @@ _PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
 _TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
 
 
-def packed(parts: Mapping[str, str | bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+def pack(parts: Mapping[str, str | bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Pack the parts; one named `mimetype` is stored as it is."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", compression) as archive:
@@ -31,13 +31,13 @@ def docx(words: str, **more: str | bytes) -> bytes:
             f"<w:p><w:r><w:t>{words}</w:t></w:r></w:p></w:body></w:document>"
         ),
     }
-    return packed(parts | more)
+    return pack(parts | more)
 
 
 def xlsx(words: str) -> bytes:
     kind = "application/vnd.openxmlformats-officedocument.spreadsheetml."
     space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    return packed(
+    return pack(
         {
             "[Content_Types].xml": _content_types(
                 {"/xl/workbook.xml": f"{kind}sheet.main+xml", "/xl/worksheets/sheet1.xml": f"{kind}worksheet+xml"}
@@ -63,7 +63,7 @@ def pptx(words: str) -> bytes:
         'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
         f'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="{_OFFICE}"'
     )
-    return packed(
+    return pack(
         {
             "[Content_Types].xml": _content_types(
                 {
@@ -90,7 +90,7 @@ def pptx(words: str) -> bytes:
 def odt(words: str, manifest: str = "") -> bytes:
     office = "urn:oasis:names:tc:opendocument:xmlns:"
     kind = "application/vnd.oasis.opendocument.text"
-    return packed(
+    return pack(
         {
             "mimetype": kind,
             "META-INF/manifest.xml": manifest
@@ -110,7 +110,7 @@ def odt(words: str, manifest: str = "") -> bytes:
 
 
 def epub(words: str) -> bytes:
-    return packed(
+    return pack(
         {
             "mimetype": "application/epub+zip",
             "META-INF/container.xml": (
@@ -179,7 +179,7 @@ def pdf(words: str = "", *, picture: bool = False, locked: bool = False) -> byte
     return bytes(out) + b"startxref\n%d\n%%%%EOF\n" % start
 
 
-def gzipped(content: bytes, times: int = 1) -> bytes:
+def compress(content: bytes, times: int = 1) -> bytes:
     for _ in range(times):
         content = gzip.compress(content, mtime=0)
     return content

@@ -272,7 +272,7 @@ def test_a_search_of_a_snapshot_older_than_the_cut_is_refused(shelf: Shelf, tmp_
     closed = shelf.add("pump", "the main valve", acl="public")
     shelf.catch_up()
     shelf.change(closed, {"acl_name": "private"})
-    assert shelf.found(BORIS, "valve") == []
+    assert shelf.find(BORIS, "valve") == []
     node = Node(shelf, tmp_path / "node")
     node.catch_up()
     shelf.now += 25 * HOUR
@@ -297,7 +297,7 @@ def test_the_cut_of_a_cluster_that_was_restored_from_holds_nothing_up(shelf: She
         assert changes.latest(cx, shelf.repository.id) == last
         assert changes.hiding(cx, shelf.repository.id, START, 10) == {}
     shelf.catch_up()
-    assert shelf.found(BORIS, "valve") == [found]
+    assert shelf.find(BORIS, "valve") == [found]
     follow(shelf, "a", last)
     shelf.now += 25 * HOUR
     follow(shelf, "a", last)

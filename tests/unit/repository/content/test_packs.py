@@ -17,7 +17,7 @@ from muniment.repository.content.files import FileStore, Packing
 from muniment.repository.refusals import ContentDamaged
 from muniment.web.refusals import NotStored
 from tests.clock import Clock
-from tests.contents import contents, lose, packed, spoil
+from tests.contents import contents, lose, pack, spoil
 from tests.waiting import until
 
 BORDER = 1000
@@ -256,4 +256,4 @@ def test_a_pack_ends_when_it_is_full_old_or_its_process_is_gone(
     other = FileStore(tmp_path, packing=Packing(BORDER, clock))
     del store
     assert len(list(other.packs(2**52))) == 3
-    assert {place.name for _, place in packed(tmp_path)} == {each.key[:24] for each in (first, second, third)}
+    assert {place.name for _, place in pack(tmp_path)} == {each.key[:24] for each in (first, second, third)}

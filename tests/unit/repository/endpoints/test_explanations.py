@@ -122,7 +122,7 @@ def test_json_documents_and_links_are_explained_too(site: Site) -> None:
     }
     posted = site.client.post(WHY, params={"object": made[0]}, json=body)
     assert posted.json()["hit"], posted.text
-    feed = site.posted(fulltext("pump"), f"{HERE}?items-per-page=1", Accept="application/xml")
+    feed = site.post(fulltext("pump"), f"{HERE}?items-per-page=1", Accept="application/xml")
     following = next(link.get("href", "") for link in feed.iter("{*}link") if link.get("rel") == "next")
     link = httpx.URL(following).params["link"]
     answer = site.client.get(WHY, params={"object": made[2], "link": link})

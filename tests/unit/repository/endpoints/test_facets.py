@@ -99,7 +99,7 @@ def test_both_spellings_count_alike_and_nested_links_narrow(site: Site) -> None:
     assert sum(values(keyed["made"]).values()) == 4
     for facet in keyed.values():
         follow(site, facet)
-    xml = site.posted(
+    xml = site.post(
         query(
             "<facet-definitions><facet-definition id='k;1'><attributes><attribute>keywords</attribute></attributes>"
             "<properties><property name='nullValueFacet'>true</property></properties>"

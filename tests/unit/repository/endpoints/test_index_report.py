@@ -105,5 +105,5 @@ def test_a_repository_leads_to_its_report(site: Site) -> None:
     links = site("GET", "", who="root").json()["links"]
     assert {
         "rel": "urn:muniment:linkrel/index-report",
-        "href": f"https://muniment.test{site.below}/index-report",
+        "href": f"https://muniment.test{site.repository_path}/index-report",
     } in links

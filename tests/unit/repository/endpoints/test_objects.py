@@ -49,7 +49,7 @@ class Site:
         )
         self.half = shelf.context(options, no_index)
         self.application = Starlette(routes=routes(self.half))
-        self.below = "/rest/repositories/demo"
+        self.repository_path = "/rest/repositories/demo"
 
     def __call__(
         self,
@@ -64,12 +64,12 @@ class Site:
             sent["Content-Type"] = "application/json"
             body = json.dumps(body).encode()
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        path = path.removeprefix("https://muniment.test").removeprefix(self.below)
+        path = path.removeprefix("https://muniment.test").removeprefix(self.repository_path)
 
         async def send() -> httpx.Response:
             transport = httpx.ASGITransport(self.application, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="https://muniment.test") as client:
-                return await client.request(method, self.below + path, content=body, headers=sent)
+                return await client.request(method, self.repository_path + path, content=body, headers=sent)
 
         return asyncio.run(send())
 
@@ -149,7 +149,7 @@ def test_the_same_rows_are_served_under_other_names(site: Site) -> None:
         prefix="dctm", type_prefix="dm_", system_property_prefix="sys_", media_type="application/vnd.x"
     )
     other = Site(site.shelf, names)
-    other.below = "/dctm/repositories/demo"
+    other.repository_path = "/dctm/repositories/demo"
     document = other("GET", f"/objects/{object_id}").json()
     assert document["type"] == document["properties"]["sys_object_type"] == "dm_document"
     assert document["properties"]["sys_object_id"] == object_id
@@ -258,7 +258,7 @@ def test_a_caller_who_goes_away_leaves_nothing(site: Site) -> None:
     scope = {
         "type": "http",
         "method": "POST",
-        "path": f"{site.below}/objects",
+        "path": f"{site.repository_path}/objects",
         "raw_path": b"",
         "query_string": b"",
         "root_path": "",

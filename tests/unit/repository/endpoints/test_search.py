@@ -65,7 +65,7 @@ class Site:
         assert answer.status_code == 200, answer.text
         return lxml.etree.fromstring(answer.content)
 
-    def posted(self, body: str, path: str = HERE, **headers: str) -> lxml.etree._Element:
+    def post(self, body: str, path: str = HERE, **headers: str) -> lxml.etree._Element:
         """POST a query document."""
         answer = self.client.post(path, content=body.encode(), headers={**XML, **headers})
         assert answer.status_code == 200, answer.text
@@ -101,7 +101,7 @@ def test_keywords_and_documents_find_the_same(site: Site) -> None:
     made = filled(site)
     for feed in (
         site.feed(f"{HERE}?q=valve&include-total=true"),
-        site.posted(fulltext("valve"), f"{HERE}?include-total=true"),
+        site.post(fulltext("valve"), f"{HERE}?include-total=true"),
     ):
         assert ids(feed) == made
         assert feed.findtext("dm:total", None, NAMES) == "5"
@@ -154,7 +154,7 @@ def test_a_feed_is_paged_by_its_own_links(site: Site) -> None:
 
 def test_next_of_a_document_is_followed_by_its_caller_alone_and_for_a_while(site: Site) -> None:
     made = filled(site)
-    feed = site.posted(fulltext("valve"), f"{HERE}?items-per-page=3&include-total=true")
+    feed = site.post(fulltext("valve"), f"{HERE}?items-per-page=3&include-total=true")
     following = links(feed)["next"]
     rest = site.feed(following)
     assert ids(feed) + ids(rest) == made
@@ -165,18 +165,18 @@ def test_next_of_a_document_is_followed_by_its_caller_alone_and_for_a_while(site
     assert site.client.get(f"{HERE}?link={'0' * 32}").status_code == 404
     site.clock.advance(site.half.options.link_seconds + 1)
     assert site.client.get(following).status_code == 404
-    assert set(links(site.posted(fulltext("valve")))) == {"self"}
+    assert set(links(site.post(fulltext("valve")))) == {"self"}
 
 
 @pytest.mark.parametrize("damage", ["format = 99", "document = substr(document, 4)"])
 def test_a_kept_query_of_another_format_or_damaged_is_answered_as_an_expired_one(site: Site, damage: str) -> None:
     filled(site)
-    following = links(site.posted(fulltext("valve"), f"{HERE}?items-per-page=3"))["next"]
+    following = links(site.post(fulltext("valve"), f"{HERE}?items-per-page=3"))["next"]
     with site.shelf.database.begin() as cx:
         cx.execute(sa.text(f"UPDATE links SET {damage}"))
     answer = site.client.get(following)
     assert (answer.status_code, "send it again" in answer.text) == (404, True), answer.text
-    again = links(site.posted(fulltext("valve"), f"{HERE}?items-per-page=3"))["next"]
+    again = links(site.post(fulltext("valve"), f"{HERE}?items-per-page=3"))["next"]
     assert len(ids(site.feed(again))) == 2
 
 
@@ -381,14 +381,14 @@ def test_a_posted_search_is_kept_only_where_another_page_exists(site: Site) -> N
     """failures C6"""
     filled(site)
     for number in range(20):
-        feed = site.posted(fulltext(f"nothing{number}"), f"{HERE}?page=2&items-per-page=1")
+        feed = site.post(fulltext(f"nothing{number}"), f"{HERE}?page=2&items-per-page=1")
         assert (ids(feed), set(links(feed))) == ([], {"self"})
-    site.posted(fulltext("valve"))
-    site.posted(fulltext("valve"), f"{HERE}?page=9&items-per-page=5")
+    site.post(fulltext("valve"))
+    site.post(fulltext("valve"), f"{HERE}?page=9&items-per-page=5")
     assert _kept(site) == 0
-    assert "next" in links(site.posted(fulltext("valve"), f"{HERE}?items-per-page=2"))
+    assert "next" in links(site.post(fulltext("valve"), f"{HERE}?items-per-page=2"))
     assert _kept(site) == 1
-    feed = site.posted(fulltext("main"), f"{HERE}?page=3&items-per-page=2")
+    feed = site.post(fulltext("main"), f"{HERE}?page=3&items-per-page=2")
     assert set(links(feed)) == {"self", "previous", "first"}
     assert len(ids(site.feed(links(feed)["previous"]))) == 2
 
@@ -397,10 +397,10 @@ def test_a_posted_search_is_kept_only_where_another_page_exists(site: Site) -> N
 def test_a_caller_whose_searches_are_all_kept_is_answered_and_can_go_on(site: Site) -> None:
     filled(site)
     most = RepositoryOptions().kept_queries
-    first = links(site.posted(fulltext("valve"), f"{HERE}?items-per-page=2"))["next"]
+    first = links(site.post(fulltext("valve"), f"{HERE}?items-per-page=2"))["next"]
     for number in range(most):
         site.clock.now += 1
-        feed = site.posted(fulltext(f"valve OR nothing{number}"), f"{HERE}?items-per-page=2")
+        feed = site.post(fulltext(f"valve OR nothing{number}"), f"{HERE}?items-per-page=2")
     assert _kept(site) == most
     assert len(ids(site.feed(links(feed)["next"]))) == 2
     assert site.client.get(first).status_code == 404

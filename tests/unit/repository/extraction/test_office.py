@@ -114,7 +114,7 @@ def test_slides_come_in_the_order_of_the_show_with_their_notes() -> None:
     parts["ppt/presentation.xml"] = presentation.replace(
         b"<p:sldIdLst>", b'<p:sldIdLst><p:sldId id="257" r:id="rId2"/>'
     )
-    assert words(made.packed(parts), "pptx") == ["first", "spoken", "second"]
+    assert words(made.pack(parts), "pptx") == ["first", "spoken", "second"]
 
 
 def test_a_sheet_gives_numbers_dates_and_truths_as_they_are_shown() -> None:
@@ -131,7 +131,7 @@ def test_a_sheet_gives_numbers_dates_and_truths_as_they_are_shown() -> None:
         '<xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>'
     )
     parts["xl/comments1.xml"] = "<comments><comment><text><r><t>remark</t></r></text></comment></comments>"
-    assert words(made.packed(parts), "xlsx") == ["Ledger", "words", "4711", "2.5", "TRUE", "2023-03-15", "remark"]
+    assert words(made.pack(parts), "xlsx") == ["Ledger", "words", "4711", "2.5", "TRUE", "2023-03-15", "remark"]
 
 
 def test_an_open_document_gives_its_text_notes_and_margins() -> None:
@@ -149,7 +149,7 @@ def test_an_open_document_gives_its_text_notes_and_margins() -> None:
         f'<office:styles xmlns:office="{OPEN}office:1.0" xmlns:style="{OPEN}style:1.0" xmlns:text="{OPEN}text:1.0">'
         "<text:p>no</text:p><style:header><text:p>above</text:p></style:header></office:styles>"
     )
-    assert words(made.packed(parts), "odt") == ["Head", "one", "twothree", "four", "note", "above"]
+    assert words(made.pack(parts), "odt") == ["Head", "one", "twothree", "four", "note", "above"]
 
 
 def test_a_book_is_read_in_the_order_of_its_spine() -> None:
@@ -161,7 +161,7 @@ def test_a_book_is_read_in_the_order_of_its_spine() -> None:
     parts["book.opf"] = book.replace(
         b"</manifest><spine>", b'<item id="c2" href="part%20one/c%202.xhtml"/></manifest><spine><itemref idref="c2"/>'
     )
-    assert words(made.packed(parts), "epub") == ["One", "first", "One", "second"]
+    assert words(made.pack(parts), "epub") == ["One", "first", "One", "second"]
 
 
 @pytest.mark.parametrize("entity", ['"ha"', 'SYSTEM "file:///etc/passwd"'])

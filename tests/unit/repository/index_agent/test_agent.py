@@ -102,7 +102,7 @@ def test_a_batch_of_much_text_closes_early_without_losing_a_change(
     with shelf.database.read() as cx:
         assert first < changes.latest(cx, shelf.repository.id)
     shelf.catch_up()
-    assert shelf.found(MARTA, "valve") == made
+    assert shelf.find(MARTA, "valve") == made
     assert shelf.report().sound
 
 
@@ -131,7 +131,7 @@ def test_a_repeated_batch_changes_nothing(shelf: Shelf) -> None:
     shelf.catch_up()
     shelf.writer.apply((), (), START)
     shelf.catch_up()
-    assert shelf.found(MARTA, "valve") == made
+    assert shelf.find(MARTA, "valve") == made
     assert shelf.report().sound
 
 
@@ -154,7 +154,7 @@ def test_a_writer_that_commits_late_is_not_skipped(shelf: Shelf) -> None:
     seen.set()
     thread.join(30)
     shelf.catch_up()
-    assert len(shelf.found(MARTA, "late")) == 1
+    assert len(shelf.find(MARTA, "late")) == 1
     assert shelf.report().sound
 
 
@@ -171,7 +171,7 @@ def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
 
     monkeypatch.setattr(indexing, "document", poisoned)
     shelf.catch_up()
-    assert shelf.found(MARTA, "pump") == [good]
+    assert shelf.find(MARTA, "pump") == [good]
     with shelf.database.read() as cx:
         assert indexing.reason(cx, bad) == "ValueError: poison"
         assert indexing.reason(cx, good) is None
@@ -181,7 +181,7 @@ def test_an_object_that_makes_no_document_is_left_out_with_its_reason(
     monkeypatch.undo()
     shelf.change(bad, {"title": "cured"})
     shelf.catch_up()
-    assert shelf.found(MARTA, "pump") == [bad, good]
+    assert shelf.find(MARTA, "pump") == [bad, good]
     with shelf.database.read() as cx:
         assert indexing.reason(cx, bad) is None
 
@@ -323,8 +323,8 @@ def test_searches_answer_right_while_writers_write_and_the_index_is_rebuilt_and_
     def search(number: int) -> None:
         while not done.is_set():
             before = generations.current(own)
-            assert shelf.found(MARTA, "valve") == kept
-            assert shelf.found(BORIS, "valve") == []
+            assert shelf.find(MARTA, "valve") == kept
+            assert shelf.find(BORIS, "valve") == []
             if before == generations.current(own):
                 used.add(before)
             answered[number] += 1
@@ -472,9 +472,9 @@ def test_keywords_do_not_look_into_properties_of_kind_id(shelf: Shelf) -> None:
     shelf.catch_up()
     (held,) = shelf.index.snapshot().documents()
     assert held.ids == ("also", "drawing")
-    assert shelf.found(MARTA, "bolt") == [held.key]
+    assert shelf.find(MARTA, "bolt") == [held.key]
     for q in ("0900000100abcdef", "09000001*", '"09000001000000aa"', held.key, f"{held.key[:10]}*"):
-        assert shelf.found(MARTA, q) == [], q
+        assert shelf.find(MARTA, q) == [], q
     wanted = BoundQuery((), Like("drawing", (Pattern(("0900000100ab", Gap.RUN)),)))
     answer = shelf.index.snapshot().search(Search(wanted, Visible(everything=True), 0, 10))
     assert [hit.object_id for hit in answer.hits] == [held.key]

@@ -185,6 +185,6 @@ def test_searches_go_on_while_the_agent_checks_and_mends(shelf: Shelf, tmp_path:
     with running(shelf.database, engine, clock, 0.001):
         rounds = 0
         while kept(shelf, engine).report is None or rounds < 20:
-            assert set(shelf.found(MARTA, "valve")) >= set(made) - {made[3]}
+            assert set(shelf.find(MARTA, "valve")) >= set(made) - {made[3]}
             rounds += 1
-    assert shelf.found(MARTA, "valve") == made
+    assert shelf.find(MARTA, "valve") == made

@@ -167,8 +167,8 @@ def test_each_damage_is_found_named_and_repaired(shelf: Shelf, hurt: Callable[[S
     assert (repaired.noted, repaired.repaired, repaired.sound) == (1, 1, True)
     after = shelf.report()
     assert (after.sound, after.objects, after.documents, after.differences) == (True, 10, 10, ())
-    assert shelf.found(MARTA, "valve") == made
-    assert shelf.found(BORIS, "valve") == []
+    assert shelf.find(MARTA, "valve") == made
+    assert shelf.find(BORIS, "valve") == []
 
 
 def test_all_damages_at_one_time_are_told_apart(shelf: Shelf) -> None:

@@ -110,7 +110,7 @@ def test_hidden_and_absent_take_the_same_statements_and_rows(shelf: Shelf) -> No
         for asked in (text, absent):
             with cost(shelf.database) as spent:
                 assert meant(shelf, asked, MARTA) is None
-            costs.append(spent.spent)
+            costs.append(spent.counts)
         assert costs[0] == costs[1]
         refusals = []
         for asked in (text, absent):

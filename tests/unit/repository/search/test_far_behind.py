@@ -47,7 +47,7 @@ def test_a_big_import_that_the_index_has_not_seen_costs_a_search_nothing(shelf: 
     before = seen(shelf)
     note_many(shelf, MANY, "created")
     assert seen(shelf) <= before + 20
-    assert shelf.found(BORIS, "valve") == [public]
+    assert shelf.find(BORIS, "valve") == [public]
 
 
 def test_a_search_reads_one_change_more_than_it_may_be_behind_and_no_further(shelf: Shelf) -> None:
@@ -82,9 +82,9 @@ def test_up_to_the_bound_every_change_is_obeyed(shelf: Shelf) -> None:
     shelf.change(opened, {"acl_name": "team"})
     shelf.replace(other, "another text")
     shelf.delete(gone)
-    assert shelf.found(BORIS, "valve") == [kept, opened]
+    assert shelf.find(BORIS, "valve") == [kept, opened]
     note_many(shelf, results.MAX_PENDING - 4, "acl")
-    assert shelf.found(BORIS, "valve") == [kept, opened]
+    assert shelf.find(BORIS, "valve") == [kept, opened]
     with shelf.database.begin() as cx:
         changes.note(cx, shelf.repository.id, "f" * 16, "owner", shelf.now)
     with pytest.raises(IndexBehind):

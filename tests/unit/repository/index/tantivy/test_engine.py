@@ -72,7 +72,7 @@ class World:
         search = Search(BoundQuery((), condition), visible, offset, limit, total=True)
         return self.reader.snapshot().search(search)
 
-    def found(self, condition: Condition | None, visible: Visible = EVERYTHING) -> list[str]:
+    def find(self, condition: Condition | None, visible: Visible = EVERYTHING) -> list[str]:
         return [hit.object_id for hit in self.ask(condition, visible).hits]
 
 
@@ -101,8 +101,8 @@ def test_what_may_only_be_browsed_is_found_by_its_metadata_alone(world: World) -
     """failures B3: content that is hidden is neither searched nor shown."""
     world.hold(kept(1, "secret plan", title="Harbour plan"))
     browse = Visible(browse_acls=frozenset({1}))
-    assert world.found(says("secret"), browse) == []
-    assert world.found(Fulltext(Without(Term("secret"))), browse) == [key(1)]
+    assert world.find(says("secret"), browse) == []
+    assert world.find(Fulltext(Without(Term("secret"))), browse) == [key(1)]
     (hit,) = world.ask(Fulltext(Either((Term("plan"), Term("secret")))), browse).hits
     assert hit.terms == ("plan",)
     assert hit.excerpt == "Harbour plan"
@@ -224,10 +224,10 @@ def test_many_small_commits_leave_an_index_of_the_size_of_what_lives(
 
 def test_phrases_are_exact_and_words_are_stemmed(world: World) -> None:
     world.hold(kept(1, "big red pumps"), kept(2, "red big pump"), kept(3, title="big", subject="red"))
-    assert world.found(Fulltext(Phrase("big red"))) == [key(1)]
-    assert world.found(Fulltext(Phrase("pumps"))) == [key(1)]
-    assert sorted(world.found(says("pumping"))) == sorted([key(1), key(2)])
-    assert sorted(world.found(Fulltext(Both((Term("big"), Without(Phrase("pumps"))))))) == sorted([key(2), key(3)])
+    assert world.find(Fulltext(Phrase("big red"))) == [key(1)]
+    assert world.find(Fulltext(Phrase("pumps"))) == [key(1)]
+    assert sorted(world.find(says("pumping"))) == sorted([key(1), key(2)])
+    assert sorted(world.find(Fulltext(Both((Term("big"), Without(Phrase("pumps"))))))) == sorted([key(2), key(3)])
 
 
 def test_a_joined_word_with_a_star_keeps_its_joining(world: World) -> None:
@@ -266,7 +266,7 @@ def test_ties_are_ordered_by_counter_and_pages_join(world: World, monkeypatch: p
     for at in reversed(range(30)):
         world.hold(kept(at, "pump"))
     for condition in (says("pump"), None, Fulltext(Wild("pum*"))):
-        assert world.found(condition) == [key(at) for at in range(30)]
+        assert world.find(condition) == [key(at) for at in range(30)]
         paged = [hit.object_id for at in range(0, 35, 7) for hit in world.ask(condition, limit=7, offset=at).hits]
         assert paged == [key(at) for at in range(30)]
 
@@ -372,9 +372,9 @@ def test_a_commit_is_all_or_nothing(world: World) -> None:
     with pytest.raises(RuntimeError):
         world.writer.apply(broken(), [key(1)], Position(0, 99))
     assert world.writer.position == Position(0, 1)
-    assert world.found(None) == [key(1), key(2)]
+    assert world.find(None) == [key(1), key(2)]
     world.hold(kept(2, "second"), gone=(key(1),))
-    assert world.found(None) == [key(2)]
+    assert world.find(None) == [key(2)]
     assert [each.text for each in world.reader.snapshot().documents()] == ["second"]
 
 
@@ -491,8 +491,8 @@ def test_one_match_in_a_heading_outranks_one_in_a_text_of_three_times_its_length
     )
     other = kept(4, f"valve {words_of(5)}")
     world.hold(heading, in_text, longer, other)
-    assert world.found(says("pump")) == [key(1), key(2)]
-    assert world.found(says("valve")) == [key(3), key(4)]
+    assert world.find(says("pump")) == [key(1), key(2)]
+    assert world.find(says("valve")) == [key(3), key(4)]
 
 
 def test_equal_headings_count_once_and_no_phrase_reaches_from_one_value_to_the_next(world: World) -> None:
@@ -503,18 +503,18 @@ def test_equal_headings_count_once_and_no_phrase_reaches_from_one_value_to_the_n
     )
     first, second = world.ask(says("pump")).hits
     assert first.score == second.score
-    assert world.found(Fulltext(Phrase("pump red"))) == []
-    assert world.found(Fulltext(Phrase("pump text"))) == []
-    assert set(world.found(Fulltext(Phrase("red pump")))) == {key(1), key(2)}
+    assert world.find(Fulltext(Phrase("pump red"))) == []
+    assert world.find(Fulltext(Phrase("pump text"))) == []
+    assert set(world.find(Fulltext(Phrase("red pump")))) == {key(1), key(2)}
 
 
 def test_words_as_they_are_written_and_neighbours_come_first_where_any_word_is_enough(world: World) -> None:
     world.hold(kept(1, "pumping of red valves"), kept(2, "pumped the red valve"), kept(3, "red pumps and one valve"))
     words = (Term("pumped"), Term("valve"))
-    (found, *_) = world.found(Fulltext(Either(words)))
+    (found, *_) = world.find(Fulltext(Either(words)))
     assert found == key(2)
     near = (Term("red"), Term("pumps"))
-    assert world.found(Fulltext(Either(near)))[0] == key(3)
+    assert world.find(Fulltext(Either(near)))[0] == key(3)
 
 
 def test_an_index_of_the_format_before_answers_until_it_is_made_anew(tmp_path: Path) -> None:
@@ -583,13 +583,13 @@ def test_no_index_and_another_language_are_refused(tmp_path: Path, world: World)
 
 def test_a_folder_that_takes_the_place_of_another_is_followed(tmp_path: Path, world: World) -> None:
     world.hold(kept(1, "old"))
-    assert world.found(None) == [key(1)]
+    assert world.find(None) == [key(1)]
     rebuilt = TantivyWriter(tmp_path / "rebuilt")
     rebuilt.apply([kept(2, "new")], (), Position(0, 7))
     rebuilt.close()
     world.folder.rename(tmp_path / "left")
     (tmp_path / "rebuilt").rename(world.folder)
-    assert world.found(None) == [key(2)]
+    assert world.find(None) == [key(2)]
     assert world.reader.snapshot().position == Position(0, 7)
 
 
@@ -623,7 +623,7 @@ def test_hostile_queries_stay_cheap(world: World) -> None:
     ]
     everybody = Visible(browse_acls=frozenset(range(500)), read_acls=frozenset(range(250)))
     for condition in hostile:
-        cost = passes.spent(lambda condition=condition: world.ask(condition, everybody, limit=10))  # type: ignore[misc]
+        cost = passes.measure(lambda condition=condition: world.ask(condition, everybody, limit=10))  # type: ignore[misc]
         assert cost < 70, condition
     assert world.ask(Between("size", -(10**30), 10**30)).total == 2000
 
@@ -643,9 +643,9 @@ def test_a_property_that_nobody_has_yet_finds_nothing(world: World) -> None:
         OneOf("later", ("a", 1, 2.0, True)),
         beginning("later", ""),
     ):
-        assert world.found(condition) == []
+        assert world.find(condition) == []
     world.hold(kept(2, later="ab"))
-    assert world.found(Between("later", "a", "b")) == [key(2)]
+    assert world.find(Between("later", "a", "b")) == [key(2)]
 
 
 def test_a_range_of_strings_that_is_upside_down_is_empty() -> None:
@@ -658,4 +658,4 @@ def test_keywords_of_only_punctuation_are_met_by_nothing(world: World) -> None:
     world.hold(kept(1, "pump"))
     nothing: list[Keywords | None] = [None, Term("!"), Phrase("-"), Wild("?*")]
     for keywords in nothing:
-        assert world.found(Fulltext(keywords)) == []
+        assert world.find(Fulltext(keywords)) == []

@@ -122,7 +122,7 @@ def test_a_word_without_end_is_cut() -> None:
 def test_a_match_at_the_end_of_a_huge_text_is_found_cheaply(filler: str) -> None:
     text = filler * (2_000_000 // len(filler)) + "then pumping stopped."
     found = excerpt(text, Term("pump"))
-    assert passes.spent(lambda: excerpt(text, Term("pump")), len(text)) < 5
+    assert passes.measure(lambda: excerpt(text, Term("pump")), len(text)) < 5
     if filler != "pumpernickel ":
         assert found is not None
         assert found.endswith("then pumping stopped.")
