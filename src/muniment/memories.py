@@ -39,8 +39,8 @@ class Memory(Generic[Q, A]):
                 self._answers[question] = answer, weight
                 self._room -= weight
                 while self._room < 0:
-                    _, (_, freed) = self._answers.popitem(last=False)
-                    self._room += freed
+                    _, (_, freed_weight) = self._answers.popitem(last=False)
+                    self._room += freed_weight
         return answer
 
     def answer(self, question: Q, work: Callable[[], A], weight: int = 1) -> A:

@@ -95,9 +95,9 @@ def purge(cx: Connection, progress: PurgeProgress, now: Instant, rows: int) -> t
     call.
     """
     before = now - _KEPT_FOR
-    deleted = tokens.purge(cx, before, rows)
+    row_count = tokens.purge(cx, before, rows)
     looked_at, progress = tokens.purge_expired(cx, progress, before, rows)
-    return max(deleted, looked_at, tickets.purge(cx, now, rows)), progress
+    return max(row_count, looked_at, tickets.purge(cx, now, rows)), progress
 
 
 def _grants(cx: Connection, party: tokens.Party, person: Entry, now: Instant, limit: int) -> list[Session]:

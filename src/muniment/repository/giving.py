@@ -138,9 +138,9 @@ def give_these(
     if len(object_ids) > (limit := most_at_once(max_pending)):
         raise WrongValue(f"Name at most {limit} objects: all are given in one commit.")
     ids = [object_id.lower() for object_id in object_ids]
-    stored = objects.rows(cx, repository.id, ids)
+    objects_by_id = objects.rows(cx, repository.id, ids)
     for object_id in ids:
-        if object_id not in stored:
+        if object_id not in objects_by_id:
             raise UnknownObject(f"There is no object {object_id!r} in {repository.name}; nothing was given.")
     return objects.give(cx, repository.id, ids, receiver.name, receiver.key, acting, now)
 

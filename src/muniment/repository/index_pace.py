@@ -31,10 +31,10 @@ class IndexPace:
         self._index = index
         self._position_reached, self._reached_at = changes.START, time.monotonic()
 
-    def keep(self, meanwhile: Callable[[], None] = lambda: None) -> bool:
+    def keep(self, work_meanwhile: Callable[[], None] = lambda: None) -> bool:
         """Wait until the index is near. False at once if there is none, or ``patience`` seconds without progress.
 
-        ``meanwhile`` is called while it waits.
+        ``work_meanwhile`` is called while it waits.
         """
         while True:
             try:
@@ -51,7 +51,7 @@ class IndexPace:
                 return True
             if not exists or now - self._reached_at > self._patience:
                 return False
-            meanwhile()
+            work_meanwhile()
             time.sleep(_POLL_SECONDS)
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ def explain(
                     clock.now(),
                     options.max_pending_changes,
                     user=_user(data, cx, repository.resource_id, user_id) if user_id else None,
-                    unindexed=indexing.reason,
+                    reason_not_indexed=indexing.reason,
                 )
         finally:
             reader.close()

@@ -175,19 +175,19 @@ def put_object(
                 if former is None:
                     values |= {"object_name": shown_name, "a_content_type": content_type}
                     stored = creation.create(cx, view, type_name, values, folder_id or None, content, data.now)
-                    outdated = None
+                    former_content = None
                 else:
                     if values:
                         objects.change(cx, view, former.id, values, data.now)
-                    stored, outdated = objects.replace_content(
+                    stored, former_content = objects.replace_content(
                         cx, repository, principals, former.id, content, content_type, data.now
                     )
         except BaseException as error:
             if is_undone(error):
                 store.remove(content.key)
             raise
-    if outdated is not None:
-        store.remove(outdated.key)
+    if former_content is not None:
+        store.remove(former_content.key)
     terminal.line(stored.id)
 
 
@@ -233,17 +233,17 @@ def remove_objects(
     principals, most = initialise.administrator(data), data.settings.repository.max_deleted_objects
     with data.database("repository") as database, database.begin() as cx:
         repository = repositories.find(cx, repository_name)
-        deleted = list[StoredObject]()
+        deleted_objects = list[StoredObject]()
         for object_id in object_ids:
             if recursive:
-                deleted += subtrees.delete(cx, repository, principals, object_id, data.now, most)
+                deleted_objects += subtrees.delete(cx, repository, principals, object_id, data.now, most)
             else:
-                deleted.append(objects.delete(cx, repository, principals, object_id, data.now))
+                deleted_objects.append(objects.delete(cx, repository, principals, object_id, data.now))
     store = app.content(data.installation)
-    for stored in deleted:
+    for stored in deleted_objects:
         if stored.content is not None:
             store.remove(stored.content.key)
-    terminal.line(f"Deleted: {len(deleted)} {'object' if len(deleted) == 1 else 'objects'}.")
+    terminal.line(f"Deleted: {len(deleted_objects)} {'object' if len(deleted_objects) == 1 else 'objects'}.")
 
 
 def _values(cx: Connection, stored: StoredObject, view: RepositoryView) -> dict[str, object]:

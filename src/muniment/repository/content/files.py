@@ -199,28 +199,28 @@ class FileStore:
             return []
         # All contents go to one folder, so that one sync is enough for their names.
         folder_name = uuid.uuid4().hex[:4]
-        stored: list[StoredContent] = []
+        new_contents: list[StoredContent] = []
         incoming = self._folder / "incoming"
         place = _place(self._folder, folder_name + uuid.uuid4().hex[4:]).parent
         try:
             with disk_refusals():
                 for content in contents:
                     key = folder_name + uuid.uuid4().hex[4:]
-                    stored.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))
+                    new_contents.append(StoredContent(key, len(content), hashlib.sha256(content).digest()))
                     with disk.create(f"{incoming}/{key}", buffering=0) as part:
                         _write(part, content)
-                for each in stored:
+                for each in new_contents:
                     disk.sync(f"{incoming}/{each.key}")
                 _make_folders(place, self._folder)
-                for each in stored:
+                for each in new_contents:
                     os.rename(f"{incoming}/{each.key}", f"{place}/{each.key}")
                 disk.sync(place)
         except BaseException:
-            for each in stored:
+            for each in new_contents:
                 _unlink(incoming / each.key)
                 self.remove(each.key)
             raise
-        return stored
+        return new_contents
 
     def adopt(self, content: StoredContent, pieces: Iterable[bytes]) -> bool:
         """Keep a copy of another store's content under the same key; False if that store finds the content damaged.

@@ -107,7 +107,7 @@ async def _answer(
             options.max_pending_changes,
             context.memory,
             user=_user(cx, context, repository.resource_id, user_id) if user_id else None,
-            unindexed=indexing.reason,
+            reason_not_indexed=indexing.reason,
         )
         document = document_of(answer, names, here)
         return spelling.answer(media_type, "explanation", document, names), caller.spell(principals, answer.position)

@@ -292,9 +292,9 @@ def _check_without_effect(name: str, value: str, reason: str) -> None:
     raise NotOfferedYet(sentence) if reason == NOT_YET else Malformed(sentence)
 
 
-def _check_unlike(unknown: Iterable[str], known: Iterable[str]) -> None:
+def _check_unlike(unknown: Iterable[str], parameter_names: Iterable[str]) -> None:
     """Raise Malformed if an unknown name differs from a known one only in case, ``_`` or ``-``."""
-    by_letters = {_letters(name): name for name in known}
+    by_letters = {_letters(name): name for name in parameter_names}
     for name in unknown:
         if like_name := by_letters.get(_letters(name)):
             raise Malformed(f"This address has no parameter {name[:100]!r}; did you mean {like_name!r}?")

@@ -82,18 +82,18 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     return await _answer(request, context, caller, await search_requests.read_document(request, context))
 
 
-async def execute(request: Request, context: RepositoryContext, caller: Caller, kept: QuerySource) -> Response:
+async def execute(request: Request, context: RepositoryContext, caller: Caller, source: QuerySource) -> Response:
     """Execute a query that is kept, and answer with a page of its hits as a search does.
 
     Where a GET executes it, the feed has an ETag of what it tells, and 304 answers a caller who has it already.
     """
     asked = search_requests.read_parameters(request, context.options, ())
-    asked = msgspec.structs.replace(asked, kept=kept, posted=not kept.path)
+    asked = msgspec.structs.replace(asked, kept=source, posted=not source.path)
     return await _answer(request, context, caller, asked)
 
 
 async def all_ids(
-    request: Request, context: RepositoryContext, caller: Caller, kept: QuerySource, most: int
+    request: Request, context: RepositoryContext, caller: Caller, source: QuerySource, most: int
 ) -> list[str]:
     """Execute a query that is kept, and return the ids of its first hits. It waits as a search does."""
     repository, index = caller.repository, context.indexes(caller.repository)
@@ -101,7 +101,7 @@ async def all_ids(
         await wait_for_position(context, index, await caller.position(wait_for))
 
     def find_ids(cx: Connection, snapshot: Snapshot, principals: Principals) -> list[str]:
-        query = msgspec.structs.replace(kept.find(cx, principals).query, facets=())
+        query = msgspec.structs.replace(source.find(cx, principals).query, facets=())
         _check_offered(query, repository)
         question = SearchQuestion(query, 1, most, bare=True)
         page = results.search(
@@ -288,8 +288,8 @@ def inlined_hits(
     view, names = RepositoryView.read(cx, repository, principals), context.options.names
     for name in form.view.properties or ():
         view.catalogue.property(name)
-    stored = objects.rows(cx, repository.id, [hit.object_id for hit in hits])
-    bodies_of_hits = collections.object_bodies(cx, view, [stored[hit.object_id] for hit in hits])
+    objects_by_id = objects.rows(cx, repository.id, [hit.object_id for hit in hits])
+    bodies_of_hits = collections.object_bodies(cx, view, [objects_by_id[hit.object_id] for hit in hits])
     things = [
         representations.object_thing(here, body, names, form.media_type, kind_of(body.stored.id), form.view)
         for body in bodies_of_hits

@@ -257,10 +257,10 @@ def finish(cx: Connection, job: Job, text: str, now: Instant, note: str = "") ->
     ``note`` says what the reader left out, or why there is no text.
     """
     outcome = _outcome(ExtractedText(text, note))
-    stored = _change(cx, job.object_id, job.lease, lease=None, **outcome)
-    if stored and outcome["state"] == "done":
+    is_stored = _change(cx, job.object_id, job.lease, lease=None, **outcome)
+    if is_stored and outcome["state"] == "done":
         changes.note(cx, job.repository_id, job.object_id, "text", now)
-    return stored
+    return is_stored
 
 
 def fail(cx: Connection, job: Job, reason: str, now: Instant, state: Literal["failed", "unsupported", "retry"]) -> bool:

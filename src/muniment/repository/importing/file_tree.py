@@ -73,22 +73,22 @@ class FileTree:
         *,
         enter: Callable[[str], bool],
         accept: Callable[[str], bool],
-        unchanged: Callable[[SourceFile], bool],
-        failed: Callable[[str, str], None],
+        is_unchanged: Callable[[SourceFile], bool],
+        note_failure: Callable[[str, str], None],
         largest: int,
         hidden: bool = False,
-        settled: Callable[[SourceFile], bool] = lambda _file: True,
+        is_settled: Callable[[SourceFile], bool] = lambda _file: True,
         limit: int | None = None,
         limit_bytes: int | None = None,
     ) -> None:
         self._folder = folder
         self._enter = enter
         self._accept = accept
-        self._is_unchanged = unchanged
-        self._note_failure = failed
+        self._is_unchanged = is_unchanged
+        self._note_failure = note_failure
         self._largest = largest
         self._with_hidden = hidden
-        self._is_settled = settled
+        self._is_settled = is_settled
         self._limit = math.inf if limit is None else limit
         self._limit_bytes = math.inf if limit_bytes is None else limit_bytes
         self.links = self.left_out = self.unsettled = 0

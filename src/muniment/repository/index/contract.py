@@ -284,8 +284,8 @@ class IndexWriter(Protocol):
     def position(self) -> Position:
         """The position of the last commit."""
 
-    def apply(self, documents: Iterable[Document], gone: Collection[str], position: Position) -> None:
-        """Write these documents, delete those whose keys are ``gone``, and move to the position, all in one commit.
+    def apply(self, documents: Iterable[Document], keys_to_remove: Collection[str], position: Position) -> None:
+        """Write these documents, delete those with the ``keys_to_remove``, and move to the position, all in one commit.
 
         A document replaces the one with the same key. If it raises, nothing has changed.
         """

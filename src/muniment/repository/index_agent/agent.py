@@ -88,7 +88,7 @@ def _catch_up(
         if not lines:
             return start, 0
         batch = indexing.of_objects(cx, repository, list(dict.fromkeys(line.object_id for line in lines)))
-    covered_lines = list(itertools.takewhile(lambda line: line.object_id in batch.done, lines))
+    covered_lines = list(itertools.takewhile(lambda line: line.object_id in batch.done_ids, lines))
     indexing.commit(database, repository, writer, batch, covered_lines[-1].position, now)
     log.debug(
         "indexed", repository=repository.name, changes=len(covered_lines), position=str(covered_lines[-1].position)
@@ -187,10 +187,10 @@ def rebuild(
             indexed, readmitted_ids = 0, set[str]()
             for batch in indexing.every(database, repository):
                 # The current generation still lacks these objects: their reasons stay until the switch.
-                unindexed, batch.unindexed = batch.unindexed, set()
+                unindexed, batch.ids_not_indexed = batch.ids_not_indexed, set()
                 indexing.commit(database, repository, writer, batch, START, clock())
-                readmitted_ids |= unindexed - batch.refused.keys()
-                indexed += len(batch.done)
+                readmitted_ids |= unindexed - batch.refusals.keys()
+                indexed += len(batch.done_ids)
                 progress(indexed)
                 _check(tenure)
                 if clock() - noted_at > _NOTE_AGAIN:

@@ -166,7 +166,7 @@ class Checker:
         with self._database.read() as cx:
             changes.pending(cx, self._repository.id, snapshot.position, ())
             batch, to = indexing.page(cx, self._repository, after)
-        count, unindexed = len(batch.done), len(batch.unindexed | batch.refused.keys())
+        count, unindexed = len(batch.done_ids), len(batch.ids_not_indexed | batch.refusals.keys())
         expected = sorted(snapshot.digest(document) for document in batch.documents)
         actual = snapshot.digests(after, to, _MOST_DOCUMENTS)
         if len(actual) == _MOST_DOCUMENTS:  # there are more: the rest is the next range's
@@ -232,17 +232,17 @@ class Checker:
                 batch = indexing.of_objects(cx, self._repository, batch_ids)
                 changed_ids = changes.pending(cx, self._repository.id, snapshot.position, batch_ids)
             expected = {document.key: document for document in batch.documents}
-            without_document = batch.unindexed | batch.refused.keys()
+            without_document = batch.ids_not_indexed | batch.refusals.keys()
             actual: dict[str, list[DocumentDigest]] = {}
-            for each in snapshot.digests_of(batch.done):
+            for each in snapshot.digests_of(batch.done_ids):
                 actual.setdefault(each.key, []).append(each)
-            for object_id in filter(batch.done.__contains__, batch_ids):
+            for object_id in filter(batch.done_ids.__contains__, batch_ids):
                 if object_id in changed_ids:
                     yield object_id, "changed"
                 else:
                     may_lack = object_id in without_document
                     yield object_id, _difference(snapshot, object_id, expected.get(object_id), actual, lacks=may_lack)
-            remaining = [object_id for object_id in remaining if object_id not in batch.done]
+            remaining = [object_id for object_id in remaining if object_id not in batch.done_ids]
 
     def _count(self, **counts_by_name: int) -> None:
         report = self.course.report

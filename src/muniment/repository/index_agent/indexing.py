@@ -52,15 +52,16 @@ The limit is low because a packed file holds more text than it has bytes.
 class Batch(msgspec.Struct):
     """The documents of some objects, to be committed together.
 
-    ``done`` names every object of the batch, ``gone`` those that exist no more. ``refused`` maps the objects that make
-    no document to the reason. ``unindexed`` names the objects that an earlier batch recorded as refused.
+    ``done_ids`` names every object of the batch, ``keys_to_remove`` those that exist no more. ``refusals`` gives, for
+    each object that makes no document, the reason. ``ids_not_indexed`` names the objects that an earlier batch recorded
+    as refused.
     """
 
     documents: list[Document] = []
-    gone: list[str] = []
-    refused: dict[str, str] = {}
-    done: set[str] = set()
-    unindexed: set[str] = set()
+    keys_to_remove: list[str] = []
+    refusals: dict[str, str] = {}
+    done_ids: set[str] = set()
+    ids_not_indexed: set[str] = set()
 
 
 def of_objects(cx: Connection, repository: Repository, object_ids: Sequence[str]) -> Batch:
@@ -72,7 +73,7 @@ def of_objects(cx: Connection, repository: Repository, object_ids: Sequence[str]
         characters += _add(cx, batch, catalogue, portion, rows)
         if characters > CHARACTERS:
             break
-    batch.unindexed = _with_reasons(cx, batch.done)
+    batch.ids_not_indexed = _with_reasons(cx, batch.done_ids)
     return batch
 
 
@@ -95,7 +96,7 @@ def page(cx: Connection, repository: Repository, after_seq: int, most: int | Non
         last = rows[portion[-1]].seq
         if characters > CHARACTERS:
             break
-    batch.unindexed = _with_reasons(cx, batch.done)
+    batch.ids_not_indexed = _with_reasons(cx, batch.done_ids)
     return batch, last if rows else None
 
 
@@ -105,18 +106,18 @@ def commit(
     """Commit the documents and the position; an object that the engine refuses is recorded and left out."""
     position_before = writer.position
     try:
-        if batch.refused:
-            _record(database, repository, batch.refused, now)
+        if batch.refusals:
+            _record(database, repository, batch.refusals, now)
         # Before the commit: a process that is killed between the two repeats the batch, and then this does nothing.
-        readmit(database, batch.unindexed - batch.refused.keys())
-        writer.apply(batch.documents, [*batch.gone, *batch.refused], position)
+        readmit(database, batch.ids_not_indexed - batch.refusals.keys())
+        writer.apply(batch.documents, [*batch.keys_to_remove, *batch.refusals], position)
     except (OSError, MemoryError, Busy, sa.exc.SQLAlchemyError):
         raise
     except Exception as error:  # noqa: BLE001 - the engine's refusals have no common class
         refusals = _refused_by_engine(writer, batch.documents, position_before, error)
         _record(database, repository, refusals, now)
-        batch.refused |= refusals
-        writer.apply((), [*batch.gone, *batch.refused], position)
+        batch.refusals |= refusals
+        writer.apply((), [*batch.keys_to_remove, *batch.refusals], position)
 
 
 def readmit(database: Database, object_ids: Collection[str]) -> None:
@@ -149,17 +150,17 @@ def _add(
     texts = queue.text_of(cx, [row.id for row in present])
     acl_names = acls.names(cx, {row.acl_id for row in present})
     for object_id in object_ids:
-        batch.done.add(object_id)
+        batch.done_ids.add(object_id)
         row = rows.get(object_id)
         if row is None:
-            batch.gone.append(object_id)
+            batch.keys_to_remove.append(object_id)
             continue
         try:
             values = objects.values(row, catalogue, acl_names[row.acl_id])
             batch.documents.append(document(row, values, texts.get(object_id, ""), catalogue.ids))
         except Exception as error:
             log.exception("object cannot be indexed", object_id=object_id)
-            batch.refused[object_id] = f"{type(error).__name__}: {error}"[:1000]
+            batch.refusals[object_id] = f"{type(error).__name__}: {error}"[:1000]
     return sum(len(text) for text in texts.values())
 
 

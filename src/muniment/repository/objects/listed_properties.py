@@ -29,17 +29,17 @@ class ListedAttribute(NamedTuple):
 def page(
     cx: Connection,
     repository_id: int,
-    without: Collection[str],
+    names_left_out: Collection[str],
     stretch: Stretch,
     selection: Selection = EVERYTHING,
     *,
     system_prefix: str = "r_",
 ) -> list[ListedAttribute]:
-    """List the properties of all types by name, but not those ``without``.
+    """List the properties of all types by name, but not the ``names_left_out``.
 
     ``system_prefix`` spells the names that only the repository writes. Raises UnknownProperty, WrongValue, BadSort.
     """
-    members, properties, order = _definitions(repository_id, without, system_prefix)
+    members, properties, order = _definitions(repository_id, names_left_out, system_prefix)
     rows = pages.fetch(cx, members, properties, order, stretch, selection)
     return [ListedAttribute(row.name, row.kind, place) for row, place in rows]
 
@@ -47,18 +47,18 @@ def page(
 def count(
     cx: Connection,
     repository_id: int,
-    without: Collection[str],
+    names_left_out: Collection[str],
     selection: Selection = EVERYTHING,
     *,
     system_prefix: str = "r_",
 ) -> int:
     """Count all properties that ``page`` lists. Raises UnknownProperty, WrongValue."""
-    members, properties, _ = _definitions(repository_id, without, system_prefix)
+    members, properties, _ = _definitions(repository_id, names_left_out, system_prefix)
     return pages.count(cx, members, properties, selection)
 
 
 def _definitions(
-    repository_id: int, without: Collection[str], system_prefix: str
+    repository_id: int, names_left_out: Collection[str], system_prefix: str
 ) -> tuple[sa.Select[Any], PropertiesOf, Order]:
     built_in = [
         sa.select(
@@ -69,7 +69,7 @@ def _definitions(
         )
         for kind in BUILT_IN
         for one in kind.properties
-        if one.name not in without
+        if one.name not in names_left_out
     ]
     custom = object_types.custom_properties(repository_id)
     members = sa.union(*built_in, custom).subquery("attributes")

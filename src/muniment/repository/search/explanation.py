@@ -124,12 +124,12 @@ def explain(
     memory: SearchMemory | None = None,
     *,
     user: Callable[[], Principals] | None = None,
-    unindexed: Callable[[Connection, str], str | None] = lambda _cx, _object_id: None,
+    reason_not_indexed: Callable[[Connection, str], str | None] = lambda _cx, _object_id: None,
 ) -> Explanation:
     """Explain what one object is to a search of the asker, or of another ``user`` for whom an administrator asks.
 
     ``cx`` must be a read that began after the snapshot was taken. The ``question`` is asked for once the asker is known
-    to see the object, and so is the ``user``. ``unindexed`` returns why an object could not be indexed. Raises
+    to see the object, and so is the ``user``. ``reason_not_indexed`` returns why an object could not be indexed. Raises
     NotPermitted if anybody else asks for a user, UnknownObject, what these functions raise, and as ``results.search``.
     """
     if user is not None and not asker.administrator:
@@ -146,7 +146,7 @@ def explain(
         max_pending,
         memory or SearchMemory(),
         may_tell=own_permission >= Permission.READ,
-        unindexed=unindexed,
+        reason_not_indexed=reason_not_indexed,
     ).explanation()
 
 
@@ -166,7 +166,7 @@ class _Explainer:
         memory: SearchMemory,
         *,
         may_tell: bool,
-        unindexed: Callable[[Connection, str], str | None],
+        reason_not_indexed: Callable[[Connection, str], str | None],
     ) -> None:
         self._cx = cx
         self._view = view
@@ -176,7 +176,7 @@ class _Explainer:
         self._now = now
         self._memory = memory
         self._may_tell = may_tell
-        self._reason_not_indexed = unindexed
+        self._reason_not_indexed = reason_not_indexed
         self._position = snapshot.position
         self._search = results.prepare(
             cx, snapshot, view.repository, view.principals, question, now, max_pending, memory

@@ -330,7 +330,7 @@ def test_a_check_opens_no_long_transaction(shelf: Shelf, monkeypatch: pytest.Mon
     def counted(cx: sa.Connection, *more: object) -> object:
         batch, to = rows(cx, *more)  # type: ignore[arg-type]
         opened.append(cx)
-        most.append(len(batch.done))
+        most.append(len(batch.done_ids))
         return batch, to
 
     monkeypatch.setattr(indexing, "page", counted)

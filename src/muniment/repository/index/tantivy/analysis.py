@@ -113,19 +113,19 @@ class Analyser:
             folded_to = {character: self._fold(character) for character in set(text)}
             return "".join(map(folded_to.__getitem__, text))
         for character in sorted(odd):
-            folded = self._fold(character)
-            if folded != character:
-                text = text.replace(character, folded)
+            folded_character = self._fold(character)
+            if folded_character != character:
+                text = text.replace(character, folded_character)
         return text.lower()
 
     def _fold(self, character: str) -> str:
-        folded = self._folded_characters.get(character)
-        if folded is None:
+        folded_character = self._folded_characters.get(character)
+        if folded_character is None:
             if len(self._folded_characters) > _REMEMBERED:
                 self._folded_characters.clear()
             words = self.exact(character)
-            folded = self._folded_characters[character] = words[0][1][0] if words else character
-        return folded
+            folded_character = self._folded_characters[character] = words[0][1][0] if words else character
+        return folded_character
 
     def spans(self, text: str, stemmed: bool, most: int | None = None) -> list[Span]:
         """Split a ``normal`` text into words, or into stems, with their characters; ``most``: the first ones."""

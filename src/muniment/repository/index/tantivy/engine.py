@@ -104,8 +104,8 @@ class TantivyWriter:
         """The position of the last commit; START for a new index."""
         return self._position
 
-    def apply(self, documents: Iterable[Document], gone: Collection[str], position: Position) -> None:
-        """Write these documents, delete those whose keys are ``gone``, and move to the position, all in one commit.
+    def apply(self, documents: Iterable[Document], keys_to_remove: Collection[str], position: Position) -> None:
+        """Write these documents, delete those with the ``keys_to_remove``, and move to the position, all in one commit.
 
         A document replaces the one with the same key. If it raises, nothing has changed. Raises OSError if the disk is
         full or takes no writes, IndexUnavailable if the engine fails; then the writer must be closed.
@@ -113,7 +113,7 @@ class TantivyWriter:
         writer = self._writing()
         try:
             with failures.as_refusals("the index could not be written"):
-                for key in gone:
+                for key in keys_to_remove:
                     writer.delete_documents_by_term(fields.KEY, key)
                 for document in documents:
                     writer.delete_documents_by_term(fields.KEY, document.key)
