@@ -27,6 +27,7 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
     CredentialKind.BEARER: [{"bearer": []}],
     CredentialKind.CLIENT: [{"client": []}, {}],
     CredentialKind.TICKET: [{"ticket": []}],
+    CredentialKind.SEARCH_PAGE: [{"search_page": []}],
 }
 """The security requirements for each kind of credentials. An OAuth client may also identify itself in the body."""
 
