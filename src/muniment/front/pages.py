@@ -12,6 +12,7 @@ from muniment.front import documentation
 from muniment.front.halves import Halves
 from muniment.repository import repositories
 from muniment.repository.cursors import Stretch
+from muniment.repository.search_page import frame as search_page_frame
 from muniment.web import accept, pages
 from muniment.web.refusals import UnknownAddress
 from muniment.web.responses import Endpoint, ErrorCode, Shape, json_response
@@ -139,7 +140,9 @@ def _draw(
     sign_in = f"{base}/{prefix}/login" if halves.directory else ""
     # A page over plain HTTP loads its style from its own address, not from the https address.
     files = urlsplit(base).path.rstrip("/")
-    values = {"base": base, "sign_in": sign_in, "path": request.scope["path"], **values}
+    searches = halves.repository is not None and halves.repository.callers.page is not None
+    search = f"{base}{search_page_frame.PREFIX}" if searches else ""
+    values = {"base": base, "sign_in": sign_in, "search": search, "path": request.scope["path"], **values}
     return pages.draw(request, _TEMPLATES.get_template(template), values, files=files, headers=headers)
 
 

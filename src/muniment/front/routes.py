@@ -13,6 +13,8 @@ from muniment.front import health, pages
 from muniment.front.halves import Halves
 from muniment.repository.callers.credentials import TOKEN_PARAMETER
 from muniment.repository.endpoints import routes as repository_routes
+from muniment.repository.search_page import frame as search_page_frame
+from muniment.repository.search_page import routes as search_page_routes
 from muniment.web import openapi
 from muniment.web.addresses import (
     BINARY,
@@ -62,6 +64,7 @@ def _caller_credentials(halves: Halves) -> CallerCredentials:
         ticket="" if callers.tickets is None else callers.tickets.names.header,
         csrf=f"{options.names.csrf_prefix}-Token",
         address_token=TOKEN_PARAMETER if options.token_in_address else "",
+        search_page="" if callers.page is None else search_page_frame.COOKIE,
     )
 
 
@@ -107,6 +110,8 @@ def tables(halves: Halves) -> list[AddressTable[Any]]:
         known.append(directory_routes.table(halves.directory.options.names))
     if halves.repository is not None:
         known.append(repository_routes.table(halves.repository.options.names))
+        if halves.repository.callers.page is not None:
+            known.append(search_page_routes.table())
     return known
 
 

@@ -112,11 +112,11 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     ] = True
     search_page_client: Annotated[
         str,
-        Doc(description="OAuth client by whose password grant that page signs people in; `muniment init` makes this one."),
+        Doc(
+            description="OAuth client by whose password grant that page signs people in; `muniment init` makes this one."
+        ),
     ] = "muniment-search"
-    search_page_secret: Annotated[
-        str, Doc(description="Secret of that client; empty for a client without one.")
-    ] = ""
+    search_page_secret: Annotated[str, Doc(description="Secret of that client; empty for a client without one.")] = ""
     default_partition: Annotated[
         str,
         Doc(

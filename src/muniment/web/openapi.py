@@ -36,13 +36,14 @@ class CallerCredentials(msgspec.Struct, frozen=True):
     """What the callers of a repository may show beside a token in the header Authorization.
 
     An empty name is not offered. ``ticket`` and ``csrf`` are names of headers, ``address_token`` is a parameter of the
-    query.
+    query, ``search_page`` the cookie of the page to search from.
     """
 
     basic: bool = False
     ticket: str = ""
     csrf: str = ""
     address_token: str = ""
+    search_page: str = ""
 
     def security(self, *, safe: bool) -> list[Json]:
         """List what is taken, any one of it; a cookie needs the CSRF token where the method is not ``safe``."""
@@ -65,6 +66,8 @@ class CallerCredentials(msgspec.Struct, frozen=True):
             schemes["csrf"] = {"type": "apiKey", "in": "header", "name": self.csrf}
         if self.address_token:
             schemes["address_token"] = {"type": "apiKey", "in": "query", "name": self.address_token}
+        if self.search_page:
+            schemes["search_page"] = {"type": "apiKey", "in": "cookie", "name": self.search_page}
         return schemes
 
 

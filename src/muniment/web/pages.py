@@ -21,9 +21,7 @@ from muniment.web.responses import ErrorCode
 Way = tuple[str, str]
 """A link that leads on from a page: its text and its address."""
 
-_POLICY = (
-    "default-src 'none'; style-src {style}; {scripts}img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
+_POLICY = "default-src 'none'; style-src {style}; {scripts}img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 _MEDIA_TYPES = {".css": "text/css", ".svg": "image/svg+xml", ".js": "text/javascript"}
 
 
