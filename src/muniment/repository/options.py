@@ -113,7 +113,8 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     search_page_client: Annotated[
         str,
         Doc(
-            description="OAuth client by whose password grant that page signs people in; `muniment init` makes this one."
+            description="OAuth client by whose password grant that page signs people in; `muniment init` makes the "
+            "default one. Empty = no page."
         ),
     ] = "muniment-search"
     search_page_secret: Annotated[str, Doc(description="Secret of that client; empty for a client without one.")] = ""

@@ -21,7 +21,10 @@ from muniment.web.responses import ErrorCode
 Way = tuple[str, str]
 """A link that leads on from a page: its text and its address."""
 
-_POLICY = "default-src 'none'; style-src {style}; {scripts}img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+_POLICY = (
+    "default-src 'none'; style-src {style}; {scripts}img-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
 _MEDIA_TYPES = {".css": "text/css", ".svg": "image/svg+xml", ".js": "text/javascript"}
 
 
@@ -128,7 +131,7 @@ def problem(request: Request, code: ErrorCode, sentence: str, ways: Sequence[Way
 
 
 def file(name: str) -> Response:
-    """Give out the stylesheet, the icon or the script. Their addresses change with them, so browsers keep them for long.
+    """Give out a file that pages use. Its address changes with it, so browsers keep it for long.
 
     Raises UnknownAddress.
     """

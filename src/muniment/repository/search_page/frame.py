@@ -20,7 +20,7 @@ PREFIX = "/search"
 """The path with which all these pages begin."""
 
 COOKIE = "__Host-muniment-search"
-"""The cookie of a sign-in, over TLS: a browser takes it from this host alone, for all addresses (RFC 6265bis 4.1.3.2)."""
+"""The cookie of a sign-in over TLS. A browser takes it from this host alone, for all addresses (RFC 6265bis 4.1.3.2)."""
 
 Cookie = Literal["session", "form"]
 """A sign-in; what the form is bound to before anybody is signed in."""
@@ -83,7 +83,8 @@ def wanted(request: Request) -> str:
         here: str = request.scope.get("muniment.search_page", "")
         return here
     query = request.scope["query_string"].decode("latin-1")
-    return request.scope["path"].removeprefix(PREFIX) + (f"?{query}" if query else "")
+    path: str = request.scope["path"]
+    return path.removeprefix(PREFIX) + (f"?{query}" if query else "")
 
 
 async def static(request: Request, _context: RepositoryContext) -> Response:

@@ -86,8 +86,7 @@ _PART = Parameter("part", "Part of a long text, from 1 on; without it, the one w
 
 
 def _form(*names: str) -> Content:
-    properties = {name: TEXT for name in ("mark", *names)}
-    return {_FORM: {"type": "object", "properties": properties, "required": ["mark"]}}
+    return {_FORM: {"type": "object", "properties": dict.fromkeys(("mark", *names), TEXT), "required": ["mark"]}}
 
 
 def table() -> AddressTable[RepositoryContext]:

@@ -2,25 +2,28 @@
 "use strict";
 
 const box = document.getElementById("q");
-const writes = (element) => element.matches("input:not([type=checkbox]), textarea, select, [contenteditable]");
 
-// "/" leads to the box; "j" and "k" lead from hit to hit, on a page of text from mark to mark.
-const stops = [...document.querySelectorAll(".hits h3 a, .sheet mark")];
+// Ctrl-K leads to the box.
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || writes(event.target)) return;
-  if (event.key === "/" && box) {
-    event.preventDefault();
-    box.focus();
-    box.select();
-  } else if ((event.key === "j" || event.key === "k") && stops.length) {
-    const at = stops.indexOf(document.activeElement);
-    const next = event.key === "j" ? at + 1 : at < 0 ? stops.length - 1 : at - 1;
-    const stop = stops[Math.min(Math.max(next, 0), stops.length - 1)];
+  if (!box || event.key !== "k" || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  box.focus();
+  box.select();
+});
+
+// Among the hits, "j" and "k" lead from one to the next; in a text, from mark to mark.
+for (const list of document.querySelectorAll(".hits, .text")) {
+  const stops = [...list.querySelectorAll("h3 a, mark")];
+  list.addEventListener("keydown", (event) => {
+    const step = { j: 1, k: -1 }[event.key];
+    if (!step || !stops.length || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("input, select, textarea")) return;
+    const stop = stops[Math.min(Math.max(stops.indexOf(document.activeElement) + step, 0), stops.length - 1)];
     if (stop.tagName === "MARK") stop.tabIndex = -1;
     stop.focus();
-    stop.scrollIntoView({ block: "center" });
-  }
-});
+    stop.scrollIntoView({ block: "nearest" });
+  });
+}
 
 // An address without empty parameters is shorter to share.
 const form = document.getElementById("search");
