@@ -20,7 +20,7 @@ PREFIX = "/search"
 """The path with which all these pages begin."""
 
 COOKIE = "__Host-muniment-search"
-"""The cookie of a sign-in over TLS. A browser takes it from this host alone, for all addresses (RFC 6265bis 4.1.3.2)."""
+"""The cookie of a sign-in over TLS: a browser takes it from this host alone, at all addresses (RFC 6265bis 4.1.3.2)."""
 
 Cookie = Literal["session", "form"]
 """A sign-in; what the form is bound to before anybody is signed in."""

@@ -48,7 +48,8 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     listed = await caller.read(lambda cx, principals: _listed(cx, caller.repository, principals, asked.page))
     values = await searching.around(request, context, session, caller, asked)
     done = searching.DONE.get(dict(pairs).get("done", ""), "")
-    return frame.draw(request, "saved.html", values | {"listed": listed, "user_id": listed.user_id, "done": done})
+    values |= {"listed": listed, "user_id": listed.user_id, "done": done, "section": "saved"}
+    return frame.draw(request, "saved.html", values)
 
 
 @events.tells()

@@ -115,6 +115,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     values = await around(request, context, session, caller, asked)
     done = DONE.get(dict(bodies.pairs(request.scope["query_string"], "The address")).get("done", ""), "")
     values |= {"done": done, "sentence": "", "results": None, "start": None}
+    values |= {"section": "" if asked.asks else "search"}
     if not asked.asks:
         start = await caller.read(lambda cx, principals: _start(cx, caller.repository, principals))
         return frame.draw(request, "search.html", values | {"start": start, "user_id": start.user_id})
@@ -146,11 +147,11 @@ async def around(
     seal = await context.transactions.read(keys.seal)
     return {
         "asked": asked,
-        "mark": frame.form_mark(seal, frame.cookie(request, "session")),
+        "form_mark": frame.form_mark(seal, frame.cookie(request, "session")),
         "repository": caller.repository.name,
         "repositories": await sessions.names(context, session),
         "orders": ORDERS,
-        "here": frame.wanted(request),
+        "section": "",
     }
 
 

@@ -78,7 +78,7 @@ async def _shown(
     seal = await context.transactions.read(keys.seal)
     words = questions.read(bodies.pairs(to.partition("?")[2].encode(), "The page")).words
     values = {
-        "mark": frame.form_mark(seal, bound_to),
+        "form_mark": frame.form_mark(seal, bound_to),
         "to": to,
         "words": words or "",
         "sentence": sentence,
