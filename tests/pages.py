@@ -1,6 +1,6 @@
 """The pages to search from, as somebody without JavaScript uses them in process: links, and forms that are sent."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 import httpx
@@ -19,7 +19,7 @@ class Reader:
         self.http = httpx.Client(
             transport=site.http._transport, base_url=base or site.base, follow_redirects=True, timeout=60
         )
-        self.answer = httpx.Response(204)
+        self.answer = httpx.Response(204, request=httpx.Request("GET", base or site.base))
         if person is not None:
             self.sign_in(person)
 
@@ -42,15 +42,17 @@ class Reader:
         parts = urlsplit(str(self.answer.url))
         return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
-    def open(self, path: str, status: int = 200, **parameters: object) -> "Reader":
-        """Open a page."""
-        self.answer = self.http.get(path, params=parameters or None)  # type: ignore[arg-type]
+    def open(self, path: str, asked: Mapping[str, object] = {}, /, *, status: int = 200, **rest: object) -> "Reader":
+        """Open a page with these parameters."""
+        self.answer = self.http.get(path, params={**asked, **rest} or None)  # type: ignore[arg-type]
         assert self.answer.status_code == status, (self.answer.status_code, self.text)
         return self
 
-    def search(self, words: str | None, status: int = 200, **more: object) -> "Reader":
-        """Search for words."""
-        return self.open(SEARCH, status, **({} if words is None else {"q": words}), **more)
+    def search(
+        self, q: str | None, more: Mapping[str, object] = {}, /, *, status: int = 200, **rest: object
+    ) -> "Reader":
+        """Search for words, with more parameters."""
+        return self.open(SEARCH, {**({} if q is None else {"q": q}), **more, **rest}, status=status)
 
     def follow(self, text: str) -> "Reader":
         """Follow the link of this text."""
@@ -74,7 +76,7 @@ class Reader:
 
     def sign_in(self, person: Person, password: str | None = None) -> "Reader":
         """Sign in by the form."""
-        if "sign-in" not in self.path:
+        if not self.path.startswith(f"{SEARCH}/sign-in"):
             self.open(f"{SEARCH}/sign-in")
         self.send("Sign in", {"username": person.id, "password": password or person.password})
         return self
