@@ -1,6 +1,7 @@
 """The pages to search from, as somebody without JavaScript uses them in process: links, and forms that are sent."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 import httpx
@@ -44,7 +45,8 @@ class Reader:
 
     def open(self, path: str, asked: Mapping[str, object] = {}, /, *, status: int = 200, **rest: object) -> "Reader":
         """Open a page with these parameters."""
-        self.answer = self.http.get(path, params={**asked, **rest} or None)  # type: ignore[arg-type]
+        parameters: dict[str, Any] = {**asked, **rest}
+        self.answer = self.http.get(path, params=parameters or None)
         assert self.answer.status_code == status, (self.answer.status_code, self.text)
         return self
 
@@ -60,7 +62,7 @@ class Reader:
         assert found, (text, [" ".join(link.text_content().split()) for link in self.root.iter("a")])
         return self.open(urljoin(str(self.answer.url), found[0].get("href")))
 
-    def send(self, button: str, changes: dict[str, str | None] | None = None) -> httpx.Response:
+    def send(self, button: str, changes: Mapping[str, str | None] | None = None) -> httpx.Response:
         """Send the form that has this button with these values; returns the answer at its end."""
         form = next(
             form

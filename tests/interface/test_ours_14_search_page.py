@@ -101,7 +101,7 @@ def test_the_cookie_holds_the_token_sealed_and_no_script_of_a_page_may_read_it(s
     assert "mt_" not in value
     assert answer.headers["cache-control"] == "no-store"
     for broken in (value[:-2], value[::-1], "", "x", "é"):
-        sent = site.http.get(f"{SEARCH}?q=x", headers={"Cookie": f"{frame.COOKIE}={broken}".encode()})
+        sent = site.http.get(f"{SEARCH}?q=x", headers={b"Cookie": f"{frame.COOKIE}={broken}".encode()})
         assert sent.status_code == 303
 
 
@@ -126,7 +126,7 @@ def test_a_form_of_another_site_or_without_its_mark_does_nothing(site: Site, for
     for changes in ({"mark": "forged"}, {"mark": None}, {"mark": ""}):
         again = Reader(site)
         again.http.cookies, again.answer = reader.http.cookies, reader.answer
-        answer = again.send(form, {"username": "x", "password": "y", **changes})  # type: ignore[dict-item]
+        answer = again.send(form, {"username": "x", "password": "y", **changes})
         assert answer.status_code == 403
         assert "This is not allowed" in answer.text
     marks = [field.get("value") for field in reader.root.xpath("//input[@name='mark']")]
@@ -289,6 +289,7 @@ def test_a_question_of_which_few_have_all_words_says_so_and_leads_to_both(site: 
     site.world.catch_up()
     writer.search(f"{one} {other}")
     assert objects_of(writer) == [both, single]
+    assert set(objects_of(writer.search(f"{one} {other}", sort="name"))) == {both, single}
     writer.follow("Only those with all words")
     assert objects_of(writer) == [both]
     writer.follow("Also what has some of them")

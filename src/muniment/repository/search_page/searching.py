@@ -200,6 +200,8 @@ def answered(
     counted = tuple(choice.definition for choice in offered if choice.id not in asked.chosen)
     together = msgspec.structs.replace(query, facets=counted)
     page = hits(cx, context, snapshot, repository, principals, together, asked.needed, asked.page)
+    if _is_to_be_relaxed(query, page, asked, options):
+        page = hits(cx, context, snapshot, repository, principals, together, "any", asked.page)
     counts = {counts.id: counts for counts in page.facets}
     for choice in offered:
         if choice.id in asked.chosen:
@@ -219,9 +221,23 @@ def answered(
         saved=saved,
         folder=shown_folders.get(asked.folder, ""),
         has_own_folders=bool(saved and query.locations and not asked.folder),
-        may_relax=not page.relaxed and asked.needed != "any" and results.may_relax(query),
+        may_relax=not page.relaxed and asked.needed != "any" and _may_relax(query),
         query=document(options, asked, saved),
     )
+
+
+def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> bool:
+    """Say whether hits in an order of their own are too few to have all words.
+
+    A search relaxes none (``results.WordsNeeded``). On a page, whoever chooses an order would lose what they have found.
+    """
+    few = bool(query.sorts) and (page.total or 0) < HITS and asked.needed is None
+    return few and search_requests.default_words(options) == "auto" and _may_relax(query)
+
+
+def _may_relax(query: Query) -> bool:
+    """Say whether a question has words of which any could be enough, whatever its order."""
+    return results.may_relax(msgspec.structs.replace(query, sorts=()))
 
 
 def hits(

@@ -12,8 +12,10 @@ document.addEventListener("keydown", (event) => {
 });
 
 // Among the hits, "j" and "k" lead from one to the next; in a text, from mark to mark.
-for (const list of document.querySelectorAll(".hits, .text")) {
-  const stops = [...list.querySelectorAll("h3 a, mark")];
+for (const [where, what] of [[".hits", "h3 a"], [".text", "mark"]]) {
+  const list = document.querySelector(where);
+  if (!list) continue;
+  const stops = [...list.querySelectorAll(what)];
   list.addEventListener("keydown", (event) => {
     const step = { j: 1, k: -1 }[event.key];
     if (!step || !stops.length || event.ctrlKey || event.metaKey || event.altKey) return;
