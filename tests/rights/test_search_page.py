@@ -12,7 +12,7 @@ import pytest
 
 from muniment.repository import keys
 from muniment.repository.search_page import frame, routes
-from muniment.repository.search_page.sessions import Session
+from muniment.repository.search_page.sessions import PageSession
 from tests.rights.play import Moment, Outcome, Sent, play
 from tests.rights.test_every_address import LONG, WAYS, Stage, others_write
 from tests.scenes import Loop, World
@@ -56,7 +56,7 @@ def stage(request: pytest.FixtureRequest, world: World, loop: Loop) -> Iterator[
 
 def signed_in(stage: Stage, account: str, token: str) -> tuple[dict[str, str], str]:
     """Give the header with the cookie of somebody who has signed in, and the mark of their forms."""
-    session = Session(account, {stage.world.resource_id: token})
+    session = PageSession(account, {stage.world.resource_id: token})
     with stage.world.repository_db.read() as cx:
         seal = keys.seal(cx)
         cookie = seal.seal(msgspec.json.encode(session), "search page session")

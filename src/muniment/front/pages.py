@@ -23,6 +23,9 @@ _CHANGES_WITH_ACCEPT = {"Vary": "Accept"}
 _TEMPLATES = pages.templates("muniment.front")
 
 _SHELVES: Mapping[str, Mapping[str, str]] = {
+    "Use it": {
+        "search-page": "Search, narrow, read and save searches with a browser.",
+    },
     "Run a server": {
         "first-day": "From an empty folder to users, rights and documents, command by command.",
         "operations": "systemd, TLS, a proxy, logs, backup and restore, and what to do when something is wrong.",

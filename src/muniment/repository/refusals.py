@@ -7,10 +7,6 @@ class NotSignedIn(Refusal):
     """The request has no credentials, or none that the directory confirms."""
 
 
-class Forged(Refusal):
-    """The form does not come from a page of this server, or its page is too old."""
-
-
 class DirectoryUnavailable(Refusal):
     """The directory that knows the callers could not be asked."""
 

@@ -21,7 +21,6 @@ from muniment.directory.oauth.token_requests import PasswordCheck, TokenAttempt,
 from muniment.directory.refusals import (
     AccessEnded,
     DeadToken,
-    Forged,
     InvalidClient,
     InvalidGrant,
     InvalidScope,
@@ -36,6 +35,7 @@ from muniment.events import Event
 from muniment.naming import fold_name
 from muniment.web import bodies, json_text
 from muniment.web.refusals import (
+    Forged,
     InsecureTransport,
     Malformed,
     MethodNotAllowed,

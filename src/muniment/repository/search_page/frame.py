@@ -12,8 +12,8 @@ from muniment import clock
 from muniment.clock import Instant
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.keys import BadSeal, Seal
-from muniment.repository.refusals import Forged
 from muniment.web import pages
+from muniment.web.refusals import Forged
 from muniment.web.responses import ErrorCode
 
 PREFIX = "/search"

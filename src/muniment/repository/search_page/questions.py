@@ -23,7 +23,7 @@ _ID = re.compile(r"[0-9A-Za-z]{1,40}")
 _MOST_VALUES = 100
 
 
-class Order(NamedTuple):
+class HitOrder(NamedTuple):
     """An order of hits that the page offers: what a person reads, the property, and whether it ascends."""
 
     heading: str
@@ -31,11 +31,11 @@ class Order(NamedTuple):
     ascending: bool
 
 
-ORDERS: Mapping[str, Order] = {
-    "newest": Order("Newest first", "r_modify_date", ascending=False),
-    "oldest": Order("Oldest first", "r_modify_date", ascending=True),
-    "name": Order("Name", "object_name", ascending=True),
-    "largest": Order("Largest first", "r_full_content_size", ascending=False),
+ORDERS: Mapping[str, HitOrder] = {
+    "newest": HitOrder("Newest first", "r_modify_date", ascending=False),
+    "oldest": HitOrder("Oldest first", "r_modify_date", ascending=True),
+    "name": HitOrder("Name", "object_name", ascending=True),
+    "largest": HitOrder("Largest first", "r_full_content_size", ascending=False),
 }
 """The orders beside that of the search itself."""
 

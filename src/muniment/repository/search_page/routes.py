@@ -1,4 +1,4 @@
-"""Every address of the page to search from on one page (docs/interface.md, ours 14)."""
+"""Every address of the page to search from on one page (docs/interface.md, ours 15)."""
 
 from starlette.routing import Route
 
@@ -7,7 +7,6 @@ from muniment.repository.endpoints.context import ENTERING, RepositoryContext
 from muniment.repository.refusals import (
     BadQuery,
     BadSort,
-    Forged,
     IndexBehind,
     IndexUnavailable,
     NotSignedIn,
@@ -33,6 +32,7 @@ from muniment.web.addresses import (
     Operation,
     Parameter,
 )
+from muniment.web.refusals import Forged
 from muniment.web.responses import ErrorCode, Table
 
 _PAGE: Content = {"text/html": TEXT}

@@ -39,7 +39,7 @@ from muniment.repository.search_page import choices, frame, marking, questions, 
 from muniment.repository.search_page.choices import CHOICES, Choice
 from muniment.repository.search_page.marking import Piece
 from muniment.repository.search_page.questions import ORDERS, PageQuestion
-from muniment.repository.search_page.sessions import Session
+from muniment.repository.search_page.sessions import PageSession
 from muniment.web import bodies
 from muniment.web.refusals import Refusal
 from muniment.web.xml import Element
@@ -141,7 +141,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
 
 
 async def around(
-    request: Request, context: RepositoryContext, session: Session, caller: Caller, asked: PageQuestion
+    request: Request, context: RepositoryContext, session: PageSession, caller: Caller, asked: PageQuestion
 ) -> dict[str, Any]:
     """Return what the frame of every page of somebody who is signed in shows."""
     seal = await context.transactions.read(keys.seal)
@@ -229,7 +229,7 @@ def answered(
 def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> bool:
     """Say whether hits in an order of their own are too few to have all words.
 
-    A search relaxes none (``results.WordsNeeded``). On a page, whoever chooses an order would lose what they have found.
+    A search relaxes none of those (``results.WordsNeeded``). Whoever chooses an order on a page would lose hits by it.
     """
     few = bool(query.sorts) and (page.total or 0) < HITS and asked.needed is None
     return few and search_requests.default_words(options) == "auto" and _may_relax(query)

@@ -29,19 +29,19 @@ _MOST_GUARDS = 12
 """How many resources one sign-in covers: so many tokens fit into a cookie."""
 
 
-class Session(msgspec.Struct, frozen=True):
+class PageSession(msgspec.Struct, frozen=True):
     """A sign-in: the account, and an access token for each resource that admits it, by the resource's identifier."""
 
     account: str
     tokens: dict[str, str]
 
 
-_decoder = msgspec.json.Decoder(Session)
+_decoder = msgspec.json.Decoder(PageSession)
 
 
 async def sign_in(
     request: Request, context: RepositoryContext, name: str, password: str, repository_name: str = ""
-) -> Session:
+) -> PageSession:
     """Sign somebody in to every resource that guards a repository and admits them; the named repository's comes first.
 
     A password that three resources have refused, and none accepted, is not tried again. Raises NotSignedIn,
@@ -67,17 +67,17 @@ async def sign_in(
         except DirectoryUnavailable as failure:
             trouble = failure
     if tokens:
-        return Session(pair.account, tokens)
+        return PageSession(pair.account, tokens)
     raise trouble or next(iter(refused), NotSignedIn("There is no repository to search yet."))
 
 
-async def sealed(context: RepositoryContext, session: Session) -> str:
+async def sealed(context: RepositoryContext, session: PageSession) -> str:
     """Write a sign-in for its cookie."""
     seal = await context.transactions.read(keys.seal)
     return seal.seal(msgspec.json.encode(session), _SESSION)
 
 
-async def opened(request: Request, context: RepositoryContext) -> Session:
+async def opened(request: Request, context: RepositoryContext) -> PageSession:
     """Read the sign-in of a request from its cookie. Raises NotSignedIn."""
     text = frame.cookie(request, "session")
     if text:
@@ -89,12 +89,12 @@ async def opened(request: Request, context: RepositoryContext) -> Session:
     raise NotSignedIn("Nobody is signed in.")
 
 
-async def names(context: RepositoryContext, session: Session) -> list[str]:
+async def names(context: RepositoryContext, session: PageSession) -> list[str]:
     """List the repositories that a sign-in opens, by name."""
     return [one.name for one in await _open(context, session)]
 
 
-async def enter(request: Request, context: RepositoryContext, session: Session, name: str = "") -> Caller:
+async def enter(request: Request, context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
     """Say who calls a repository; without a name, the first that is open.
 
     Raises NotSignedIn where the sign-in has ended, UnknownRepository for one that is not open, DirectoryUnavailable.
@@ -124,7 +124,7 @@ async def end(context: RepositoryContext, tokens: Mapping[str, str]) -> bool:
     return done
 
 
-async def _open(context: RepositoryContext, session: Session) -> list[Repository]:
+async def _open(context: RepositoryContext, session: PageSession) -> list[Repository]:
     most = context.options.max_searched_repositories
     return await context.transactions.read(repositories.guarded_by_any, list(session.tokens), most)
 
