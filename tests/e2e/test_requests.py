@@ -38,7 +38,8 @@ _SAME_EVERYWHERE = (
     (re.compile(r"(?<=^muniment-position: )(?!\$)\S+", re.MULTILINE), "xxxxxxxx"),
     (
         re.compile(
-            r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<=cursor=)[\w.%-]+|(?<="csrf" value=")[^"]+|(?<="mark" value=")[^"]+'
+            r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<=cursor=)[\w.%-]+'
+            r'|(?<="csrf" value=")[^"]+|(?<="mark" value=")[^"]+'
         ),
         "xxxxxxxx",
     ),

@@ -15,7 +15,7 @@ from muniment.web import bodies
 
 REFUSED = "That did not work. Check the user name and the password; if they are right, an administrator can help."
 _LONGEST = 1000
-_OURS = re.compile(r"(/saved|/objects/[0-9a-zA-Z]{1,40})?(\?[!-~]{0,8000})?")
+_OURS = re.compile(r"(/saved|/objects/[0-9a-zA-Z]{1,40}(/content)?)?(\?[!-~]{0,8000})?")
 _OUT = "You are signed out."
 _NOT_ENDED = (
     "You are signed out in this browser. The directory could not be reached, so the sign-in itself ends when its token "
