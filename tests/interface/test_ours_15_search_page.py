@@ -530,6 +530,9 @@ def test_a_page_has_a_policy_under_which_its_own_script_alone_runs(site: Site, w
     answer = writer.http.get(script.get("src"))
     assert answer.headers["content-type"].startswith("text/javascript")
     assert writer.http.get(f"{SEARCH}/static/nothing.js").status_code == 404
+    form = Reader(site).open(f"{SEARCH}/sign-in")
+    assert "script-src" not in form.answer.headers["content-security-policy"]
+    assert not form.root.xpath("//script")
 
 
 # Several repositories, and none

@@ -55,12 +55,14 @@ def place(request: Request) -> str:
     return urlsplit(request.scope.get("muniment.base", "")).path.rstrip("/") + PREFIX
 
 
-def draw(request: Request, template: str, values: Mapping[str, Any], status: int = 200) -> Response:
-    """Draw a page."""
+def draw(
+    request: Request, template: str, values: Mapping[str, Any], status: int = 200, *, scripts: bool = True
+) -> Response:
+    """Draw a page. Where a password is typed it needs no ``scripts``, so none may run."""
     at = place(request)
     drawn = _TEMPLATES.get_template(template)
     return pages.draw(
-        request, drawn, {"at": at, **values}, status, files=f"{at}/static", headers=_NEVER_STORED, scripts=True
+        request, drawn, {"at": at, **values}, status, files=f"{at}/static", headers=_NEVER_STORED, scripts=scripts
     )
 
 

@@ -43,7 +43,7 @@ _LED = AnswerDescription(
     "The browser is led to the next page.",
     headers=(Parameter("Location", "Where the browser goes next.", place="header"),),
 )
-_ERRORS = ErrorShape("search-page", frame.shape, _PAGE)
+_ERRORS = ErrorShape("page", frame.shape, _PAGE)
 
 _ENTERED: Table = {**ENTERING, NotSignedIn: ErrorCode(303, "not_signed_in"), Forged: ErrorCode(403, "forged")}
 _SEARCHED: Table = {

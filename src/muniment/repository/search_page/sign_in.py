@@ -86,7 +86,7 @@ async def _shown(
         "done": done,
         "partition": context.options.default_partition,
     }
-    response = frame.draw(request, "sign_in.html", values)
+    response = frame.draw(request, "sign_in.html", values, scripts=False)
     if bound_to != known_mark:
         frame.set_cookie(response, request, "form", bound_to)
     return response
