@@ -1,5 +1,6 @@
 """Each half alone: a directory in one process, a repository in another that asks it over HTTPS whose token it is."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -97,7 +98,12 @@ def test_a_repository_alone_asks_another_directory_whose_token_it_is(pair: Pair)
     until(lambda: pair.found(writer).text.count("<entry>") == 2, lambda: pair.found(writer).text)
     assert "open.txt" in pair.found(guest).text
     assert "own.txt" not in pair.found(guest).text
-    pair.run("group", "remove-member", "friends@people", "guest@people")
+    with pair.repository.client() as page:
+        assert searched(page, "guest") == ["open.txt"]
+        with pair.repository.client() as other:
+            assert searched(other, "writer") == ["open.txt", "own.txt"]
+        pair.run("group", "remove-member", "friends@people", "guest@people")
+        assert page.get("/search", params={"q": "charter"}).status_code == 303
     assert pair.found(guest).status_code == 401, "he was in the access role through the group alone"
     pair.run("user", "set", "writer@people", "--disable")
     assert pair.found(writer).status_code == 401
@@ -105,6 +111,16 @@ def test_a_repository_alone_asks_another_directory_whose_token_it_is(pair: Pair)
     assert pair.found(writer).status_code == 401, "what was ended stays ended"
     assert pair.found(pair.bearer("writer")).status_code == 200
     assert pair.token("stranger").json()["error"] == "invalid_grant"
+
+
+def searched(http: httpx.Client, name: str) -> list[str]:
+    """Sign in to the page to search from, and give the titles that it shows."""
+    mark = re.search(r'name="mark" value="([^"]+)"', http.get("/search/sign-in").text)
+    assert mark
+    form = {"mark": mark[1], "username": f"{name}@people", "password": f"password of {name}", "to": "?q=charter"}
+    answer = http.post("/search/sign-in", data=form, follow_redirects=True)
+    assert answer.status_code == 200, answer.text
+    return sorted(re.findall(r"<h3><a [^>]+>([^<]+)</a>", answer.text))
 
 
 def test_a_namesake_elsewhere_inherits_nothing_of_whoever_has_made_a_request(pair: Pair) -> None:
