@@ -3,6 +3,7 @@
 PORT ?= 8443
 DATA ?= var/demo
 DOCS ?=
+SETS ?=
 ARGS ?=
 
 # The newest Python that fits and can make environments.
@@ -27,7 +28,7 @@ WALK = --data "$(DATA)" walk --port "$(PORT)" --project docs $(if $(DOCS),--docs
 
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: run demo test quick campaign bench coverage lint lock clean
+.PHONY: run demo test quick campaign bench quality coverage lint lock clean
 
 run: .venv/ready-to-run ## Set up demo data and serve it until Ctrl-C: make run PORT=8443 DATA=folder DOCS=folder
 	@exec $(BIN)/muniment $(DEMO)
@@ -46,6 +47,9 @@ campaign: .venv/ready-to-test ## Run the long rounds: kills, races, properties
 
 bench: .venv/ready-to-test ## Measure beside other servers, half an hour: ARGS="--quick", "--only search", "--only growth" (a million objects)
 	@exec $(BIN)/python -m bench $(ARGS)
+
+quality: .venv/ready-to-test ## Measure how good the hits are: make quality SETS=folder of judged sets; ARGS=--quick
+	@exec $(BIN)/python -m bench.quality $(if $(SETS),"$(SETS)") $(ARGS)
 
 coverage: .venv/ready-to-test ## Run the tests and print which lines of ours they never reach
 	@rm -f .coverage .coverage.*

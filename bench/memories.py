@@ -15,7 +15,7 @@ from muniment import db
 from muniment.directory.context import Directory
 from muniment.directory.sign_in import line
 from muniment.repository.callers import tokeninfo
-from muniment.repository.index.tantivy import analysis, engine, excerpts, snapshot
+from muniment.repository.index.tantivy import analysis, engine, excerpts, rarity, snapshot
 from muniment.repository.permissions import bearers
 from muniment.repository.search import memory
 
@@ -33,6 +33,7 @@ MODULES = (
     "repository/callers/tokeninfo.py",
     "repository/index/tantivy/analysis.py",
     "repository/index/tantivy/excerpts.py",
+    "repository/index/tantivy/rarity.py",
     "repository/index/tantivy/snapshot.py",
     "repository/permissions/bearers.py",
     "repository/search/memory.py",
@@ -61,6 +62,9 @@ def caps(data: Data) -> list[Cap]:
         Cap("ACLs that callers were granted", f"{memory._ACLS:,}"),
         Cap("queries as the engine takes them", f"{snapshot._PLAN_BYTES / 1e6:g} MB an index"),
         Cap("ACLs in queries of the engine", f"{snapshot._PERMITTED_ACLS:,} an index"),
+        Cap("callers whose words were counted", f"{snapshot._CALLERS // snapshot._CALLER:,} an index"),
+        Cap("words of such a caller", f"{rarity._WORDS:,}"),
+        Cap("queries as weighed for such a caller", f"{rarity._QUERY_BYTES / 1e3:g} kB"),
         Cap("words that match a word of a query", f"{excerpts._REMEMBERED:,} a word"),
         Cap("names and passwords of HTTP Basic", f"{settings.repository.basic_pairs:,}"),
         Cap("keys of identities", f"{bearers._REMEMBERED:,}"),

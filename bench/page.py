@@ -157,21 +157,28 @@ def keep(lines: Sequence[Line], rows: Sequence[str], *, quick: bool) -> None:
         print("\nQuick rounds: docs/benchmarks.md stays as it is.")
         return
     kept = msgspec.json.decode(KEPT.read_bytes(), type=Measured) if KEPT.exists() else Measured()
-    when = f"{datetime.now(UTC):%Y-%m-%d}, {_commit()}"
+    when = f"{datetime.now(UTC):%Y-%m-%d}, {commit()}"
     for row in {line.row for line in lines}:
         kept.rows[row] = [line for line in lines if line.row == row]
         for line in kept.rows[row]:
             line.when = when
     KEPT.write_bytes(msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
-    page = PAGE.read_text()
-    head, rest = page.split(MARKS[0])
-    tail = rest.split(MARKS[1])[1]
     every = [line for row in rows for line in kept.rows.get(row, [])]
-    PAGE.write_text(f"{head}{MARKS[0]}\n{_written(every)}\n{MARKS[1]}{tail}")
+    PAGE.write_text(between(PAGE.read_text(), MARKS, _written(every)))
     print(f"\nWritten to {PAGE.relative_to(ROOT)}")
 
 
-def _written(lines: Sequence[Line]) -> str:
+def between(page: str, marks: tuple[str, str], lines: Sequence[str]) -> str:
+    """Write lines into a page, in place of what stands between the first mark and the next second one.
+
+    Raises ValueError for a page without them.
+    """
+    head, rest = page.split(marks[0])
+    _, tail = rest.split(marks[1], 1)
+    return "\n".join([head + marks[0], *lines, marks[1] + tail])
+
+
+def _written(lines: Sequence[Line]) -> list[str]:
     runs = sorted({line.when for line in lines if line.when})
     marked = {when: f"({letter})" for letter, when in zip(ascii_lowercase, runs, strict=False)} if len(runs) > 1 else {}
     said = [_machine(), ""]
@@ -182,8 +189,7 @@ def _written(lines: Sequence[Line]) -> str:
     said += [*table(lines, marked), ""]
     remarks = [f"- **{line.work}**, beside {line.beside}: {line.remark}" for line in lines if line.remark]
     peers = sorted({line.versions for line in lines if line.versions})
-    said += ["### Remarks of the run", "", *remarks, "", "### Versions", "", *(f"- {one}" for one in peers)]
-    return "\n".join(said)
+    return [*said, "### Remarks of the run", "", *remarks, "", "### Versions", "", *(f"- {one}" for one in peers)]
 
 
 def table(lines: Sequence[Line], marked: dict[str, str] | None = None) -> list[str]:
@@ -203,9 +209,12 @@ def _met(line: Line) -> str:
     for word in ("skipped", "broke"):
         if line.remark.lower().startswith(f"{word}:"):
             return word
-    if line.aimed:
-        return "yes, aim"
-    return {True: "yes", False: "**no**", None: ""}[line.met]
+    return met(line.met, line.aimed)
+
+
+def met(must: bool | None, aim: bool | None) -> str:
+    """Spell which of the two is reached; None where nothing is asked."""
+    return "yes, aim" if aim else {True: "yes", False: "**no**", None: ""}[must]
 
 
 def _machine() -> str:
@@ -221,7 +230,8 @@ def _machine() -> str:
     )
 
 
-def _commit() -> str:
+def commit() -> str:
+    """Name the commit that is checked out, or the release where there is no git."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     return f"commit {said.stdout.strip()}" if said.returncode == 0 else f"release {version('muniment')}"

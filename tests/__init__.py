@@ -3,7 +3,8 @@
 Kinds: ``unit`` (one room, no network), ``contract`` (what databases, engines, stores and sockets must do),
 ``interface`` (the wire, clause by clause), ``console`` (pages), ``rights`` (rights that end during a request),
 ``properties`` (laws on generated input), ``corpus`` (searches with known answers), ``peers`` (other people's software),
-``e2e`` (processes), ``campaign`` (the long tests), ``bench`` (the page of benchmarks), ``house`` (this code's rules).
+``e2e`` (processes), ``campaign`` (the long tests), ``bench`` (the page of benchmarks and judged sets), ``house`` (this
+code's rules).
 
 Builders. A test takes the smallest that shows what it asserts.
 

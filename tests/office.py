@@ -133,10 +133,12 @@ def counted(database: Database) -> Iterator[list[str]]:
     sent: list[str] = []
     on_driver = db.on_driver
 
-    def note_too(cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None) -> object:
+    def note_too(
+        cx: sa.Connection, sql: str, values: Mapping[str, object] | None = None, *, each: bool = False
+    ) -> object:
         if sql not in ("BEGIN IMMEDIATE", "COMMIT"):
             sent.append(sql)
-        return on_driver(cx, sql, values)
+        return on_driver(cx, sql, values, each=each)
 
     def note(_cx: sa.Connection, _cursor: object, statement: str, *_more: object) -> None:
         sent.append(statement)

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.servers import NoPostgres, Postgres, running_postgres
-
 from bench.peers import Missing
 from bench.processes import Program
+from tests.servers import NoPostgres, Postgres, running_postgres
 
 _OPTIONS = ("fsync=on", "synchronous_commit=on", "full_page_writes=on", "max_connections=200", "shared_buffers=256MB")
 

@@ -82,7 +82,7 @@ def build(
             _run_in_background(record_counts(recorder, clock), stack)
             witness = Witness(Addresses(await _open_halves(halves, stack)), recorder, clock)
             if halves.directory is not None:
-                front.addresses = directory_routes.table(settings.directory.names).remembered(halves.directory)
+                front.addresses = directory_routes.table(settings.directory.names).foremost(halves.directory)
             try:
                 yield
             finally:
@@ -211,7 +211,7 @@ def _callers(halves: Halves) -> Callers:
 
 
 def attributes(settings: Settings) -> Attributes:
-    """Name the attributes of a caller that a repository reads, as the directory spells them."""
+    """Return the directory's names of those attributes of a caller that a repository reads."""
     names = settings.directory.names
     return Attributes(*(names.attributes.get(name, name) for name in ATTRIBUTES))
 

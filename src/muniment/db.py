@@ -28,6 +28,12 @@ _SHORTEST_WAIT, _LONGEST_WAIT, _SHORT_WAITS = 0.0005, 0.005, 0.05
 _STEPS_BETWEEN_LOOKS = 20_000
 """After how many of SQLite's steps a read with a time limit looks at the clock: about half a millisecond."""
 
+_CHECKPOINT_PAGES = 4_000
+"""How many pages of 4 KiB are in SQLite's log when a commit copies them into the database file.
+
+SQLite's own number is 1,000. The commit waits for the disk meanwhile, and a page that was written often is copied once.
+"""
+
 _MOST_FILLED = 32_000  # SQLite takes 32,766 parameters
 
 _CONVENTION = {
@@ -141,7 +147,8 @@ class Database:
     def read(self, *, within: float | None = None) -> AbstractContextManager[Connection]:
         """Open a read-only snapshot: every statement of the block sees the same state.
 
-        ``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds: beyond, it raises TookTooLong.
+        ``within`` limits the block (SQLite) or each statement (PostgreSQL), in seconds. Whatever takes longer raises
+        TookTooLong.
         """
         if self.dialect == "sqlite":
             return _Snapshot(self._engine, self._readers, within)
@@ -309,12 +316,14 @@ class PreparedStatement:
     of ``IN`` (``expanding``) takes a list. It raises SQLAlchemy's exceptions.
     """
 
-    def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert") -> None:
+    def __init__(self, statement: "sa.Select[Any] | sa.CompoundSelect[Any] | sa.Insert | sa.Update") -> None:
         self._statement = statement
-        self._compiled: dict[tuple[str, int], _CompiledStatement] = {}
-        selected = () if isinstance(statement, sa.Insert) else statement.selected_columns
+        self._compiled: dict[tuple[str, *tuple[int, ...]], _CompiledStatement] = {}
+        selected = () if isinstance(statement, sa.Insert | sa.Update) else statement.selected_columns
         self._booleans = {at for at, column in enumerate(selected) if isinstance(column.type, sa.Boolean)}
-        self._lists = {b.key for b in visitors.iterate(statement) if isinstance(b, sa.BindParameter) and b.expanding}
+        self._lists = sorted(
+            {b.key for b in visitors.iterate(statement) if isinstance(b, sa.BindParameter) and b.expanding}
+        )
 
     def first(self, cx: Connection, **values: Any) -> Sequence[Any] | None:
         """Run the statement with these parameters, and return the first row, or None if there is no row."""
@@ -336,7 +345,7 @@ class PreparedStatement:
 
     def text(self, dialect: sa.Dialect) -> str:
         """Return the statement as text, for a statement without lists."""
-        return (self._compiled.get((dialect.name, 0)) or self._compile(dialect, 0))[0]
+        return (self._compiled.get((dialect.name,)) or self._compile(dialect, []))[0]
 
     def _read(self, row: Sequence[Any]) -> Sequence[Any]:
         # SQLite stores booleans as 0 and 1.
@@ -344,24 +353,26 @@ class PreparedStatement:
 
     def _run(self, cx: Connection, values: dict[str, Any]) -> Any:
         # Each size is a statement of its own, so a list is filled up to a power of two. No value is IN (NULL).
-        longest = max([len(values[name]) for name in self._lists], default=0)
-        size = min(1 << (longest - 1).bit_length(), max(longest, _MOST_FILLED))
-        sql, parameters, members = self._compiled.get((cx.dialect.name, size)) or self._compile(cx.dialect, size)
+        lengths = [len(values[name]) for name in self._lists]
+        sizes = [min(1 << (length - 1).bit_length(), max(length, _MOST_FILLED)) for length in lengths]
+        sql, parameters, members = self._compiled.get((cx.dialect.name, *sizes)) or self._compile(cx.dialect, sizes)
         parameters = {**parameters, **values}
         for name, members_of_list in members:
             parameters.update(zip(members_of_list, parameters.pop(name), strict=False))
         return on_driver(cx, sql, parameters)
 
-    def _compile(self, dialect: sa.Dialect, size: int) -> _CompiledStatement:
+    def _compile(self, dialect: sa.Dialect, sizes: Sequence[int]) -> _CompiledStatement:
         # The parameters have names, as in psycopg. In SQLite's default style they have positions.
         named_dialect = sqlite.dialect(paramstyle="named") if dialect.name == "sqlite" else dialect
         compiled = self._statement.compile(dialect=named_dialect)
-        expanded = compiled.construct_expanded_state({**compiled.params, **dict.fromkeys(self._lists, [None] * size)})
-        members = [(name, [f"{name}_{at + 1}" for at in range(size)]) for name in self._lists]
+        size_of = dict(zip(self._lists, sizes, strict=True))
+        lists = {name: [None] * size for name, size in size_of.items()}
+        expanded = compiled.construct_expanded_state({**compiled.params, **lists})
+        members = [(name, [f"{name}_{at + 1}" for at in range(size)]) for name, size in size_of.items()]
         filled = {member: None for _, members_of_list in members for member in members_of_list}
         constants = {name: value for name, value in expanded.parameters.items() if value is not None}
         statement = expanded.statement, {**constants, **filled}, members
-        return self._compiled.setdefault((dialect.name, size), statement)
+        return self._compiled.setdefault((dialect.name, *sizes), statement)
 
 
 def copy_sqlite(connection: Connection, file: Path) -> None:
@@ -392,7 +403,8 @@ def _sqlite_engine(url: sa.URL, busy_seconds: float) -> Engine:
     @event.listens_for(engine, "connect")
     def prepare(dbapi_connection: Any, _record: Any) -> None:
         # FULL: a revocation that was answered must survive a power cut.
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-8000"):
+        writing = ("journal_mode=WAL", "synchronous=FULL", f"wal_autocheckpoint={_CHECKPOINT_PAGES}")
+        for pragma in (*writing, "foreign_keys=ON", "cache_size=-8000"):
             dbapi_connection.execute(f"PRAGMA {pragma}")
         file = Path(url.database or ":memory:")
         if file.exists() and file.stat().st_mode & 0o777 != 0o600:

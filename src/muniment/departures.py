@@ -149,11 +149,11 @@ def _remove(
 ) -> Departure:
     find = entries.find_user if kind == "user" else entries.find_group
     with directory.read() as cx:
-        shown = entries.shown_id(names, find(cx, names, entry_id))
+        shown_id = entries.shown_id(names, find(cx, names, entry_id))
     key, gifts = "", list[GiftCount]()
     if holdings is not None:
         with holdings.database.begin() as cx:
-            key = giving.key_of(cx, shown, holdings.identify, clock())
+            key = giving.key_of(cx, shown_id, holdings.identify, clock())
         if give_to:
             gifts = give(holdings, [key], give_to, clock, watch)
     with directory.begin() as cx:

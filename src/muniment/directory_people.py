@@ -44,18 +44,22 @@ class DirectoryPeople(People):
         Raises UnknownPerson, UnknownProperty, WrongValue, BadSort, Busy.
         """
         with self._read() as cx:
-            chosen = self._chosen(cx, resource_id, kind, within)
+            candidates = self._candidates(cx, resource_id, kind, within)
             order = Order(
-                (OrderKey(chosen.partition_id), OrderKey(chosen.folded_name), OrderKey(chosen.number, kind="integer"))
+                (
+                    OrderKey(candidates.partition_id),
+                    OrderKey(candidates.folded_name),
+                    OrderKey(candidates.number, kind="integer"),
+                )
             )
-            rows = pages.fetch(cx, chosen.query, _Properties(kind, chosen), order, stretch, selection)
+            rows = pages.fetch(cx, candidates.query, _Properties(kind, candidates), order, stretch, selection)
             return [ListedPerson(self._person(kind, to_entry(row)), place) for row, place in rows]
 
     def count(self, resource_id: str, kind: Kind, within: str | None, selection: Selection) -> int:
         """Count all that ``listed`` lists. Raises as ``listed``."""
         with self._read() as cx:
-            chosen = self._chosen(cx, resource_id, kind, within)
-            return pages.count(cx, chosen.query, _Properties(kind, chosen), selection)
+            candidates = self._candidates(cx, resource_id, kind, within)
+            return pages.count(cx, candidates.query, _Properties(kind, candidates), selection)
 
     def find(self, resource_id: str, kind: Kind, person_id: str) -> Person:
         """Find one of them by id. Raises UnknownPerson, Busy."""
@@ -75,7 +79,7 @@ class DirectoryPeople(People):
             except UnknownEntry as unknown:
                 raise UnknownPerson(unknown.sentence) from unknown
 
-    def _chosen(self, cx: Connection, resource_id: str, kind: Kind, within: str | None) -> ChosenEntries:
+    def _candidates(self, cx: Connection, resource_id: str, kind: Kind, within: str | None) -> ChosenEntries:
         group = None if within is None else people.find(cx, self._names, resource_id, "group", within)
         return people.listed(self._names, people.PeopleList(resource_id, kind, group))
 
@@ -87,15 +91,15 @@ class DirectoryPeople(People):
 class _Properties:
     """The properties by which users or groups are filtered and sorted."""
 
-    def __init__(self, kind: Kind, chosen: ChosenEntries) -> None:
-        person_id = listed.single("string", chosen.id, compared=chosen.folded_id, fold=fold_name)
-        short_name = listed.single("string", chosen.name, compared=chosen.folded_name, fold=fold_name)
+    def __init__(self, kind: Kind, candidates: ChosenEntries) -> None:
+        person_id = listed.single("string", candidates.id, compared=candidates.folded_id, fold=fold_name)
+        short_name = listed.single("string", candidates.name, compared=candidates.folded_name, fold=fold_name)
         own = ("user_name", "user_login_name") if kind == "user" else ("group_name", "group_display_name")
         self._properties: Mapping[str, ListedProperty] = {
             own[0]: person_id,
             own[1]: short_name,
-            "description": listed.exact(chosen.description),
-            "r_modify_date": listed.single("date", chosen.modified),
+            "description": listed.exact(candidates.description),
+            "r_modify_date": listed.single("date", candidates.modified),
         }
 
     def __call__(self, name: str, /) -> ListedProperty:

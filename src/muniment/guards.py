@@ -50,9 +50,9 @@ def remove_resource(
     if snapshot is not None:
         # From here on the directory's other decisions wait, so no guard changes after this look-up.
         with snapshot() as repository:
-            guarded = repositories.guarded_by(repository, resource.id)
-        if guarded:
-            names = ", ".join(repr(each.name) for each in guarded)
+            dependents = repositories.guarded_by(repository, resource.id)
+        if dependents:
+            names = ", ".join(repr(each.name) for each in dependents)
             raise StillGuards(f"This resource guards {names}: nobody could enter without it.")
     elif not force:
         raise CannotKnow(

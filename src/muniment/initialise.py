@@ -64,7 +64,7 @@ def run(data: DataFolder, password: str = "") -> Initialisation:
             guard_id = _guard_of(data, REPOSITORY)
             with database.begin() as cx:
                 # A repository that is there keeps its guard, whatever the guard is called by now.
-                resource = next((one for one in resources.every(cx) if one.id == guard_id), None)
+                resource = next((each for each in resources.every(cx) if each.id == guard_id), None)
                 if resource is None:
                     resource = administration.ensure_resource(cx, directory_names, resource_name(REPOSITORY), data.now)
             name = resources.shown_name(directory_names, resource)

@@ -1,7 +1,8 @@
 """What does a process remember, so that it need not work it out again?
 
-A question names all that its answer depends on. What the database says is remembered under a mark, which a trigger
-renews in the transaction that changes it. So nothing has to be invalidated, and an answer is never out of date.
+A question names all that its answer depends on. An answer from the database is remembered under a mark. The transaction
+that changes what the answer depends on renews the mark by a trigger. So nobody has to invalidate an answer, and none is
+ever out of date.
 """
 
 import threading

@@ -123,7 +123,7 @@ def _value(data: bytes) -> None:
 
 
 def _range(data: bytes) -> None:
-    start, length = contents._wanted(_asked("range", data), _CONTENT, _ETAG)
+    start, length = contents._range(_asked("range", data), _CONTENT, _ETAG)
     assert 0 <= start < _CONTENT.size
     assert length is None or 1 <= length <= _CONTENT.size - start
 

@@ -16,6 +16,7 @@ from muniment.clock import Instant
 from muniment.db import Database, Half
 from muniment.directory import system
 from muniment.directory.entries import credentials
+from muniment.directory.oauth import tokens
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.sign_in import pauses
 from muniment.repository.permissions import bearers
@@ -127,6 +128,10 @@ def test_a_released_directory_keeps_its_counts_of_wrong_passwords_and_its_tokens
         assert tries == [f'{{"":[10,{until}]}}', "{}"]
         assert len(system.key(cx, "places")) == 32
         assert cx.execute(sa.text("SELECT count(*) FROM access_tokens")).scalar_one() == 1
+    with database.begin() as cx:
+        locked = tokens.lock_grants(cx, [b"g"], 10_000, now, wait=True)[b"g"]
+        assert locked.grant.alive(now)
+        assert (locked.live_bound, locked.full_until) == (None, 0)
     if found[0] is not None:
         assert pauses.pauses(DirectoryOptions(), found[0], now) == [pauses.Pause(True, 10, until)]
     database.close()

@@ -3,19 +3,30 @@
 import itertools
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
 from muniment.db import Database
+from muniment.repository.aql.tree import Query, SortCriterion
 from muniment.repository.filters.tree import SortKey
 from muniment.repository.folding import fold
-from muniment.repository.objects import lists
+from muniment.repository.objects import lists, object_types, objects, table
+from muniment.repository.objects.object_types import ObjectType
+from muniment.repository.objects.properties import Given, PropertyDefinition
+from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryOptions
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.search import results, sorting
+from muniment.repository.search.memory import SearchMemory
+from muniment.repository.search.results import SearchQuestion
 from tests import plans
-from tests.shelf import MARTA
+from tests.shelf import ADMIN, BORIS, MARTA, Shelf
 from tests.walkers import Walkers, ids, made
 
 TITLES = ["b", "A", "a", "B", "Éa", "ea", "", "z" * 300, "z" * 300 + "a", "\u65e5\u672c", "10", "9"]
@@ -168,3 +179,128 @@ def test_a_sort_looks_objects_up_by_their_counters(walkers: Walkers) -> None:
     ((_, steps),) = plans.steps(walkers.shelf.database, sort)
     if walkers.shelf.database.dialect == "sqlite":
         assert any("SEARCH objects USING INTEGER PRIMARY KEY" in step for step in steps), steps
+
+
+FORM = ObjectType(
+    "form",
+    "document",
+    (
+        PropertyDefinition("whole", "integer"),
+        PropertyDefinition("part", "double"),
+        PropertyDefinition("true", "boolean"),
+        PropertyDefinition("day", "date"),
+        PropertyDefinition("other", "id"),
+    ),
+)
+VALUES: dict[str, list[Any]] = {
+    "title": ["", "b", "A", "a", "B", "Éa", "ea", "\u65e5\u672c", "10", "9", "\U0001f600", "\uffee", "a b"],
+    "subject": ["", "x", "X", "y", "12:30", "2024-01-01T00:00:00Z"],
+    "whole": [-(2**63), 2**63 - 1, 2**53, 2**53 + 1, -1, 0, 7],
+    "part": [-1.5, 0.0, -0.0, 1e300, -1e300, 0.1, 3, 2**53],
+    "true": [True, False],
+    "day": ["1999-12-31", "2024-03-30T23:30:00.001Z", "2024-03-30T23:30:00.002Z", "0900-01-01"],
+    "other": [f"09000000000000{number:02x}" for number in range(4)],
+}
+KEYS = [*VALUES, "object_name", "owner_name", "r_object_type", "r_object_id", "r_modify_date", "r_full_content_size"]
+KEYS += ["i_folder_id", "a_content_type", "r_modifier", "r_creator_name"]
+
+
+@pytest.fixture
+def filled(repository_db: Database, now: Instant, tmp_path: Path) -> Iterator[Shelf]:
+    """Objects with values of every kind or without, written to the index in several commits."""
+    shelf, chance = Shelf(repository_db, tmp_path, now), random.Random(53)
+    with repository_db.begin() as cx:
+        object_types.add_type(cx, shelf.repository.id, FORM, now)
+    cabinet = shelf.create({"object_name": "c"}, MARTA, "cabinet").id
+    for number in range(60):
+        given = {name: chance.choice(values) for name, values in VALUES.items() if chance.random() < 0.7}
+        kind = "form" if number % 4 else "document"
+        given = {name: value for name, value in given.items() if kind == "form" or name in ("title", "subject")}
+        given |= {"object_name": f"n{number % 7}", "acl_name": "public"}
+        owner = MARTA if number % 5 == 0 else BORIS
+        content = shelf.content("pump " * (number % 5)) if number % 3 else None
+        shelf.create(given, owner, kind, None if number % 5 else cabinet, content)
+        shelf.now += number % 2
+        if number % 13 == 0:
+            shelf.catch_up()
+    shelf.catch_up()
+    yield shelf
+    shelf.close()
+
+
+def both_ways(shelf: Shelf, caller: Principals, sorts: list[SortCriterion]) -> tuple[list[str] | None, list[str]]:
+    """Name the hits in the order of these sorts by the index alone, if it knows it, and by the database."""
+    question = SearchQuestion(Query(sorts=tuple(sorts)), 1, 100)
+    snapshot = shelf.index.snapshot()
+    with shelf.database.read() as cx:
+        view, memory = RepositoryView.read(cx, shelf.repository, caller), SearchMemory()
+        search = results.prepared(cx, snapshot, shelf.repository, caller, question, shelf.now, 100, memory)
+        ids = {summary.seq: key for key, summary in objects.summaries(cx, shelf.repository.id, every_id(cx)).items()}
+        by_database: list[str] = []
+        by_index: list[str] | None = []
+        for offset in (0, 1, 9, 40):
+            part = msgspec.structs.replace(search, offset=offset, limit=17)
+            by_database += [ids[counter] for counter in sorting.counters(cx, view, snapshot, part, sorts)]
+            answer = sorting.answer(snapshot, part, sorts, view.catalogue)
+            by_index = None if answer is None or by_index is None else by_index + [hit.object_id for hit in answer.hits]
+    return by_index, by_database
+
+
+def every_id(cx: Connection) -> list[str]:
+    """List the ids of all objects."""
+    return list(cx.scalars(sa.select(table.objects.c.id)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_index_and_the_database_know_one_order(filled: Shelf, seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(25):
+        names = chance.sample(KEYS, chance.choice((1, 1, 2, 3, 5)))
+        sorts = [SortCriterion(name, chance.random() < 0.5, ascii=chance.random() < 0.5) for name in names]
+        if names == ["r_modify_date"]:
+            continue
+        by_index, by_database = both_ways(filled, MARTA, sorts)
+        assert by_index == by_database, sorts
+
+
+def test_the_database_orders_what_the_index_does_not_hold_as_lists_compare_it(filled: Shelf) -> None:
+    for name in ("r_creation_date", "acl_name", "keywords", "r_index_status", "unheard_of"):
+        snapshot = filled.index.snapshot()
+        with filled.database.read() as cx:
+            question = SearchQuestion(Query(), 1, 5)
+            search = results.prepared(cx, snapshot, filled.repository, MARTA, question, filled.now, 9, SearchMemory())
+            search = msgspec.structs.replace(search, limit=5)
+            assert sorting.answer(snapshot, search, [SortCriterion(name)], filled.view(MARTA).catalogue) is None
+
+
+def test_a_long_text_is_ordered_by_the_database_by_its_first_255_characters(filled: Shelf) -> None:
+    sorts = [SortCriterion("title", ascii=True), SortCriterion("whole", ascending=False)]
+    for ending, whole in (("b", 1), ("a", 2), ("", 3)):
+        given: dict[str, Given] = {
+            "object_name": "long",
+            "title": "0" * 255 + ending,
+            "whole": whole,
+            "acl_name": "public",
+        }
+        filled.create(given, MARTA, "form")
+    filled.catch_up()
+    by_index, by_database = both_ways(filled, MARTA, sorts)
+    assert by_index is None
+    with filled.database.read() as cx:
+        wholes = [objects.rows(cx, filled.repository.id, [each])[each].properties["whole"] for each in by_database[:3]]
+    assert wholes == [[3], [2], [1]]
+
+
+@pytest.mark.parametrize("caller", [MARTA, ADMIN])
+def test_a_value_that_the_index_has_missed_counts_at_once(filled: Shelf, caller: Principals) -> None:
+    sorts = [SortCriterion("title", ascii=True)]
+    first = both_ways(filled, caller, sorts)[1][0]
+    mine = filled.create({"object_name": "mine", "title": "zz", "acl_name": "public"}).id
+    filled.catch_up()
+    filled.change(mine, {"title": "!"})
+    question = SearchQuestion(Query(sorts=tuple(sorts)), 1, 2)
+    with filled.database.read() as cx:
+        page = results.search(
+            *(cx, filled.index.snapshot(), filled.repository, caller, question, filled.now), max_offset=100
+        )
+    assert [hit.object_id for hit in page.hits] == [mine, first]

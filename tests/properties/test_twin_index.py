@@ -13,7 +13,7 @@ from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.facets import BoundFacet
-from muniment.repository.aql.tree import Fulltext
+from muniment.repository.aql.tree import Fulltext, Term
 from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
 from muniment.repository.index.document import Document
 from tests.properties import shelves, worlds
@@ -65,6 +65,19 @@ def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
         assert _told(answer) == _told(expected), query
         assert answer.total == expected.total
         assert answer.facets == expected.facets
+    for words in ("", *FEW):
+        query = BoundQuery((), Fulltext(Term(words)) if words else None)
+        for beginning in ("pu", "va", "re", "wo"):
+            completions, known = (
+                each.completions(Search(query, rights, 0, 1), beginning, 50)
+                for each, rights in ((snapshot, visible), (alone, Visible(everything=True)))
+            )
+            assert completions == known, (words, beginning)
+    for wrong in ("pumq", "valvf", "rad", "wrod"):
+        assert snapshot.correction(visible, wrong) == alone.correction(Visible(everything=True), wrong)
+
+
+FEW = ("pump", "red")
 
 
 def _seen(rows: list[Row], visible: Visible) -> list[Document]:
@@ -82,7 +95,7 @@ def _ask(snapshot: Snapshot, query: BoundQuery, visible: Visible) -> Answer:
 
 
 def _told(answer: Answer) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """All but scores and order: those depend on global statistics, and the documentation says what they can tell."""
+    """All but scores and order: those depend on the average length of all texts (docs/decisions/0056)."""
     return {hit.object_id: (hit.excerpt, hit.terms) for hit in answer.hits}
 
 

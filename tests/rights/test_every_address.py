@@ -301,6 +301,7 @@ AT_ONCE = {
     f"{BELOW}/types",
     f"{BELOW}/supported-facets",
     f"{BELOW}/index-report",
+    f"{BELOW}/search/suggestions",
     f"{BELOW}/types/{{name}}",
     f"{BELOW}/acls",
     f"{BELOW}/acls/{{acl}}",

@@ -28,24 +28,26 @@ def script(program: Any, shell: Literal["bash", "zsh"]) -> str:
     words = dict(_words(program, ()))
     leading = " ".join(sorted(_options(program)))
     takes_value = "|".join(sorted(_options(program, with_value=True)))
-    cases = "\n".join(f'    "{path}") choices="{" ".join(sorted(those))}" ;;' for path, those in sorted(words.items()))
+    cases = "\n".join(
+        f'    "{path}") choices="{" ".join(sorted(following))}" ;;' for path, following in sorted(words.items())
+    )
     body = _SCRIPT.format(cases=cases, leading=leading, takes_value=takes_value)
     return f"autoload -U +X bashcompinit && bashcompinit\n{body}" if shell == "zsh" else body
 
 
 def _words(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
     """Yield each command's path with the words that may follow it: its commands, or its options."""
-    inner = {name: one for name, one in getattr(command, "commands", {}).items() if not one.hidden}
+    inner = {name: subcommand for name, subcommand in getattr(command, "commands", {}).items() if not subcommand.hidden}
     yield " ".join(path), [*inner, *(_options(command) if path else ())]
-    for name, one in inner.items():
-        yield from _words(one, (*path, name))
+    for name, subcommand in inner.items():
+        yield from _words(subcommand, (*path, name))
 
 
 def _options(command: Any, *, with_value: bool = False) -> list[str]:
-    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    options = [option for option in command.params if option.param_type_name == "option" and not option.hidden]
     if with_value:
-        options = [one for one in options if not one.is_flag]
-    names = [name for one in options for name in (*one.opts, *one.secondary_opts) if name.startswith("--")]
+        options = [option for option in options if not option.is_flag]
+    names = [name for option in options for name in (*option.opts, *option.secondary_opts) if name.startswith("--")]
     return [name for name in (*names, *(() if with_value else ("--help",))) if _WORD.fullmatch(name)]
 
 

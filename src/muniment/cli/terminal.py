@@ -60,8 +60,8 @@ def table(
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     if not console.is_terminal:
-        listed = [heads, *rows] if header else rows
-        sys.stdout.writelines("\t".join(map(_cell, row)) + "\n" for row in listed)
+        lines = [heads, *rows] if header else rows
+        sys.stdout.writelines("\t".join(map(_cell, row)) + "\n" for row in lines)
         return
     table_ = Table(box=None, header_style="bold", show_header=header is not False)
     for head in heads:

@@ -1,16 +1,22 @@
 """What do all endpoints of the directory need in one process?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
 from muniment.directory.marks import MarkedMemory
 from muniment.directory.oauth.access import AccessMemory
 from muniment.directory.oauth.clients import PublicClientMemory
+from muniment.directory.oauth.grants import GRANTS
+from muniment.directory.oauth.token_requests import JointGrant, JointRequest, TokenResponse
 from muniment.directory.oauth.tokeninfo import AnswerMemory
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.sign_in.passwords import PasswordGate
-from muniment.web.transactions import Transactions
+from muniment.web.refusals import Refusal
+from muniment.web.transactions import JointDecision, Transactions
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,22 @@ class Directory:
     answers: AnswerMemory = field(default_factory=lambda: MarkedMemory(16 << 20))
     clients: PublicClientMemory = field(default_factory=lambda: MarkedMemory(1 << 20))
 
+    @cached_property
+    def joint_grants(self) -> Mapping[str, JointDecision[JointRequest, TokenResponse]]:
+        """The joint decisions about token requests, by grant type."""
+        return {
+            name: partial(_decide_each, self, grant.decide_each)
+            for name, grant in GRANTS.items()
+            if grant.decide_each is not None
+        }
+
     @property
     def pause(self) -> str:
         """How long a pause of sign-in lasts, as text for a security event."""
         return f"for {self.options.lockout_seconds} seconds"
+
+
+def _decide_each(
+    directory: Directory, decision: JointGrant, cx: Connection, requests: Sequence[JointRequest], alone: bool
+) -> list[TokenResponse | Refusal | None]:
+    return decision(cx, directory.options, directory.memory, directory.clients, requests, directory.clock(), alone)

@@ -75,7 +75,7 @@ def groups_of(cx: Connection, entry_id: int) -> list[Entry]:
 
 
 def containers(entry: sa.BindParameter[int]) -> sa.CompoundSelect[tuple[int]]:
-    """Return a subquery for the ids of a user and of all around them: groups however deep, units, the partition."""
+    """Return a subquery for the ids of a user and of whatever holds them: groups however deep, units, the partition."""
     groups = _upwards(entry)
     return sa.union_all(sa.select(groups.c.id), entries.units_above(entry))
 

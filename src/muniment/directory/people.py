@@ -19,7 +19,7 @@ Kind: TypeAlias = Literal["user", "group"]
 
 
 class PeopleList(NamedTuple):
-    """A list of users or of groups that a resource lets in; ``within`` a group, only its direct members."""
+    """A list of the users or groups that a resource lets in; with ``within``, only direct members of that group."""
 
     resource_id: str
     kind: Kind

@@ -184,15 +184,15 @@ def rename(cx: Connection, names: DirectoryNames, resource: Resource, name: str)
     if resource.built_in is not None:
         raise BadName("The administration's resource keeps its name: the settings say how it is shown.")
     name = spelling.check_resource(name)
-    taken = NameTaken(f"There is a resource {name!r} already.")
+    refusal = NameTaken(f"There is a resource {name!r} already.")
     if fold_name(name) == fold_name(names.administration_resource):
-        raise taken
+        raise refusal
     update = _resources.update().where(_resources.c.id == resource.id).values(name=name, name_key=fold_name(name))
     try:
         with cx.begin_nested():
             cx.execute(update)
     except IntegrityError as error:
-        raise taken from error
+        raise refusal from error
 
 
 def set_description(cx: Connection, resource: Resource, description: str) -> None:

@@ -75,13 +75,13 @@ KNOWN = (
 
 def known(name: str) -> KnownAttribute | None:
     """Return the attribute of this name, in any case, if this release reads it."""
-    return next((one for one in KNOWN if fold_name(one.name) == fold_name(name.strip())), None)
+    return next((each for each in KNOWN if fold_name(each.name) == fold_name(name.strip())), None)
 
 
 def warning(name: str, value: str) -> str:
     """Return a warning for whoever sets this attribute to this value; for most values it is empty."""
-    one = known(name)
-    return "" if one is None else one.warnings.get(value.strip().casefold(), "")
+    attribute = known(name)
+    return "" if attribute is None else attribute.warnings.get(value.strip().casefold(), "")
 
 
 def get(cx: Connection, name: str) -> str | None:
@@ -101,16 +101,16 @@ def put(cx: Connection, name: str, value: str, now: Instant, *, free: bool = Fal
     Raises BadAttribute, also for a value that a known attribute does not have, and UnknownAttribute without ``free``.
     """
     name, value = name.strip(), value.strip()
-    one = known(name)
-    if one is not None:
-        name, value = one.name, value.casefold()
-        if value not in one.values:
-            raise BadAttribute(f"{one.name} is {' or '.join(one.values)}, not {value[:40]!r}.")
+    attribute = known(name)
+    if attribute is not None:
+        name, value = attribute.name, value.casefold()
+        if value not in attribute.values:
+            raise BadAttribute(f"{attribute.name} is {' or '.join(attribute.values)}, not {value[:40]!r}.")
     if not name or len(name) > _MAX_NAME or not name.isprintable():
         raise BadAttribute(f"A system attribute's name has 1 to {_MAX_NAME} printable characters.")
     if len(value) > _MAX_VALUE or "\x00" in value or not value.isprintable():
         raise BadAttribute(f"A system attribute's value has at most {_MAX_VALUE} printable characters.")
-    if one is None and not free:
+    if attribute is None and not free:
         names = ", ".join(known_one.name for known_one in KNOWN)
         raise UnknownAttribute(f"No part of this release reads a system attribute {name!r}. It reads: {names}.")
     # This is one statement. So two callers can set the same attribute at one moment, and neither fails.

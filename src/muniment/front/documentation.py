@@ -45,13 +45,13 @@ class DocumentationPage(NamedTuple):
 
 
 def names() -> list[str]:
-    """Name every page, those of a folder after those above it. Nothing where no documentation is installed."""
+    """Return the name of each page, those of a folder last. Without documentation there is none."""
     folder = _folder()
     if folder is None:
         return []
     files = sorted(folder.rglob("*.md"), key=lambda file: (len(file.parts), file))
-    found = [file.relative_to(folder).with_suffix("").as_posix() for file in files]
-    return [name for name in found if _NAME.fullmatch(name)]
+    paths = [file.relative_to(folder).with_suffix("").as_posix() for file in files]
+    return [name for name in paths if _NAME.fullmatch(name)]
 
 
 def source(name: str) -> str | None:
@@ -101,8 +101,8 @@ def _rendered(name: str, file: Path, _changed: int) -> DocumentationPage:
         if token.children is not None:
             token.children = list(_with_links(token.children, posixpath.dirname(name)))
     body = markupsafe.Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))  # noqa: S704 - HTML is off
-    listed = tuple(section for section in sections if section.level in _LISTED_LEVELS)
-    return DocumentationPage(sections[0].title if sections else name, body, listed)
+    outline = tuple(section for section in sections if section.level in _LISTED_LEVELS)
+    return DocumentationPage(sections[0].title if sections else name, body, outline)
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
@@ -112,10 +112,10 @@ def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
     for place, token in enumerate(tokens):
         if token.type != "heading_open":
             continue
-        written = int(token.tag[1:])
-        while above and above[-1] >= written:
+        level = int(token.tag[1:])
+        while above and above[-1] >= level:
             above.pop()
-        above.append(written)
+        above.append(level)
         token.tag = tokens[place + 2].tag = f"h{len(above)}"
         heading = "".join(part.content for part in tokens[place + 1].children or ())
         anchor = _NO_LETTERS.sub("-", heading.lower()).strip("-") or "section"
@@ -159,12 +159,12 @@ def _with_links(parts: Sequence[Token], folder: str) -> Iterator[Token]:
 
 def _with_mentions(text: Token, folder: str) -> Iterator[Token]:
     at = 0
-    mentions = [(found, found[1]) for found in _FILE.finditer(text.content)]
-    mentions += [(found, _record(found[1])) for found in _DECISION.finditer(text.content)]
-    for found, name in sorted(mentions, key=lambda mention: mention[0].start()):
-        yield Token("text", "", 0, content=text.content[at : found.start()])
-        yield from _linked([Token("text", "", 0, content=found[0])], name, folder)
-        at = found.end()
+    mentions = [(match, match[1]) for match in _FILE.finditer(text.content)]
+    mentions += [(match, _record(match[1])) for match in _DECISION.finditer(text.content)]
+    for match, name in sorted(mentions, key=lambda mention: mention[0].start()):
+        yield Token("text", "", 0, content=text.content[at : match.start()])
+        yield from _linked([Token("text", "", 0, content=match[0])], name, folder)
+        at = match.end()
     yield Token("text", "", 0, content=text.content[at:])
 
 
@@ -190,12 +190,12 @@ def _address(href: str) -> str:
 
 
 def _markdown() -> MarkdownIt:
-    made = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     # A table that is wider than a phone is scrolled in a frame of its own, also with the keyboard.
     frame = '<div class="wide" role="group" aria-label="Table" tabindex="0">\n<table>\n'
-    made.add_render_rule("table_open", lambda *_: frame)
-    made.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
-    return made
+    parser.add_render_rule("table_open", lambda *_: frame)
+    parser.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
+    return parser
 
 
 _MARKDOWN = _markdown()

@@ -68,8 +68,8 @@ def indexes(cx: Connection, halves: Halves, at: Instant) -> dict[str, dict[str, 
 
 
 def _differences(cx: Connection, repository: repositories.Repository) -> dict[str, int]:
-    kept = reports.of_repository(cx, repository.id).values()
-    count = sum(each.report.remaining for each in kept if each.report is not None)
+    agent_reports = reports.of_repository(cx, repository.id).values()
+    count = sum(each.report.remaining for each in agent_reports if each.report is not None)
     return {"differences": count} if count else {}
 
 

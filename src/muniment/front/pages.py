@@ -39,7 +39,7 @@ _SHELVES: Mapping[str, Mapping[str, str]] = {
         "aql": "The two query languages, with examples; what a search finds, and in which order.",
     },
     "How it is made": {
-        "benchmarks": "Speed and memory beside other servers, and how they were measured.",
+        "benchmarks": "Speed and memory beside other servers, how good the hits are, and how both were measured.",
         "campaign": "The long tests, and known failures of other systems with the tests against them.",
         "vocabulary": "The words that the product uses, each with one meaning.",
     },
@@ -67,16 +67,16 @@ def plain(request: Request, code: ErrorCode, sentence: str) -> Response:
 async def front_page(request: Request, halves: Halves) -> Response:
     """Say what this server is, and where users, administrators and developers go next."""
     settings = halves.installation.settings
-    shown: list[str] = []
+    names: list[str] = []
     if halves.repository is not None:
         stretch = Stretch(None, 0, _SHOWN_REPOSITORIES + 1)
-        listed = await halves.repository.transactions.read(repositories.page, stretch)
-        shown = [repository.name for repository, _ in listed]
+        page = await halves.repository.transactions.read(repositories.page, stretch)
+        names = [repository.name for repository, _ in page]
     values = {
         "directory": settings.directory.names if halves.directory else None,
         "repository": settings.repository.names if halves.repository else None,
-        "repositories": shown[:_SHOWN_REPOSITORIES],
-        "more_repositories": len(shown) > _SHOWN_REPOSITORIES,
+        "repositories": names[:_SHOWN_REPOSITORIES],
+        "more_repositories": len(names) > _SHOWN_REPOSITORIES,
         "documented": bool(documentation.names()),
     }
     return _draw(request, halves, "front.html", values)
@@ -110,15 +110,15 @@ async def document(request: Request, halves: Halves) -> Response:
     if path == documentation.DECISIONS.rstrip("/"):
         return _decisions(request, halves)
     name = path.removesuffix(".md")
-    written = ("text/plain", _MARKDOWN)
-    offered = (*written, "text/html") if path.endswith(".md") else ("text/html", *written)
-    chosen = accept.preferred(request, offered) or offered[0]
+    as_text = ("text/plain", _MARKDOWN)
+    offered = (*as_text, "text/html") if path.endswith(".md") else ("text/html", *as_text)
+    media_type = accept.preferred(request, offered) or offered[0]
     text = documentation.source(name)
     rendered = documentation.page(name)
     if text is None or rendered is None:
         raise UnknownAddress("There is no such page; /docs links those there are.")
-    if chosen != "text/html":
-        return PlainTextResponse(text, headers=_CHANGES_WITH_ACCEPT, media_type=chosen)
+    if media_type != "text/html":
+        return PlainTextResponse(text, headers=_CHANGES_WITH_ACCEPT, media_type=media_type)
     values = {"name": name, "page": rendered, "is_record": name.startswith(documentation.DECISIONS)}
     return _draw(request, halves, "document.html", values, _CHANGES_WITH_ACCEPT)
 

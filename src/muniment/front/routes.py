@@ -97,7 +97,9 @@ def table() -> AddressTable[Halves]:
                 "/docs/{page:path}", {"GET": _read(pages.document, "Show a page of the documentation.", _DOCUMENT)}
             ),
         ),
-        ErrorShape("front-door", pages.plain, {"application/json": PlainError, **_PAGE}, lambda said: said.code),
+        ErrorShape(
+            "front-door", pages.plain, {"application/json": PlainError, **_PAGE}, lambda error_code: error_code.code
+        ),
         CredentialKind.NONE,
         (Parameter("page", "Name of a page of the documentation, or of its file, which ends in .md.", place="path"),),
     )
@@ -105,14 +107,14 @@ def table() -> AddressTable[Halves]:
 
 def tables(halves: Halves) -> list[AddressTable[Any]]:
     """List the tables of addresses of this process: the front door's, and those of the halves that run here."""
-    known: list[AddressTable[Any]] = [table()]
+    address_tables: list[AddressTable[Any]] = [table()]
     if halves.directory is not None:
-        known.append(directory_routes.table(halves.directory.options.names))
+        address_tables.append(directory_routes.table(halves.directory.options.names))
     if halves.repository is not None:
-        known.append(repository_routes.table(halves.repository.options.names))
+        address_tables.append(repository_routes.table(halves.repository.options.names))
         if halves.repository.callers.page is not None:
-            known.append(search_page_routes.table())
-    return known
+            address_tables.append(search_page_routes.table())
+    return address_tables
 
 
 def routes(halves: Halves) -> list[Route]:

@@ -56,7 +56,7 @@ class Receiver(NamedTuple):
 
 
 class GiftWatch(Protocol):
-    """What is told how a gift goes on."""
+    """Learns how far a gift has come."""
 
     def reach(self, repository: str, count: int) -> None:
         """Learn that so many objects of this repository have changed hands by now."""

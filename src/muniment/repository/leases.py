@@ -67,8 +67,8 @@ def _is(lease: Lease) -> sa.ColumnElement[bool]:
 def _take(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
     free = sa.or_(leases.c.until <= sa.bindparam("now"), leases.c.holder == insert.excluded.holder)
     fresh = {name: insert.excluded[name] for name in ("holder", "until")}
-    taken = insert.on_conflict_do_update(index_elements=["purpose", "subject"], set_=fresh, where=free)
-    return taken.returning(leases.c.until)
+    statement = insert.on_conflict_do_update(index_elements=["purpose", "subject"], set_=fresh, where=free)
+    return statement.returning(leases.c.until)
 
 
 _COLUMNS: dict[str, sa.BindParameter[object]] = {

@@ -1,4 +1,4 @@
-"""Why does the repository refuse? The table of each endpoint gives each refusal a status and a code."""
+"""Why does the repository refuse? Each address declares the status and the code of each refusal."""
 
 from muniment.web.refusals import Refusal
 

@@ -76,22 +76,22 @@ def every(cx: Connection) -> list[Repository]:
 
 def named(cx: Connection, names: Collection[str]) -> list[Repository]:
     """List those of these repositories that exist, by name."""
-    wanted = sa.select(repositories).where(repositories.c.name.in_(names)).order_by(repositories.c.name)
-    return [Repository(*row) for row in cx.execute(wanted)]
+    query = sa.select(repositories).where(repositories.c.name.in_(names)).order_by(repositories.c.name)
+    return [Repository(*row) for row in cx.execute(query)]
 
 
 def first_of_each_guard(cx: Connection, limit: int) -> list[Repository]:
     """List the first repository, by name, of each resource that guards any; at most ``limit`` of them, by name."""
     first = sa.select(sa.func.min(repositories.c.name)).where(repositories.c.resource_id != "")
     firsts = first.group_by(repositories.c.resource_id)
-    chosen = sa.select(repositories).where(repositories.c.name.in_(firsts)).order_by(repositories.c.name).limit(limit)
-    return [Repository(*row) for row in cx.execute(chosen)]
+    query = sa.select(repositories).where(repositories.c.name.in_(firsts)).order_by(repositories.c.name).limit(limit)
+    return [Repository(*row) for row in cx.execute(query)]
 
 
 def guarded_by_any(cx: Connection, resource_ids: Collection[str], limit: int) -> list[Repository]:
     """List the repositories that these resources guard, by name, at most ``limit`` of them."""
-    guarded = sa.select(repositories).where(repositories.c.resource_id.in_(resource_ids))
-    return [Repository(*row) for row in cx.execute(guarded.order_by(repositories.c.name).limit(limit))]
+    query = sa.select(repositories).where(repositories.c.resource_id.in_(resource_ids))
+    return [Repository(*row) for row in cx.execute(query.order_by(repositories.c.name).limit(limit))]
 
 
 class ListedRepository(NamedTuple):
@@ -106,8 +106,8 @@ def page(cx: Connection, stretch: Stretch, selection: Selection = EVERYTHING) ->
 
     Raises UnknownProperty, WrongValue, BadSort.
     """
-    found = pages.fetch(cx, sa.select(repositories), _property, _BY_NAME, stretch, selection)
-    return [ListedRepository(Repository(*row[: len(repositories.c)]), place) for row, place in found]
+    rows = pages.fetch(cx, sa.select(repositories), _property, _BY_NAME, stretch, selection)
+    return [ListedRepository(Repository(*row[: len(repositories.c)]), place) for row, place in rows]
 
 
 def count(cx: Connection, selection: Selection = EVERYTHING) -> int:
@@ -124,8 +124,8 @@ def _property(name: str) -> ListedProperty:
 
 def guarded_by(cx: Connection, resource_id: str) -> list[Repository]:
     """List the repositories that a resource guards, by name."""
-    ordered = sa.select(repositories).where(repositories.c.resource_id == resource_id).order_by(repositories.c.name)
-    return [Repository(*row) for row in cx.execute(ordered)]
+    query = sa.select(repositories).where(repositories.c.resource_id == resource_id).order_by(repositories.c.name)
+    return [Repository(*row) for row in cx.execute(query)]
 
 
 def still_guards(cx: Connection, repository: Repository) -> bool:

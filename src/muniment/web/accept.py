@@ -36,13 +36,13 @@ def _header(request: Request) -> str:
 @lru_cache(maxsize=100)
 def _best(accept: str, offered: tuple[str, ...]) -> str | None:
     """Choose what the header likes best; None when it likes nothing of it."""
-    ranges = [_range(written) for written in accept.split(",")]
+    ranges = [_range(text) for text in accept.split(",")]
     best = max(offered, key=lambda kind: _liked(kind, ranges))
     return best if _liked(best, ranges) > 0 else None
 
 
-def _range(written: str) -> tuple[str, float]:
-    kind, *parameters = (part.strip().lower() for part in written.split(";"))
+def _range(text: str) -> tuple[str, float]:
+    kind, *parameters = (part.strip().lower() for part in text.split(";"))
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip() == "q":
@@ -56,7 +56,7 @@ def _liked(kind: str, ranges: Sequence[tuple[str, float]]) -> float:
     kind = kind.lower()
     family, structure = kind.partition("/")[0], kind.rpartition("+")[2]
     for pattern in (kind, f"{family}/*+{structure}" if "+" in kind else kind, f"{family}/*", "*/*"):
-        found = [quality for wanted, quality in ranges if wanted == pattern]
-        if found:
-            return max(found)
+        qualities = [quality for kind_range, quality in ranges if kind_range == pattern]
+        if qualities:
+            return max(qualities)
     return 0.0

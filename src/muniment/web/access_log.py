@@ -1,4 +1,4 @@
-"""Which request was answered how? The access log has one line for each request.
+"""How was each request answered? The access log has one line for each request.
 
 Lines of requests that went well wait for at most ``LATE_SECONDS`` and are written together, because a line that is
 written alone costs a tenth of a short request. A line of a refused or failed request is written at once, and those that

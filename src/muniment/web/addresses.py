@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from muniment.web.hot import Hot, HotEndpoint, Remembered
+from muniment.web.hot import Foremost, Hot, HotEndpoint
 from muniment.web.responses import Endpoint, ErrorCode, Shape, Table
 
 H = TypeVar("H")
@@ -87,7 +87,7 @@ class Operation(Generic[H]):
 
     An empty ``summary`` means the first sentence of the function's docstring. ``credentials`` is None where the method
     expects the same kind as the address. ``refused`` are parameters of the query that the interface knows and the
-    method does not take, each with the reason as the end of a sentence. ``hot`` and ``remembered`` are short ways of a
+    method does not take, each with the reason as the end of a sentence. ``hot`` and ``foremost`` are short ways of a
     POST (``web.hot``), for tables without ``check``, ``options`` and suffixes.
     """
 
@@ -99,7 +99,7 @@ class Operation(Generic[H]):
     credentials: CredentialKind | None = field(default=None, kw_only=True)
     refused: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     hot: Hot[H] | None = field(default=None, kw_only=True)
-    remembered: Remembered[H] | None = field(default=None, kw_only=True)
+    foremost: Foremost[H] | None = field(default=None, kw_only=True)
 
     @property
     def sentence(self) -> str:
@@ -175,10 +175,10 @@ class AddressTable(Generic[H]):
             for suffix in SUFFIXES
         ]
 
-    def remembered(self, half: H) -> dict[str, tuple[Remembered[Any], Any]]:
-        """Return what may be remembered at which path, with the context that it needs."""
+    def foremost(self, half: H) -> dict[str, tuple[Foremost[Any], Any]]:
+        """Return what ``HotFront`` may answer at which path, with the context that it needs."""
         posts = {self.prefix + address.path: address.operations.get("POST") for address in self.addresses}
-        return {path: (post.remembered, half) for path, post in posts.items() if post and post.remembered}
+        return {path: (post.foremost, half) for path, post in posts.items() if post and post.foremost}
 
     def takes_suffix(self, address: Address[H]) -> bool:
         """Say whether a suffix after the path of an address of this table chooses the media type."""
@@ -270,9 +270,9 @@ class Addresses:
 def _path_in_parts(scope: Scope) -> str:
     """Return the decoded path, with ``_SLASH_IN_PART`` for each slash that was sent as ``%2F``."""
     path: str = scope["path"]
-    sent: bytes = scope.get("raw_path") or b""
-    if b"%2" not in sent:
+    raw_path: bytes = scope.get("raw_path") or b""
+    if b"%2" not in raw_path:
         return path
-    marked = _SLASH_IN_PART.join(map(unquote, _ENCODED_SLASH.split(sent.decode("latin-1"))))
+    marked = _SLASH_IN_PART.join(map(unquote, _ENCODED_SLASH.split(raw_path.decode("latin-1"))))
     # A server that puts the application below a path of its own may say another path here.
     return marked if marked.replace(_SLASH_IN_PART, "/") == path else path

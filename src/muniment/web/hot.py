@@ -1,9 +1,10 @@
-"""How is a short request answered that comes very often? On one of two short ways (decision 0037).
+"""How is a frequent request answered with little work? In one of two short ways (decisions 0037, 0052).
 
-``HotFront`` stands before everything else and answers what is remembered. ``HotEndpoint`` is an endpoint that takes its
-decision without Starlette's request and response. Both serve requests of one form:
+``HotFront`` stands before everything else and answers what is remembered or soon decided. ``HotEndpoint`` is an
+endpoint that takes its decision without Starlette's request and response. Both serve requests of one form:
 POST without a query, whose body has exactly one media type. The front also wants HTTPS, and both want the body in one
-piece. Whatever is not of this form, and whatever they leave to it, goes the ordinary way as it came.
+piece. Whatever is not of this form, and whatever they leave to it, goes the ordinary way as it came. So does whatever
+the front's decision refuses: the endpoint answers the refusal, and decides nothing again.
 
 No rule is written here a second time: a remembered answer was decided by the endpoint, and headers, request ids and log
 lines are those of ``Transport``.
@@ -21,11 +22,14 @@ from starlette.types import Message, Receive, Scope, Send
 from muniment.web import pace
 from muniment.web.access_log import AccessLine
 from muniment.web.responses import Endpoint, Shape, Table
-from muniment.web.transport import Transport, new_request_id
+from muniment.web.transport import STARTED, Transport, new_request_id
 
 H = TypeVar("H")
 
 _LONGEST_BODY = 65_536
+
+_FAILURE = "muniment.failure"
+"""Where a request's scope holds what the front's decision raised."""
 
 _Pairs = tuple[tuple[bytes, bytes], ...]
 
@@ -45,14 +49,15 @@ class Hot(Generic[H]):
 
 
 @dataclass(frozen=True)
-class Remembered(Generic[H]):
-    """An answer that may be remembered: ``recall`` gets the body and the half's context.
+class Foremost(Generic[H]):
+    """An answer that comes before everything else: ``answer`` gets the scope, the body, and the half's context.
 
-    It returns the answer that the endpoint would give now (status 200), or None if that is not remembered. It changes
-    nothing and tells no event. ``media_type`` and ``headers`` are as in ``Hot``.
+    It returns the answer that the endpoint would give now (status 200), or None if the endpoint has to answer; then it
+    has changed nothing. It tells no event. If it changes anything, the endpoint is a ``HotEndpoint``, which answers
+    whatever it raises. ``media_type`` and ``headers`` are as in ``Hot``.
     """
 
-    recall: Callable[[bytes, H], Awaitable[bytes | None]]
+    answer: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
     media_type: bytes
     headers: _Pairs
 
@@ -62,8 +67,8 @@ class HotFront:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self.addresses: Mapping[str, tuple[Remembered[object], object]] = {}
-        """What may be remembered at which path, and the context for ``recall``."""
+        self.addresses: Mapping[str, tuple[Foremost[object], object]] = {}
+        """What may be answered here at which path, and the context for it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
@@ -72,11 +77,11 @@ class HotFront:
             await transport(scope, receive, send)
             return
         start, headers = time.perf_counter(), dict(scope["headers"])
-        remembered, context = self.addresses[scope["path"]]
+        foremost, context = self.addresses[scope["path"]]
         transport.apply_proxy_headers(scope)
         if not (
             scope["scheme"] == "https"
-            and _has_form(scope, remembered.media_type)
+            and _has_form(scope, foremost.media_type)
             and len(headers) == len(scope["headers"])
             and b"x-request-id" not in headers
         ):
@@ -86,15 +91,15 @@ class HotFront:
         answer = None
         if not isinstance(message, pace.Waiting) and _is_whole(message):
             try:
-                answer = await remembered.recall(message["body"], context)
-            except Exception:  # noqa: BLE001 - the ordinary way meets it again, and answers it
-                answer = None
+                answer = await foremost.answer(scope, message["body"], context)
+            except Exception as error:  # noqa: BLE001 - the endpoint answers it
+                scope[_FAILURE], scope[STARTED] = error, start
         if answer is None:
             await transport(scope, _again(message, receive), send)
             return
         request_id, status = new_request_id(), None
         head = [
-            *transport.way(scope, headers.get(b"host", b"")).complete(remembered.headers),
+            *transport.way(scope, headers.get(b"host", b"")).complete(foremost.headers),
             (b"content-length", b"%d" % len(answer)),
             (b"x-request-id", request_id.encode()),
         ]
@@ -129,6 +134,9 @@ class HotEndpoint(Endpoint[H]):
             return
         answer = None
         try:
+            failure: Exception | None = scope.pop(_FAILURE, None)
+            if failure is not None:
+                raise failure
             message = await receive()
             if _is_whole(message):
                 answer = await self._hot.decide(scope, message["body"], self._context)

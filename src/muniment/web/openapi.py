@@ -35,8 +35,8 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
 class CallerCredentials(msgspec.Struct, frozen=True):
     """What the callers of a repository may show beside a token in the header Authorization.
 
-    An empty name is not offered. ``ticket`` and ``csrf`` are names of headers, ``address_token`` is a parameter of the
-    query, ``search_page`` the cookie of the page to search from.
+    An address does not offer credentials whose name is empty here. ``ticket`` and ``csrf`` are names of headers,
+    ``address_token`` is a parameter of the query, ``search_page`` the cookie of the page to search from.
     """
 
     basic: bool = False

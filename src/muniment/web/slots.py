@@ -25,7 +25,7 @@ class Slots:
     def hold(self, owner: str, limit: int, what: str) -> Iterator[None]:
         """Hold one of the owner's ``limit`` slots for the block. Raises Overloaded when the owner holds all of them.
 
-        ``what`` names the streams in the sentence of the refusal: ``downloads``.
+        ``what`` names the streams in the sentence of the refusal, such as ``downloads``.
         """
         if self._counts[owner] >= limit:
             raise Overloaded(

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy.engine import Connection
 
@@ -15,6 +15,7 @@ from muniment.glances import Glance
 from muniment.web.refusals import Refusal
 from muniment.web.turns import Turns
 
+Item = TypeVar("Item")
 P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
@@ -22,11 +23,23 @@ T = TypeVar("T")
 _GROUP_SIZE = 32
 """How many writes share a transaction at most."""
 
+FILL_SECONDS = 0.001
+"""For how long a group waits at most for as many writes as the last groups had. A commit takes about as long."""
+
 _LONG_QUESTIONS = 2
 _LONG_WAITING_EACH = 8
 """How many long questions run at one time, and how many questions of one caller may wait."""
 
 _BUSY = "The database is busy with other writes."
+
+
+JointDecision: TypeAlias = Callable[[Connection, Sequence[Item], bool], Sequence[T | Refusal | None]]
+"""A decision about several requests at one time, which costs less than one decision about each.
+
+For each item it returns what the caller gets: a value, or a refusal that is raised to that caller alone. It returns
+None for an item that it has to decide alone. Its last argument says whether it does: then there is one item, and it may
+wait for the locks of others.
+"""
 
 
 class Transactions:
@@ -53,6 +66,10 @@ class Transactions:
         self._inline = inline
         self._queue: deque[_QueuedWrite] = deque()
         self._queue_task: asyncio.Task[None] | None = None
+        self._last_sizes: deque[int] = deque([1, 1], maxlen=2)
+        self._filling: tuple[int, asyncio.Future[None]] | None = None
+        self._joint_queues: dict[JointDecision[Any, Any], _JointQueue] = {}
+        self._alone: set[asyncio.Task[None]] = set()
         self._glances: dict[PreparedStatement, Glance] = {}
         self._shared_glances: dict[PreparedStatement, _SharedGlance] = {}
 
@@ -63,22 +80,68 @@ class Transactions:
         is raised after the commit. Raises Busy, also if the decision does not begin within the database's
         ``busy_seconds``.
         """
-        result = await self._commit(partial(_decide, decision, args, kwargs))
+        write = self._new_write(partial(_decide, decision, args, kwargs))
+        if self.database.dialect == "postgresql":
+            result: T | _CommittedRefusal = await self._write_in_thread(write)
+        else:
+            result = await self._enqueue(write)
         if isinstance(result, _CommittedRefusal):
             raise result.refusal
         return result
 
-    async def _commit(self, run: Callable[[Connection], T]) -> T:
-        deadline = time.monotonic() + self.database.busy_seconds
-        loop = asyncio.get_running_loop()
+    async def write_jointly(self, decision: JointDecision[Item, T], item: Item) -> T:
+        """Run the decision about this item and about those of others who wait for it, as ``write`` runs one decision.
+
+        ``decision`` is one object for all of them. If it raises, each of them is decided alone.
+        """
+        write = self._new_write(partial(_decide_alone, decision, item), decision, item)
         if self.database.dialect == "postgresql":
-            return await loop.run_in_executor(self._writers, self._write_alone, run, deadline)
-        write = _QueuedWrite(run, deadline, loop.create_future())
-        self._queue.append(write)
-        if self._queue_task is None or self._queue_task.done():
-            self._queue_task = loop.create_task(self._write_queue())
-        value: T = await write.answer
+            queue = self._joint_queues.get(decision)
+            if queue is None:
+                queue = self._joint_queues[decision] = _JointQueue(self._write_round)
+            value: T = await queue.answer(write)
+        else:
+            value = await self._enqueue(write)
         return value
+
+    def _new_write(
+        self, decision: Callable[[Connection], Any], joint: JointDecision[Any, Any] | None = None, item: object = None
+    ) -> "_QueuedWrite":
+        deadline = time.monotonic() + self.database.busy_seconds
+        return _QueuedWrite(decision, deadline, asyncio.get_running_loop().create_future(), joint, item)
+
+    async def _enqueue(self, write: "_QueuedWrite") -> Any:
+        self._queue.append(write)
+        if self._filling is not None and len(self._queue) >= self._filling[0]:
+            _wake(self._filling[1])
+        if self._queue_task is None or self._queue_task.done():
+            self._queue_task = asyncio.get_running_loop().create_task(self._write_queue())
+        return await write.answer
+
+    async def _write_in_thread(self, write: "_QueuedWrite") -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._writers, self._write_alone, write)
+
+    async def _write_round(self, writes: "Sequence[_QueuedWrite]") -> None:
+        """Decide jointly on PostgreSQL. Whatever has to be decided alone keeps no later round waiting."""
+        outcomes: Sequence[Outcome | None]
+        try:
+            outcomes = await asyncio.get_running_loop().run_in_executor(self._writers, self._write_together, writes)
+        except Exception:  # noqa: BLE001 - each meets it again alone, and is told
+            outcomes = [None] * len(writes)
+        for write, outcome in zip(writes, outcomes, strict=True):
+            if outcome is not None:
+                write.settle(outcome)
+            else:
+                task = asyncio.create_task(self._settle_alone(write))
+                self._alone.add(task)
+                task.add_done_callback(self._alone.discard)
+
+    async def _settle_alone(self, write: "_QueuedWrite") -> None:
+        try:
+            outcome = Outcome(await self._write_in_thread(write), None)
+        except Exception as error:  # noqa: BLE001 - the caller gets it as the answer
+            outcome = Outcome(None, error)
+        write.settle(outcome)
 
     async def read(self, question: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Ask a question of one snapshot, and return the answer. Raises Busy, and what the question raises.
@@ -161,25 +224,48 @@ class Transactions:
 
     async def _write_queue(self) -> None:
         while self._queue:
-            group = [self._queue.popleft() for _ in range(min(_GROUP_SIZE, len(self._queue)))]
-            late_writes = [write for write in group if time.monotonic() > write.deadline]
-            for write in late_writes:
-                write.settle(Outcome(None, Busy(_BUSY)))
-            group = [write for write in group if write not in late_writes]
-            if not group:
+            until = self._queue[0].deadline
+            if time.monotonic() > until:
+                self._queue.popleft().settle(Outcome(None, Busy(_BUSY)))
                 continue
-            until, batch = min(write.deadline for write in group), None
+            group: list[_QueuedWrite] = []
+            await self._fill()
             try:
                 batch = await self._begin(until)
-                outcomes = await self._decide_and_commit(batch, [write.decision for write in group])
+                # Whoever came while another process had the database joins the group.
+                group = self._take_group()
+                outcomes = await self._decide_and_commit(batch, group)
             except Exception as error:  # noqa: BLE001 - every caller of the group gets it as the answer
-                if batch is None and type(error) is Busy and time.monotonic() > until:
-                    # The next round refuses the writes whose deadline is over. The others go on waiting.
-                    self._queue.extendleft(reversed(group))
+                if not group and type(error) is Busy and time.monotonic() > until:
+                    # The next round refuses the first write. The others go on waiting.
                     continue
+                group = group or self._take_group()
                 outcomes = [Outcome(None, error)] * len(group)
             for write, outcome in zip(group, outcomes, strict=True):
                 write.settle(outcome)
+
+    async def _fill(self) -> None:
+        """Wait a moment if fewer writes are here than the last groups had.
+
+        The callers who were just answered are about to write again. Who comes first would otherwise be committed alone,
+        while the others wait for that commit. A caller who writes alone never waits.
+        """
+        wanted = max(self._last_sizes)
+        if len(self._queue) < wanted:
+            loop = asyncio.get_running_loop()
+            filled: asyncio.Future[None] = loop.create_future()
+            self._filling = wanted, filled
+            timer = loop.call_later(FILL_SECONDS, _wake, filled)
+            try:
+                await filled
+            finally:
+                timer.cancel()
+                self._filling = None
+
+    def _take_group(self) -> "list[_QueuedWrite]":
+        size = min(_GROUP_SIZE, len(self._queue))
+        self._last_sizes.append(size)
+        return [self._queue.popleft() for _ in range(size)]
 
     async def _begin(self, until: float) -> WriteBatch:
         try:
@@ -188,21 +274,23 @@ class Transactions:
             wait = partial(self.database.begin_batch, until=until)
             return await asyncio.get_running_loop().run_in_executor(self._writers, wait)
 
-    async def _decide_and_commit(
-        self, batch: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]
-    ) -> list[Outcome]:
+    async def _decide_and_commit(self, batch: WriteBatch, writes: "Sequence[_QueuedWrite]") -> list[Outcome]:
         in_pool = partial(asyncio.get_running_loop().run_in_executor, self._writers)
         if not self._inline:
-            return await in_pool(_decide_all_and_commit, batch, decisions)
-        outcomes = _decide_all(batch, decisions)
+            return await in_pool(_decide_all_and_commit, batch, writes)
+        outcomes = _decide_all(batch, writes)
         await in_pool(batch.commit)
         return outcomes
 
-    def _write_alone(self, decision: Callable[[Connection], T], deadline: float) -> T:
-        if time.monotonic() > deadline:
+    def _write_alone(self, write: "_QueuedWrite") -> Any:
+        if time.monotonic() > write.deadline:
             raise Busy(_BUSY)
         with self.database.begin() as cx:
-            return decision(cx)
+            return write.decision(cx)
+
+    def _write_together(self, writes: "Sequence[_QueuedWrite]") -> Sequence[Outcome | None]:
+        with self.database.begin() as cx:
+            return _decide_together(writes, cx)
 
 
 class _SharedGlance:
@@ -228,11 +316,16 @@ class _SharedGlance:
 
 
 class _QueuedWrite(NamedTuple):
-    """A decision that waits for its transaction. ``deadline`` is a moment of ``time.monotonic``."""
+    """A decision that waits for its transaction. ``deadline`` is a moment of ``time.monotonic``.
+
+    With ``joint``, the decision about ``item`` may be taken together with others.
+    """
 
     decision: Callable[[Connection], Any]
     deadline: float
     answer: "asyncio.Future[Any]"
+    joint: JointDecision[Any, Any] | None
+    item: Any
 
     def settle(self, outcome: Outcome) -> None:
         if self.answer.done():  # the caller has left; the decision is committed nevertheless
@@ -243,10 +336,35 @@ class _QueuedWrite(NamedTuple):
             self.answer.set_exception(outcome.raised)
 
 
+class _JointQueue:
+    """The writes that wait for one joint decision on PostgreSQL: one round decides all that came during the last."""
+
+    def __init__(self, write_round: Callable[[Sequence[_QueuedWrite]], Coroutine[Any, Any, None]]) -> None:
+        self._write_round = write_round
+        self._waiting: deque[_QueuedWrite] = deque()
+        self._rounds: asyncio.Task[None] | None = None
+
+    async def answer(self, write: _QueuedWrite) -> Any:
+        """Wait until a round has decided this write, and return its value."""
+        self._waiting.append(write)
+        if self._rounds is None or self._rounds.done():
+            self._rounds = asyncio.create_task(self._run())
+        return await write.answer
+
+    async def _run(self) -> None:
+        while self._waiting:
+            await self._write_round([self._waiting.popleft() for _ in range(min(_GROUP_SIZE, len(self._waiting)))])
+
+
 class _CommittedRefusal(NamedTuple):
     """A refusal that is raised after its decision was committed."""
 
     refusal: Refusal
+
+
+def _wake(waiting: "asyncio.Future[None]") -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 def _decide(
@@ -260,15 +378,44 @@ def _decide(
         return _CommittedRefusal(refusal)
 
 
-def _decide_all_and_commit(batch: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
-    outcomes = _decide_all(batch, decisions)
+def _decide_alone(decision: JointDecision[Item, T], item: Item, cx: Connection) -> T:
+    (value,) = decision(cx, [item], True)
+    assert value is not None  # noqa: S101 - what is decided alone is decided
+    if isinstance(value, Refusal):
+        raise value
+    return value
+
+
+def _decide_all_and_commit(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outcome]:
+    outcomes = _decide_all(batch, writes)
     batch.commit()
     return outcomes
 
 
-def _decide_all(batch: WriteBatch, decisions: Sequence[Callable[[Connection], Any]]) -> list[Outcome]:
+def _decide_all(batch: WriteBatch, writes: Sequence[_QueuedWrite]) -> list[Outcome]:
+    outcomes: list[Outcome | None] = [None] * len(writes)
+    places: dict[JointDecision[Any, Any], list[int]] = {}
+    for place, write in enumerate(writes):
+        if write.joint is not None:
+            places.setdefault(write.joint, []).append(place)
     try:
-        return [batch.decide(decision) for decision in decisions]
+        for joined in places.values():
+            if len(joined) > 1:
+                together = batch.decide(partial(_decide_together, [writes[place] for place in joined]))
+                for place, outcome in zip(joined, together.value or (), strict=False):
+                    outcomes[place] = outcome
+        return [outcome or batch.decide(write.decision) for write, outcome in zip(writes, outcomes, strict=True)]
     except BaseException:
         batch.roll_back()
         raise
+
+
+def _decide_together(writes: Sequence[_QueuedWrite], cx: Connection) -> list[Outcome | None]:
+    """Take one joint decision. None stands for a write that has to be decided alone."""
+    joint = writes[0].joint
+    assert joint is not None  # noqa: S101 - the callers join such writes only
+    values = joint(cx, [write.item for write in writes], False)
+    return [
+        None if value is None else Outcome(None, value) if isinstance(value, Refusal) else Outcome(value, None)
+        for value in values
+    ]

@@ -28,6 +28,9 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,40}")
 _TOKEN_ADDRESS = re.compile(r"(/authentication/oauth/+)(?!tokeninfo/?$)(.+)", re.IGNORECASE | re.DOTALL)
 _TOKEN_LIKE = re.compile(r"[A-Za-z0-9_-]{40,}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+STARTED = "muniment.started"
+"""Where a request's scope holds the moment of ``time.perf_counter`` when it began, if that was before ``Transport``."""
+
 _LONGEST_HOST = 300
 """A longer Host header is no address of this server."""
 
@@ -105,7 +108,7 @@ class Transport:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start = time.perf_counter()
+        start = scope.get(STARTED) or time.perf_counter()
         # Of repeated headers, the first counts.
         headers = dict(reversed(scope["headers"]))
         self.apply_proxy_headers(scope)

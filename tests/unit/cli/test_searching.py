@@ -118,7 +118,7 @@ def test_an_explanation_is_a_tree_and_its_exit_code_says_whether_the_object_is_a
         with database.read() as cx:
             repository = repositories.find(cx, "main")
         agent.rebuild(database, repository, app.engine(data_folder.installation), clock.now)
-    found = json.loads(muniment("search", "first", "--json"))["hits"][0]
+    found = json.loads(muniment("search", "first OR nothing", "--json"))["hits"][0]
 
     printed = muniment("search", "first OR nothing", "--explain", found["id"])
     assert printed.startswith(f"first.txt ({found['id']}) is a hit, score {found['score']:.4f}, for admin@")

@@ -92,7 +92,7 @@ ENDS_TOKENS = {
 }
 """The columns on which an answer about an access token depends. The other columns of these tables are below."""
 
-ENDS_NOTHING = {"grants": {"refresh_digest", "created"}, "access_tokens": {"issued"}}
+ENDS_NOTHING = {"grants": {"refresh_digest", "created", "live_bound"}, "access_tokens": {"issued"}}
 
 
 def endings(office: Office) -> str:

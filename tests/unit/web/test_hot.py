@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from muniment.db import Busy
 from muniment.web import bodies
-from muniment.web.hot import Hot, HotEndpoint, HotFront, Remembered
+from muniment.web.hot import Foremost, Hot, HotEndpoint, HotFront
 from muniment.web.options import WebOptions
 from muniment.web.refusals import Malformed, Refusal
 from muniment.web.responses import ErrorCode
@@ -83,13 +83,13 @@ def front(recall: Callable[[bytes], bytes | None], **options: Any) -> HotFront:
     async def no() -> bool:
         return True
 
-    async def recalled(body: bytes, _context: object) -> bytes | None:
+    async def recalled(_scope: Scope, body: bytes, _context: object) -> bytes | None:
         return recall(body)
 
     inner = endpoint(lambda _body: None)
     settings = WebOptions(base_address="https://files.example.org", **options)
     made = HotFront(Transport(inner, settings, sensitive_prefixes=["/dirws"], requires_tls=no, shape=shape))
-    made.addresses = {"/dirws/hot": (Remembered(recalled, JSON, HEADERS), None)}
+    made.addresses = {"/dirws/hot": (Foremost(recalled, JSON, HEADERS), None)}
     return made
 
 
@@ -201,11 +201,26 @@ def test_behind_a_trusted_proxy_the_front_knows_the_caller_and_the_scheme() -> N
     assert plain.status == 403
 
 
-def test_a_database_that_cannot_be_asked_at_the_front_is_asked_again_on_the_ordinary_way() -> None:
-    def busy(_body: bytes) -> bytes:
-        raise Busy("The database is busy with other writes.")
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [(Malformed("No."), 400, "malformed_request"), (Busy("Busy."), 503, "overloaded"), (KeyError("secret"), 500, "")],
+)
+def test_what_is_refused_at_the_front_is_answered_by_the_endpoint_and_decided_once(
+    error: Exception, status: int, code: str
+) -> None:
+    decided: list[bytes] = []
 
-    assert asked(front(busy), BODY).body == b"ordinary: " + BODY
+    def fail(body: bytes) -> bytes:
+        decided.append(body)
+        raise error
+
+    with capture_logs() as lines:
+        answer = asked(front(fail), BODY)
+    assert answer.status == status
+    assert json.loads(answer.body)["code"] == (code or "internal_error")
+    assert b"secret" not in answer.body
+    assert decided == [BODY]
+    assert [line["status"] for line in lines if line["event"] == "request"] == [status]
 
 
 def test_a_refusal_while_the_body_arrives_has_the_endpoints_own_shape() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,9 @@ from sqlalchemy.engine import Connection
 
 from muniment import db
 from muniment.db import Busy, Database, WriteBatch
-from muniment.web.refusals import Malformed
-from muniment.web.transactions import Transactions
+from muniment.web import transactions as web_transactions
+from muniment.web.refusals import Malformed, Refusal
+from muniment.web.transactions import JointDecision, Transactions
 
 Answers = list[int | BaseException]
 
@@ -234,6 +235,124 @@ def test_a_short_wait_for_another_process_is_no_refusal(transactions: Transactio
     assert together(transactions, 2, 4) == [2, 4]
     soon.join()
     other.close()
+
+
+def test_whoever_comes_while_another_process_writes_joins_the_group(
+    transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Database(str(transactions.database.engine.url))
+    batch = other.begin_batch()
+
+    async def ask() -> Answers:
+        writes = [asyncio.create_task(transactions.write(add, 2))]
+        await asyncio.sleep(0.05)
+        writes += [asyncio.create_task(transactions.write(add, number)) for number in (4, 5)]
+        await asyncio.sleep(0)
+        batch.commit()
+        return await asyncio.gather(*writes)
+
+    seen = commits(monkeypatch)
+    assert asyncio.run(ask()) == [2, 4, 5]
+    assert len(seen) == 2, "the other process's commit, and one"
+    other.close()
+
+
+def test_a_group_waits_for_as_many_writes_as_the_last_ones_had(
+    transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_transactions, "FILL_SECONDS", 60.0)
+    seen = commits(monkeypatch)
+
+    async def later(number: int, turns: int) -> int:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return await transactions.write(add, number)
+
+    async def ask() -> None:
+        assert await asyncio.gather(*(transactions.write(add, number) for number in (1, 2, 4))) == [1, 2, 4]
+        assert await asyncio.gather(*(later(number, 5 * number) for number in (5, 7, 8))) == [5, 7, 8]
+
+    asyncio.run(ask())
+    assert len(seen) == 2
+
+
+def test_a_caller_who_writes_alone_waits_for_nobody_and_a_group_only_for_a_moment(
+    transactions: Transactions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ask() -> None:
+        await asyncio.gather(*(transactions.write(add, number) for number in (1, 2, 4)))
+        for number in (5, 7):
+            await transactions.write(add, number)
+        monkeypatch.setattr(web_transactions, "FILL_SECONDS", 60.0)
+        for number in (8, 10, 11):
+            await asyncio.wait_for(transactions.write(add, number), 30)
+
+    asyncio.run(ask())
+    assert kept(transactions) == [1, 2, 4, 5, 7, 8, 10, 11]
+
+
+Decided = list[tuple[tuple[int, ...], bool]]
+
+
+def jointly(seen: Decided) -> JointDecision[int, int]:
+    """Keep numbers together. Refuse those divisible by three; 5 is decided alone; 7 and 49 together fail."""
+
+    def decide(cx: Connection, numbers: Sequence[int], alone: bool) -> list[int | Refusal | None]:
+        seen.append((tuple(numbers), alone))
+        outcomes: list[int | Refusal | None] = []
+        for number in numbers:
+            if number % 3 == 0:
+                outcomes.append(Malformed(f"{number} is divisible by three."))
+            elif number == 5 and not alone:
+                outcomes.append(None)
+            else:
+                cx.execute(sa.text("INSERT INTO numbers VALUES (:number)"), {"number": number})
+                outcomes.append(number)
+        if {7, 49} <= set(numbers):
+            raise ZeroDivisionError
+        return outcomes
+
+    return decide
+
+
+def joined(transactions: Transactions, decision: JointDecision[int, int], *numbers: int) -> Answers:
+    """Write the numbers at one time, each for a caller of its own, by one joint decision."""
+
+    async def ask() -> Answers:
+        asked = [transactions.write_jointly(decision, number) for number in numbers]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    return asyncio.run(ask())
+
+
+def test_a_joint_decision_is_taken_once_for_those_who_wait(transactions: Transactions) -> None:
+    seen: Decided = []
+    answers = joined(transactions, jointly(seen), 1, 3, 5, 4)
+    assert [answer if isinstance(answer, int) else type(answer) for answer in answers] == [1, Malformed, 5, 4]
+    assert seen == [((1, 3, 5, 4), False), ((5,), True)]
+    assert kept(transactions) == [1, 4, 5]
+
+
+def test_a_joint_decision_that_fails_is_taken_for_each_alone(transactions: Transactions) -> None:
+    seen: Decided = []
+    assert joined(transactions, jointly(seen), 1, 7, 49) == [1, 7, 49]
+    assert seen == [((1, 7, 49), False), ((1,), True), ((7,), True), ((49,), True)]
+    assert kept(transactions) == [1, 7, 49]
+
+
+def test_on_postgresql_too_a_joint_decision_is_taken_for_those_who_wait(directory_db: Database) -> None:
+    transactions = Transactions(directory_db)
+    with directory_db.begin() as cx:
+        cx.execute(sa.text("CREATE TABLE numbers (number INTEGER PRIMARY KEY)"))
+    seen: Decided = []
+    answers = joined(transactions, jointly(seen), 1, 3, 5, 4)
+    assert [answer if isinstance(answer, int) else type(answer) for answer in answers] == [1, Malformed, 5, 4]
+    assert seen == [((1, 3, 5, 4), False), ((5,), True)]
+    assert joined(transactions, jointly(seen), 2, 7, 49) == [2, 7, 49]
+    assert kept(transactions) == [1, 2, 4, 5, 7, 49]
+    assert [type(answer) for answer in joined(transactions, jointly(seen), 2)] != [int], "it is there already"
+    with directory_db.begin() as cx:
+        cx.execute(sa.text("DROP TABLE numbers"))
 
 
 def test_a_question_sees_what_was_committed_before_its_preparation_ended(transactions: Transactions) -> None:

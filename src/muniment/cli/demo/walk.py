@@ -220,10 +220,12 @@ class _Walk:
         prefix = self._facts["names"]["repository"]["system_property_prefix"]
         object_id = str(answer.json()["properties"][f"{prefix}object_id"])
         address = f"{self._repository}/objects/{object_id}"
-        changed = self._ask("POST", address, 200, token=token, json={"properties": {"title": "What muniments are"}})
+        change_answer = self._ask(
+            "POST", address, 200, token=token, json={"properties": {"title": "What muniments are"}}
+        )
         self._ask("GET", address, 200, token=token, headers={"Accept": "application/xml"})
         self._ask("GET", f"{address}/content-media", 200, token=token)
-        return object_id, address, changed.headers["muniment-position"]
+        return object_id, address, change_answer.headers["muniment-position"]
 
     def _ask(self, method: str, address: str, status: int, *, token: str = "", **options: Any) -> httpx.Response:
         headers = dict(options.pop("headers", {}))
@@ -269,7 +271,7 @@ class _Walk:
 
 def shortened(text: str) -> str:
     """Shorten each token to its first characters."""
-    return _TOKEN.sub(lambda found: found[0][:6] + "...", text)
+    return _TOKEN.sub(lambda token_match: token_match[0][:6] + "...", text)
 
 
 @contextmanager

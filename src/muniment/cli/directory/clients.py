@@ -117,8 +117,8 @@ def list_client_sessions(
     """List the grants issued to a client."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.read() as cx:
-        listed = sessions.of_client(cx, entries.find_client(cx, name), data.now)
-        show_sessions(data, cx, listed, as_json=as_json, header=header)
+        client_sessions = sessions.of_client(cx, entries.find_client(cx, name), data.now)
+        show_sessions(data, cx, client_sessions, as_json=as_json, header=header)
 
 
 @client.command("sign-out")

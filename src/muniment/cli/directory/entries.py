@@ -59,12 +59,12 @@ def find_entry(data: DataFolder, cx: Connection, text: str) -> Entry:
 def list_kind(data: DataFolder, partition: str, kind: Kind, *, as_json: bool, header: bool | None) -> None:
     """Print a partition's entries of one kind."""
     with data.database("directory") as database, database.read() as cx:
-        found = entries.find_partition(cx, data.settings.directory.names, partition)
-        rows = entries.listing(cx, found, kind, limit=None)
+        partition_entry = entries.find_partition(cx, data.settings.directory.names, partition)
+        rows = entries.listing(cx, partition_entry, kind, limit=None)
     show_entries(data, rows, as_json=as_json, header=header)
 
 
-def show_entries(data: DataFolder, listed: list[Entry], *, as_json: bool, header: bool | None) -> None:
+def show_entries(data: DataFolder, several: list[Entry], *, as_json: bool, header: bool | None) -> None:
     """Print entries with their state, each by the name that commands accept."""
     names = data.settings.directory.names
     spellings = {"partition": entries.shown_name, "unit": entries.location}
@@ -75,7 +75,7 @@ def show_entries(data: DataFolder, listed: list[Entry], *, as_json: bool, header
             state_of(entry) if entry.kind == "user" else None,
             entry.description,
         )
-        for entry in listed
+        for entry in several
     ]
     terminal.table(("Kind", "Name", "State", "Description"), rows, as_json=as_json, header=header)
 
@@ -146,7 +146,9 @@ def describe_removal(data: DataFolder, dependents: Dependents) -> str:
         "It had the members": [entries.shown_id(names, entry) for entry in dependents.members],
         "It was in the access roles of": [resources.shown_name(names, resource) for resource in dependents.resources],
     }
-    sentences = [f"{beginning} {_first_ten(shown)}." for beginning, shown in parts.items() if shown]
+    sentences = [
+        f"{beginning} {_first_ten(listed_names)}." for beginning, listed_names in parts.items() if listed_names
+    ]
     session_sentence = [describe_ended(dependents.ended)] if dependents.ended != SessionCount() else []
     return " ".join(["Removed.", *sentences, *session_sentence])
 
@@ -157,11 +159,11 @@ def describe_ended(count: SessionCount) -> str:
 
 
 def show_sessions(
-    data: DataFolder, cx: Connection, listed: list[Session], *, as_json: bool, header: bool | None
+    data: DataFolder, cx: Connection, several: list[Session], *, as_json: bool, header: bool | None
 ) -> None:
     """Print sessions: who is signed in with which client to which resource, since when, and until when."""
     names = data.settings.directory.names
-    ids = {number for each in listed for number in (each.user_id, each.client_id or 0)}
+    ids = {number for each in several for number in (each.user_id, each.client_id or 0)}
     people = {number: entries.by_id(cx, number) for number in ids}
     resource_names = resources.names_of(cx, names)
 
@@ -178,7 +180,7 @@ def show_sessions(
             timestamp(each.since),
             timestamp(each.expires),
         )
-        for each in listed
+        for each in several
     ]
     heads = ("Session", "User", "Client", "Resource", "Since", "Expires")
     terminal.table(heads, rows, as_json=as_json, header=header)
@@ -190,6 +192,6 @@ def state_of(entry: Entry) -> str:
     return " and ".join(states) or "active"
 
 
-def _first_ten(shown: list[str]) -> str:
-    remainder = f" and {len(shown) - 10} more" if len(shown) > 10 else ""
-    return ", ".join(shown[:10]) + remainder
+def _first_ten(names: list[str]) -> str:
+    remainder = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return ", ".join(names[:10]) + remainder

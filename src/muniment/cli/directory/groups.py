@@ -59,8 +59,8 @@ def list_members(context: typer.Context, group_id: EntryId, as_json: AsJson = Fa
     """List a group's direct members."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.read() as cx:
-        listed = memberships.members(cx, _by_id(data, group_id)(cx))
-    show_entries(data, listed, as_json=as_json, header=header)
+        members = memberships.members(cx, _by_id(data, group_id)(cx))
+    show_entries(data, members, as_json=as_json, header=header)
 
 
 @group.command("add-member")
@@ -76,9 +76,13 @@ def add_members(context: typer.Context, group_id: EntryId, members: Members) -> 
             memberships.add_member(cx, group_entry, entry)
             if memberships.closes_loop(cx, group_entry, entry):
                 loops.append(entries.shown_id(names, entry))
-        whole = entries.shown_id(names, group_entry)
+        shown_group = entries.shown_id(names, group_entry)
     for member in loops:
-        whom = f"{whole} now contains itself" if member == whole else f"{whole} and {member} now contain each other"
+        whom = (
+            f"{shown_group} now contains itself"
+            if member == shown_group
+            else f"{shown_group} and {member} now contain each other"
+        )
         terminal.errors.print(f"{whom}: whoever is in one of such groups is in all of them.", markup=False)
 
 
@@ -87,9 +91,9 @@ def remove_members(context: typer.Context, group_id: EntryId, members: Members) 
     """Remove users and groups from a group."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        found = _by_id(data, group_id)(cx)
+        group_entry = _by_id(data, group_id)(cx)
         for member in members:
-            administration.remove_member(cx, found, find_entry(data, cx, member))
+            administration.remove_member(cx, group_entry, find_entry(data, cx, member))
 
 
 @group.command("set")

@@ -61,7 +61,7 @@ def set_partition(context: typer.Context, name: PartitionName, description: NewD
 
 @partition.command("rename")
 def rename_partition(context: typer.Context, name: PartitionName, new_name: NewName) -> None:
-    """Rename a partition that holds no users and no groups: their ids end with its name."""
+    """Rename a partition. It must hold no users and no groups, because their ids end with its name."""
     data: DataFolder = context.obj
     rename_entry(data, _by_name(data, name), new_name)
 
@@ -83,8 +83,8 @@ def add_unit(
     """Make an organizational unit and print its location."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        added = editing.add_unit(cx, find_entry(data, cx, parent), name, data.now, description=description)
-    line(entries.location(data.settings.directory.names, added))
+        unit_entry = editing.add_unit(cx, find_entry(data, cx, parent), name, data.now, description=description)
+    line(entries.location(data.settings.directory.names, unit_entry))
 
 
 @unit.command("list")
@@ -100,8 +100,8 @@ def list_content(
     """List what lies directly in a unit, or in a partition's root unit: units, groups and users."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.read() as cx:
-        listed = entries.inside(cx, find_entry(data, cx, container))
-    show_entries(data, listed, as_json=as_json, header=header)
+        content = entries.inside(cx, find_entry(data, cx, container))
+    show_entries(data, content, as_json=as_json, header=header)
 
 
 @unit.command("set")

@@ -58,12 +58,12 @@ def list_resources(context: typer.Context, as_json: AsJson = False, header: With
     with data.database("directory") as database, database.read() as cx:
         rows = [
             (
-                resources.shown_name(names, one),
-                one.id,
-                "created" if one.activated is None else "activated",
-                one.description,
+                resources.shown_name(names, each),
+                each.id,
+                "created" if each.activated is None else "activated",
+                each.description,
             )
-            for one in resources.every(cx)
+            for each in resources.every(cx)
         ]
     terminal.table(("Resource", "Identifier", "State", "Description"), rows, as_json=as_json, header=header)
 
@@ -91,8 +91,8 @@ def list_role(context: typer.Context, name: ResourceName, as_json: AsJson = Fals
     """List who is in a resource's access role."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.read() as cx:
-        listed = resources.role_members(cx, _resource(data, cx, name))
-    show_entries(data, listed, as_json=as_json, header=header)
+        members = resources.role_members(cx, _resource(data, cx, name))
+    show_entries(data, members, as_json=as_json, header=header)
 
 
 @resource.command("add-member")
@@ -100,9 +100,9 @@ def add_to_role(context: typer.Context, name: ResourceName, members: Members) ->
     """Add users, groups, units or partitions to a resource's access role."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        found = _resource(data, cx, name)
+        target = _resource(data, cx, name)
         for member in members:
-            resources.add_to_role(cx, found, find_entry(data, cx, member))
+            resources.add_to_role(cx, target, find_entry(data, cx, member))
 
 
 @resource.command("remove-member")
@@ -110,9 +110,9 @@ def remove_from_role(context: typer.Context, name: ResourceName, members: Member
     """Remove entries from a resource's access role; tokens that rest on them give no access from then on."""
     data: DataFolder = context.obj
     with data.database("directory") as database, database.begin() as cx:
-        found = _resource(data, cx, name)
+        target = _resource(data, cx, name)
         for member in members:
-            administration.remove_from_role(cx, found, find_entry(data, cx, member))
+            administration.remove_from_role(cx, target, find_entry(data, cx, member))
 
 
 @resource.command("remove")
@@ -121,9 +121,9 @@ def remove_resource(context: typer.Context, name: ResourceName, force: Force = F
     data: DataFolder = context.obj
     snapshot = repository_snapshot(data)
     with data.database("directory") as database, database.begin() as cx:
-        found = _resource(data, cx, name)
-        members = resources.role_members(cx, found)
-        sessions_ended = guards.remove_resource(cx, snapshot, found, data.now, force=force)
+        target = _resource(data, cx, name)
+        members = resources.role_members(cx, target)
+        sessions_ended = guards.remove_resource(cx, snapshot, target, data.now, force=force)
     terminal.line(f"Its access role had {len(members)} members. {describe_ended(sessions_ended)}")
 
 

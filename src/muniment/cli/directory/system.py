@@ -24,11 +24,13 @@ def list_attributes(context: typer.Context, as_json: AsJson = False, header: Wit
     data: DataFolder = context.obj
     with data.database("directory") as database, database.read() as cx:
         values = {attribute.name: attribute.value for attribute in attributes.every(cx)}
-    unset = [one.name for one in attributes.KNOWN if one.name not in values]
+    unset = [each.name for each in attributes.KNOWN if each.name not in values]
     rows = []
     for name in (*values, *unset):
-        known = attributes.known(name)
-        allowed, meaning = (" or ".join(known.values), known.meaning) if known else (None, "Nothing here reads it.")
+        definition = attributes.known(name)
+        allowed, meaning = (
+            (" or ".join(definition.values), definition.meaning) if definition else (None, "Nothing here reads it.")
+        )
         rows.append((name, values.get(name), allowed, meaning))
     terminal.table(("Name", "Value", "Values", "Meaning"), rows, as_json=as_json, header=header)
 

@@ -175,8 +175,8 @@ def _unknown(data: DataFolder, entries: Mapping[str, Permission], *, strict: boo
     if not data.together:
         return []
     names = {fold_name(accessor): accessor for accessor in entries if fold_name(accessor) not in (OWNER, WORLD)}
-    known = data.identify(list(names))
-    unknown = [accessor for name, accessor in names.items() if name not in known and "@" in name]
+    identities = data.identify(list(names))
+    unknown = [accessor for name, accessor in names.items() if name not in identities and "@" in name]
     if unknown and strict:
         raise Failure(f"The directory knows no user and no group {', '.join(map(repr, unknown))}.", Exit.REFUSED)
     return unknown

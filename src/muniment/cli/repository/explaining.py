@@ -79,15 +79,16 @@ def _lines(document: Mapping[str, Any], name: str) -> Iterator[str]:
     what = f"a hit, score {document['score']}," if document["hit"] else "no hit"
     yield f"{name} ({document['object-id']}) is {what} for {document['user']}."
     for match in document["matches"]:
-        where = ", ".join(match.get("properties", ()))
-        yield f"{_WITHIN}{match['weight']}  {match['term']!r} in the {match['field']}{f' ({where})' if where else ''}"
+        names = ", ".join(match.get("properties", ()))
+        where = "together" if "together" in match else f"in the {' and the '.join(match['found-in'])}"
+        yield f"{_WITHIN}{match['weight']}  {match['term']!r} {where}{f' ({names})' if names else ''}"
     for reason in document["reasons"]:
         place = f" ({reason['place']})" if "place" in reason else ""
         yield f"{_WITHIN}{reason['message']}{place}"
     right, index, types = document["right"], document["index"], document["types"]
     yield ""
-    asked = f", asked for {', '.join(types['types'])}" if types["types"] else ""
-    yield f"types: {_outcome(types)}: {types['object-type']}{asked}"
+    types_sought = f", asked for {', '.join(types['types'])}" if types["types"] else ""
+    yield f"types: {_outcome(types)}: {types['object-type']}{types_sought}"
     if "condition" in document:
         yield from _part(document["condition"], "")
     for part in ("locations", "facets"):
@@ -97,8 +98,8 @@ def _lines(document: Mapping[str, Any], name: str) -> Iterator[str]:
     roles = [role for role in ("administrator", "owner") if right[role]]
     by = "; ".join([*roles, f"ACL {right['acl-name']}: {', '.join(entries) or 'nothing'}"])
     yield f"right: {_outcome(right)}: {right['basic-permission']} ({by})"
-    missed = f", it has missed {', '.join(index['missed'])}" if index["missed"] else ""
-    yield f"index: {_outcome(index)}{missed}"
+    missed_kinds = f", it has missed {', '.join(index['missed'])}" if index["missed"] else ""
+    yield f"index: {_outcome(index)}{missed_kinds}"
     if "text" in document:
         yield f"text: {document['text']['state']}"
 
@@ -107,8 +108,8 @@ def _part(part: Mapping[str, Any], margin: str) -> Iterator[str]:
     values = " ".join(repr(value) for value in part.get("values", ()))
     words = [part["kind"], part.get("name", ""), part.get("operator", ""), values]
     place = f" ({part['place']})" if "place" in part else ""
-    found = f" in the {' and the '.join(part['found-in'])}" if part.get("found-in") else ""
-    yield f"{margin}{' '.join(word for word in words if word)}{place}: {_outcome(part)}{found}"
+    matching_parts = f" in the {' and the '.join(part['found-in'])}" if part.get("found-in") else ""
+    yield f"{margin}{' '.join(word for word in words if word)}{place}: {_outcome(part)}{matching_parts}"
     for inner in part.get("parts", ()):
         yield from _part(inner, margin + _WITHIN)
 

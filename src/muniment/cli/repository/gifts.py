@@ -31,7 +31,7 @@ class Progress:
 
     def __init__(self, data: DataFolder) -> None:
         self._limit = data.settings.repository.max_pending_changes
-        self._shown = ExitStack()
+        self._bars = ExitStack()
         self._counting: terminal.Counting | None = None
         self._repository = ""
 
@@ -39,14 +39,14 @@ class Progress:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._shown.close()
+        self._bars.close()
 
     def reach(self, repository: str, count: int) -> None:
         """Show how many objects of this repository are given."""
         if self._counting is None or self._repository != repository:
-            self._shown.close()
+            self._bars.close()
             self._repository = repository
-            self._counting = self._shown.enter_context(terminal.counting(f"Giving what is in {repository}", None))
+            self._counting = self._bars.enter_context(terminal.counting(f"Giving what is in {repository}", None))
         self._counting.reach(count)
 
     def index_stands_still(self, repository: str) -> None:
@@ -80,11 +80,11 @@ def print_departure(data: DataFolder, name: str, departure: Departure, given_to:
 
 def spell(counts: Sequence[GiftCount]) -> str:
     """Write in one line how much was given in which repository."""
-    spelled = [
+    gift_rows = [
         f"{count.repository}: {count.objects} objects, {count.acls} ACLs, {count.searches} saved searches"
         for count in counts
     ]
-    return "; ".join(spelled) or "nothing"
+    return "; ".join(gift_rows) or "nothing"
 
 
 def give_command(

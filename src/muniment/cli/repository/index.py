@@ -73,7 +73,7 @@ def index_check(
 ) -> int:
     """Compare the index with the repository, range by range; exit code 1 when they differ."""
     data: DataFolder = context.obj
-    found = list[tuple[Repository, Report]]()
+    findings = list[tuple[Repository, Report]]()
     with data.database("repository") as database:
         for repository in _selected(database, repository_name):
             with closing(app.reader(data.installation, repository)) as reader:
@@ -88,38 +88,38 @@ def index_check(
                         patience=wait,
                         progress=partial(_show, bar),
                     )
-            found.append((repository, report))
+            findings.append((repository, report))
             if not as_json:
                 _print_report(repository, report)
                 if not report.sound:
                     terminal.line(f"  {_advice(data, repository, report)}")
     if as_json:
-        terminal.print_json([{"repository": repository.name, **_as_values(report)} for repository, report in found])
-    return Exit.OK if all(report.sound for _, report in found) else Exit.FAILED
+        terminal.print_json([{"repository": repository.name, **_as_values(report)} for repository, report in findings])
+    return Exit.OK if all(report.sound for _, report in findings) else Exit.FAILED
 
 
 @index.command("report")
 def index_report(context: typer.Context, repository_name: RepositoryOption = "", as_json: AsJson = False) -> int:
     """Show the report of the last check that each index agent made by itself; exit code 1 when a report has faults."""
     data: DataFolder = context.obj
-    listed, sound = list[dict[str, object]](), True
+    documents, sound = list[dict[str, object]](), True
     with data.database("repository") as database:
         for repository in _selected(database, repository_name):
             with database.read() as cx:
-                kept = reports.of_repository(cx, repository.id)
-            for follower, last in kept.items():
+                kept_reports = reports.of_repository(cx, repository.id)
+            for follower, last in kept_reports.items():
                 sound = sound and (last.report is None or last.report.sound)
                 under_way = None if last.course is None else _as_values(last.course.report)
-                whole = None if last.report is None else _as_values(last.report)
-                listed.append(
-                    {"repository": repository.name, "agent": follower, "report": whole, "under_way": under_way}
+                last_values = None if last.report is None else _as_values(last.report)
+                documents.append(
+                    {"repository": repository.name, "agent": follower, "report": last_values, "under_way": under_way}
                 )
                 if not as_json:
                     _print_kept(repository, last)
-            if not kept and not as_json:
+            if not kept_reports and not as_json:
                 terminal.line(f"{repository.name}: no index agent has checked the index yet")
     if as_json:
-        terminal.print_json(listed)
+        terminal.print_json(documents)
     return Exit.OK if sound else Exit.FAILED
 
 
@@ -190,13 +190,13 @@ def _print_report(repository: Repository, report: Report) -> None:
         terminal.line(f"  and {unnamed} more")
 
 
-def _print_kept(repository: Repository, kept: KeptReport) -> None:
-    if kept.report is not None:
-        ended = kept.report.ended or kept.report.began
-        terminal.line(f"{repository.name}: checked from {timestamp(kept.report.began)} to {timestamp(ended)}")
-        _print_report(repository, kept.report)
-    if kept.course is not None:
-        report = kept.course.report
+def _print_kept(repository: Repository, last: KeptReport) -> None:
+    if last.report is not None:
+        ended = last.report.ended or last.report.began
+        terminal.line(f"{repository.name}: checked from {timestamp(last.report.began)} to {timestamp(ended)}")
+        _print_report(repository, last.report)
+    if last.course is not None:
+        report = last.course.report
         terminal.line(
             f"{repository.name}: under way since {timestamp(report.began)}: {report.objects} objects in "
             f"{report.ranges} ranges, {report.remaining} differ"

@@ -80,11 +80,18 @@ def list_objects(
         repository = repositories.find(cx, repository_name)
         view = RepositoryView.read(cx, repository, principals)
         folder = objects.read(cx, repository, folder_id, principals, "folder")[0].id if folder_id else None
-        listed = Folder(view, folder, "sysobject")
-        while page := lists.page(cx, listed, Stretch(after, 0, _AT_A_TIME)):
+        members = Folder(view, folder, "sysobject")
+        while page := lists.page(cx, members, Stretch(after, 0, _AT_A_TIME)):
             rows += [
-                (one.id, one.type, one.name, one.owner, one.content.size if one.content else None, _date(one.modified))
-                for one, _ in page
+                (
+                    each.id,
+                    each.type,
+                    each.name,
+                    each.owner,
+                    each.content.size if each.content else None,
+                    _date(each.modified),
+                )
+                for each, _ in page
             ]
             after = page[-1].place
     heads = ("Object", "Type", "Name", "Owner", "Bytes", "Modified")
@@ -158,20 +165,20 @@ def put_object(
             view = RepositoryView.read(cx, repository, principals)
             former = objects.read(cx, repository, replace, principals)[0] if replace else None
         shown_name = name or (former.name if former else os.path.basename(file))
-        given = _given(properties or [], view.catalogue)
-        given |= {key: text for key, text in (("acl_name", acl), ("object_name", name)) if text}
+        values = _read_properties(properties or [], view.catalogue)
+        values |= {key: text for key, text in (("acl_name", acl), ("object_name", name)) if text}
         content_type = media_type or (former.media_type if former and file == "-" else media_type_of(shown_name))
         store = app.content(data.installation)
         content = _store(store, file, data.settings.repository.max_content_bytes)
         try:
             with database.begin() as cx:
                 if former is None:
-                    given |= {"object_name": shown_name, "a_content_type": content_type}
-                    stored = creation.create(cx, view, type_name, given, folder_id or None, content, data.now)
+                    values |= {"object_name": shown_name, "a_content_type": content_type}
+                    stored = creation.create(cx, view, type_name, values, folder_id or None, content, data.now)
                     outdated = None
                 else:
-                    if given:
-                        objects.change(cx, view, former.id, given, data.now)
+                    if values:
+                        objects.change(cx, view, former.id, values, data.now)
                     stored, outdated = objects.replace_content(
                         cx, repository, principals, former.id, content, content_type, data.now
                     )
@@ -241,20 +248,20 @@ def remove_objects(
 
 def _values(cx: Connection, stored: StoredObject, view: RepositoryView) -> dict[str, object]:
     definitions = view.catalogue.properties_of(stored.type)
-    found: dict[str, object] = {}
+    shown_values: dict[str, object] = {}
     acl_name = acls.shown_name(cx, stored.acl_id, view.principals)
     for name, values in objects.values(stored, view.catalogue, acl_name).items():
-        shown = [_date(int(value)) if definitions[name].kind == "date" else value for value in values]
-        found[name] = shown if definitions[name].repeating else shown[0]
-    found["r_index_status"] = queue.status(cx, stored.id).state
-    return found
+        texts = [_date(int(value)) if definitions[name].kind == "date" else value for value in values]
+        shown_values[name] = texts if definitions[name].repeating else texts[0]
+    shown_values["r_index_status"] = queue.status(cx, stored.id).state
+    return shown_values
 
 
 def _date(instant: int) -> str:
     return timestamp(instant)
 
 
-def _given(texts: list[str], catalogue: Catalogue) -> dict[str, Given]:
+def _read_properties(texts: list[str], catalogue: Catalogue) -> dict[str, Given]:
     """Read ``NAME=VALUE`` texts; several values of one name make a list, and no value unsets the property."""
     several: dict[str, list[str]] = {}
     for text in texts:
@@ -262,14 +269,14 @@ def _given(texts: list[str], catalogue: Catalogue) -> dict[str, Given]:
         if not equals:
             raise Failure(f"{text!r}: write a property as NAME=VALUE.", Exit.USAGE)
         several.setdefault(name, []).append(value)
-    given: dict[str, Given] = {}
+    values_of: dict[str, Given] = {}
     for name, values in several.items():
         try:
             repeating = catalogue.property(name).repeating
         except UnknownProperty:
             repeating = False
-        given[name] = values[0] if len(values) == 1 and not repeating else [value for value in values if value]
-    return given
+        values_of[name] = values[0] if len(values) == 1 and not repeating else [value for value in values if value]
+    return values_of
 
 
 def _store(store: ContentStore, file: str, largest: int) -> StoredContent:

@@ -120,16 +120,16 @@ def show_usage(context: typer.Context, as_json: AsJson = False, header: WithHead
     """List how many objects and bytes each owner keeps; exit code 1 when the recorded counts are wrong."""
     data: DataFolder = context.obj
     with data.database("repository") as database, database.read() as cx:
-        recorded, actual = usage.every(cx), objects.amounts_by_owner(cx)
-        owners = {key: key for key in (*recorded, *actual)}
+        recorded_amounts, actual = usage.every(cx), objects.amounts_by_owner(cx)
+        owners = {key: key for key in (*recorded_amounts, *actual)}
         owners |= bearers.names_of_keys(cx, owners)
     terminal.table(
         ("Owner", "Objects", "Bytes"),
-        [(owners[key], amount.objects, amount.bytes) for key, amount in sorted(recorded.items())],
+        [(owners[key], amount.objects, amount.bytes) for key, amount in sorted(recorded_amounts.items())],
         as_json=as_json,
         header=header,
     )
-    wrong = [key for key in owners if recorded.get(key, usage.NOTHING) != actual.get(key, usage.NOTHING)]
+    wrong = [key for key in owners if recorded_amounts.get(key, usage.NOTHING) != actual.get(key, usage.NOTHING)]
     for key in sorted(wrong):
         terminal.errors.print(f"NOT SOUND: {owners[key]} owns {actual.get(key, usage.NOTHING)}", markup=False)
     return Exit.FAILED if wrong else Exit.OK

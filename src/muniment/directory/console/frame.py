@@ -57,10 +57,10 @@ def draw(
 ) -> Response:
     """Draw a page."""
     at = place(request, names)
-    given = {"at": at, "prefix": names.form_prefix, **values}
+    page_values = {"at": at, "prefix": names.form_prefix, **values}
     never_stored = {"Cache-Control": "no-store"}
-    drawn = _TEMPLATES.get_template(template)
-    return pages.draw(request, drawn, given, status, files=f"{at}/static", headers=never_stored)
+    page_template = _TEMPLATES.get_template(template)
+    return pages.draw(request, page_template, page_values, status, files=f"{at}/static", headers=never_stored)
 
 
 def redirect(request: Request, names: DirectoryNames, path: str) -> Response:
@@ -71,13 +71,13 @@ def redirect(request: Request, names: DirectoryNames, path: str) -> Response:
 def page_shape(names: DirectoryNames) -> Shape:
     """Make the shape of a refusal that a person reads; who is not signed in is led to the sign-in page."""
 
-    def write(request: Request, said: ErrorCode, sentence: str) -> Response:
-        if said.code == "not_signed_in":
+    def write(request: Request, error_code: ErrorCode, sentence: str) -> Response:
+        if error_code.code == "not_signed_in":
             page = page_of_ours(request.scope["path"].removeprefix(f"/{names.prefix}"))
             return redirect(request, names, f"/login?RFA=&page={page}")
         base = request.scope.get("muniment.base", "")
         ways = [("Go to the sign-in page", f"{base}/{names.prefix}/login"), ("Go to the front page", f"{base}/")]
-        return pages.problem(request, said, sentence, ways)
+        return pages.problem(request, error_code, sentence, ways)
 
     return write
 

@@ -56,12 +56,12 @@ class SystemAttributes(msgspec.Struct, frozen=True):
 async def overview(request: Request, directory: Directory) -> Response:
     """GET /console: the partitions, the resources, and whether TLS is required."""
     names = directory.options.names
-    seen = await directory.transactions.read(_overview, _ticket(request, directory), directory.clock())
-    values = _console_values(names, "overview", seen.user, seen.csrf) | {
-        "enforced": seen.enforced,
+    sight = await directory.transactions.read(_overview, _ticket(request, directory), directory.clock())
+    values = _console_values(names, "overview", sight.user, sight.csrf) | {
+        "enforced": sight.enforced,
         "partitions": [
             {"name": entries.shown_name(names, partition), "description": partition.description}
-            for partition in seen.partitions
+            for partition in sight.partitions
         ],
         "resources": [
             {
@@ -69,7 +69,7 @@ async def overview(request: Request, directory: Directory) -> Response:
                 "id": resource.id,
                 "activated": resource.activated is not None,
             }
-            for resource in seen.resources
+            for resource in sight.resources
         ],
     }
     return frame.draw(request, names, "overview.html", values)
@@ -113,11 +113,11 @@ async def _system_attributes(
     typed: Mapping[str, str] | None = None,
 ) -> Response:
     names = directory.options.names
-    seen = await directory.transactions.read(_attributes, _ticket(request, directory), directory.clock())
-    values = _console_values(names, "system attributes", seen.user, seen.csrf) | {
+    sight = await directory.transactions.read(_attributes, _ticket(request, directory), directory.clock())
+    values = _console_values(names, "system attributes", sight.user, sight.csrf) | {
         "attributes": [
             {**msgspec.structs.asdict(attribute), "warning": system.warning(attribute.name, attribute.value)}
-            for attribute in seen.attributes
+            for attribute in sight.attributes
         ],
         "known": system.KNOWN,
         "done": done,

@@ -48,9 +48,9 @@ async def page(request: Request, directory: Directory) -> Response:
     ``page`` is the page of the console that was asked for without a ticket: the sign-in leads back to it.
     """
     request.scope["muniment.page"] = True
-    asked = bodies.query(request)
-    back = frame.page_of_ours(asked.get("page", ""))
-    return await _shown(request, directory, _resource_id(asked.get("RFA")), back=back)
+    query = bodies.query(request)
+    back = frame.page_of_ours(query.get("page", ""))
+    return await _page(request, directory, _resource_id(query.get("RFA")), back=back)
 
 
 async def submit(request: Request, directory: Directory, form: Mapping[str, str]) -> Response:
@@ -61,10 +61,10 @@ async def submit(request: Request, directory: Directory, form: Mapping[str, str]
     return await _sign_in(request, directory, form)
 
 
-async def _shown(
+async def _page(
     request: Request,
     directory: Directory,
-    wanted: str | None,
+    resource_id: str | None,
     *,
     back: str,
     sentence: str = "",
@@ -74,7 +74,7 @@ async def _shown(
     ticket = frame.cookie(request, names, "ticket")
     known_mark = frame.cookie(request, names, "form")
     mark = known_mark or frame.new_mark()
-    sight = await directory.transactions.read(_look, wanted, ticket, mark, directory.clock())
+    sight = await directory.transactions.read(_look, resource_id, ticket, mark, directory.clock())
     is_administration = sight.resource.built_in == resources.ADMINISTRATION
     if sight.holder is not None and sight.holder.in_role and is_administration:
         return frame.redirect(request, names, back or "/console")
@@ -99,13 +99,13 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
     mark = frame.cookie(request, names, "form")
     await directory.transactions.read(frame.check_csrf, frame.form_mark(request, names, form), mark)
     username, password = form.get(f"{prefix}username", ""), form.get(f"{prefix}password", "")
-    wanted, back = _resource_id(form.get("RFA")), frame.page_of_ours(form.get("page", ""))
+    resource_id, back = _resource_id(form.get("RFA")), frame.page_of_ours(form.get("page", ""))
     # The cookie that the browser is to keep is the one its place is known by.
     browser = pauses.browser_cookie(frame.cookie(request, names, "browser"))
     origin = Origin(caller_address(request), browser=browser)
     event = events.begin(request.scope, "sign-in", how="form", account=fold_name(username))
     attempt = await directory.transactions.read(
-        form_sign_in.begin, options, wanted or None, username, origin, directory.clock()
+        form_sign_in.begin, options, resource_id or None, username, origin, directory.clock()
     )
     check = directory.gate.check(attempt.password_hash, password, attempt.asker(username), directory.clock())
     password_ok = await asyncio.wrap_future(check)
@@ -120,7 +120,7 @@ async def _sign_in(request: Request, directory: Directory, form: Mapping[str, st
         event.result = "refused"
         if refusal.pauses:
             events.begin(request.scope, "pause", result="done", who=username, how=directory.pause)
-        return await _shown(request, directory, attempt.resource_id, back=back, sentence=REFUSED, username=username)
+        return await _page(request, directory, attempt.resource_id, back=back, sentence=REFUSED, username=username)
     if not in_role:
         # Nobody has come to the administration, as an auditor would read it.
         event.resource, back = None, ""
@@ -143,14 +143,14 @@ async def _sign_out(request: Request, directory: Directory, form: Mapping[str, s
     return response
 
 
-def _look(cx: Connection, wanted: str | None, ticket: str, mark: str, now: Instant) -> Sight:
+def _look(cx: Connection, resource_id: str | None, ticket: str, mark: str, now: Instant) -> Sight:
     try:
         holder = form_sign_in.holder_of(cx, ticket, now)
     except NotSignedIn:
         holder = None
-    if wanted is None and holder is not None:
-        wanted = holder.resource_id
-    resource = form_sign_in.resource_of(cx, wanted or None)
+    if resource_id is None and holder is not None:
+        resource_id = holder.resource_id
+    resource = form_sign_in.resource_of(cx, resource_id or None)
     if holder is None or resource.id != holder.resource_id:
         return Sight(resource, None, frame.csrf(cx, mark))
     return Sight(resource, holder, frame.csrf(cx, ticket))
@@ -170,7 +170,7 @@ def _shown_name(cx: Connection, names: DirectoryNames, resource_id: str) -> str:
     return resources.shown_name(names, resources.by_id(cx, resource_id))
 
 
-def _resource_id(given: str | None) -> str | None:
+def _resource_id(text: str | None) -> str | None:
     """Read ``RFA``: nothing asks for no particular resource, blank for the administration. What follows a colon is a
     return address in the field's spelling; nobody is led there."""
-    return None if given is None else given.partition(":")[0].strip()
+    return None if text is None else text.partition(":")[0].strip()

@@ -9,7 +9,7 @@ from muniment.directory.context import Directory
 from muniment.directory.endpoints import oauth, spelling
 from muniment.directory.oauth import tokeninfo as token_verification
 from muniment.web import bodies
-from muniment.web.hot import Hot, Remembered
+from muniment.web.hot import Foremost, Hot
 from muniment.web.refusals import Malformed
 
 _HEADERS = (
@@ -17,8 +17,10 @@ _HEADERS = (
     *((name.lower().encode(), value.encode()) for name, value in spelling.NEVER_STORED.items()),
 )
 
+_REFRESH = b"refresh_token"
 
-async def _tokeninfo(body: bytes, directory: Directory) -> bytes | None:
+
+async def _tokeninfo(_scope: Scope, body: bytes, directory: Directory) -> bytes | None:
     present = await oauth.read_marks(directory)
     return token_verification.recall(directory.answers, present, body, directory.clock())
 
@@ -34,8 +36,23 @@ async def _token(scope: Scope, body: bytes, directory: Directory) -> bytes | Non
     return await oauth.token(Request(scope), directory, form)
 
 
-TOKENINFO = Remembered(_tokeninfo, b"application/json", _HEADERS)
+async def _refresh(scope: Scope, body: bytes, directory: Directory) -> bytes | None:
+    if _REFRESH not in body:
+        return None
+    try:
+        form = bodies.form_fields(body, "The form")
+    except Malformed:
+        return None
+    if form.get("grant_type") != "refresh_token" or sign_in.is_form(form, directory):
+        return None
+    return await oauth.token(Request(scope), directory, form)
+
+
+TOKENINFO = Foremost(_tokeninfo, b"application/json", _HEADERS)
 """Answers what is remembered of a token. The endpoint works out whatever is not."""
+
+REFRESH = Foremost(_refresh, b"application/x-www-form-urlencoded", _HEADERS)
+"""Answers refreshes, with which nobody signs in: they tell no event."""
 
 LOGIN = Hot(_token, b"application/x-www-form-urlencoded", _HEADERS)
 """Answers token requests. The endpoint takes the form of the sign-in page."""

@@ -17,7 +17,13 @@ from muniment.directory.marks import BOTH, Marks
 from muniment.directory.names import resource_name
 from muniment.directory.oauth import clients, grants, revocation
 from muniment.directory.oauth import tokeninfo as token_verification
-from muniment.directory.oauth.token_requests import PasswordCheck, TokenAttempt, TokenRequest, TokenResponse
+from muniment.directory.oauth.token_requests import (
+    JointRequest,
+    PasswordCheck,
+    TokenAttempt,
+    TokenRequest,
+    TokenResponse,
+)
 from muniment.directory.refusals import (
     AccessEnded,
     DeadToken,
@@ -127,14 +133,14 @@ async def issue(
 
     A pause becomes an event in ``scope``. Raises InvalidClient, Overloaded, and what the grant raises.
     """
-    options = directory.options
+    options, joint = directory.options, directory.joint_grants.get(token_request.grant_type)
+    if joint is not None and not token_request.client_secret:
+        # There is no secret and no password to check: the decision looks everything up.
+        return await directory.transactions.write_jointly(joint, JointRequest(token_request, None))
     # 2. Look up the client, and what the grant type needs, in one snapshot.
-    present = await read_marks(directory)
-    attempt = grants.recall(directory.clients, present.generation, token_request)
-    if attempt is None:
-        attempt = await directory.transactions.read(
-            grants.look_up, options, directory.clients, token_request, directory.clock()
-        )
+    attempt = await directory.transactions.read(
+        grants.look_up, options, directory.clients, token_request, directory.clock()
+    )
     user_password = grants.check(attempt)
     if event is not None:
         event.client, event.resource = token_request.client_id, resource_name(token_request.parameters.get("scope", ""))
@@ -144,6 +150,8 @@ async def issue(
     # 4. Check the user's password at the gate, if the grant type needs one.
     password_ok = user_password is not None and await _check(directory, user_password)
     # 5. Decide, in one transaction.
+    if joint is not None:
+        return await directory.transactions.write_jointly(joint, JointRequest(token_request, attempt.client))
     try:
         return await directory.transactions.write(
             grants.decide, options, directory.memory, attempt, password_ok, directory.clock()
@@ -259,6 +267,8 @@ def _require(parameters: Mapping[str, str], name: str) -> str:
 
 
 def _basic(request: Request) -> tuple[str, str] | None:
+    if not any(name == b"authorization" for name, _ in request.scope["headers"]):  # nearly always
+        return None
     values = [value.strip() for value in request.headers.getlist("authorization")]
     credentials = [value for value in values if value and value.partition(" ")[0].lower() != "bearer"]
     if not credentials:

@@ -28,7 +28,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
         "Say whose access token this is.",
         body={"application/json": oauth.Verification},
         answers=(AnswerDescription(200, "The token is good for the resource.", {"application/json": TokenInfo}),),
-        remembered=hot.TOKENINFO,
+        foremost=hot.TOKENINFO,
     )
     return AddressTable(
         "directory",
@@ -57,6 +57,7 @@ def table(names: DirectoryNames) -> AddressTable[Directory]:
                             REDIRECT,
                         ),
                         hot=hot.LOGIN,
+                        foremost=hot.REFRESH,
                     ),
                 },
                 oauth.LOGIN,

@@ -123,10 +123,10 @@ def rename(cx: Connection, names: DirectoryNames, entry: Entry, name: str, now: 
     if entry.kind == "partition":
         _check_not_built_in(names, name)
     _place(cx, entry, now, name=name)
-    renamed = to_entry(cx.execute(SELECT_BY_ID, {"entry": entry.id}).one())
-    if renamed.kind == "unit":
-        _refresh_units(cx, renamed)
-    return renamed
+    entry_now = to_entry(cx.execute(SELECT_BY_ID, {"entry": entry.id}).one())
+    if entry_now.kind == "unit":
+        _refresh_units(cx, entry_now)
+    return entry_now
 
 
 def move(cx: Connection, entry: Entry, parent: Entry, now: Instant) -> Entry:

@@ -102,8 +102,8 @@ def find_group(cx: Connection, names: DirectoryNames, group_id: str) -> Entry:
 
 def find_client(cx: Connection, name: str) -> Entry:
     """Find an OAuth client by its name. Raises UnknownEntry."""
-    if found := find_of_client(cx, name):
-        return found[0].user
+    if matches := find_of_client(cx, name):
+        return matches[0].user
     raise UnknownEntry(f"There is no client {name[:100]!r}.")
 
 
@@ -211,7 +211,7 @@ def chosen(names: DirectoryNames, kind: Literal["user", "group"], condition: Con
 
 
 def is_chosen(cx: Connection, entry: Entry, condition: Condition) -> bool:
-    """Say whether an entry is chosen."""
+    """Say whether an entry meets another module's condition."""
     query = sa.select(sa.literal(1)).select_from(rows).where(rows.c.id == entry.id, condition(_CHOOSING))
     return cx.execute(query).first() is not None
 
@@ -254,7 +254,7 @@ def select_by_ids(ids: sa.Select[tuple[int]], *kinds: Kind) -> sa.Select[Any]:
 
 
 def read(cx: Connection, query: sa.Select[Any], parameters: dict[str, Any]) -> list[Entry]:
-    """Run a query of ``select_by_ids`` with the other module's parameters, and return the entries."""
+    """Run a query that ``select_by_ids`` returned, with values for its parameters, and return the entries."""
     return [to_entry(row) for row in cx.execute(query, parameters)]
 
 

@@ -109,11 +109,13 @@ def select_entries(*further: sa.ColumnElement[Any]) -> sa.Select[Any]:
 def shown_partition_columns(names: DirectoryNames) -> tuple[sa.ColumnElement[str], sa.ColumnElement[str]]:
     """Make the columns of ``select_entries`` for the name of a partition as the wire shows it, and its folded form."""
     built_in = {CLIENTS: names.clients_partition, ADMINISTRATION: names.administration_partition}
-    shown = sa.case(*((_p.c.built_in == key, sa.literal(name)) for key, name in built_in.items()), else_=_p.c.name)
-    folded = sa.case(
+    name_column = sa.case(
+        *((_p.c.built_in == key, sa.literal(name)) for key, name in built_in.items()), else_=_p.c.name
+    )
+    folded_column = sa.case(
         *((_p.c.built_in == key, sa.literal(fold_name(name))) for key, name in built_in.items()), else_=_p.c.name_key
     )
-    return shown, folded
+    return name_column, folded_column
 
 
 def to_entry(row: Sequence[Any]) -> Entry:

@@ -35,17 +35,6 @@ def find(grant_type: str) -> GrantType[Any]:
     return GRANTS[grant_type]
 
 
-def recall(memory: PublicClientMemory, generation: str, request: TokenRequest) -> TokenAttempt[Any] | None:
-    """Begin a token request without the database, if its grant type looks nothing up and its client is remembered.
-
-    Returns None if ``look_up`` has to begin it.
-    """
-    if find(request.grant_type).look_up is not None:
-        return None
-    client = clients.recall(memory, request.client_id, request.client_secret, generation)
-    return None if client is None else TokenAttempt(request, client, None)
-
-
 def look_up(
     cx: Connection, options: DirectoryOptions, memory: PublicClientMemory, request: TokenRequest, now: Instant
 ) -> TokenAttempt[Any]:

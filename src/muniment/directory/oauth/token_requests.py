@@ -4,9 +4,9 @@ Every token request goes through the same phases (decision 0033). A grant type f
 needs, what it looks up, which password is checked, and how it decides.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -16,12 +16,13 @@ from muniment.directory import resources
 from muniment.directory.names import resource_name
 from muniment.directory.oauth import tokens
 from muniment.directory.oauth.access import AccessMemory
-from muniment.directory.oauth.clients import Client
-from muniment.directory.oauth.tokens import Grant
+from muniment.directory.oauth.clients import Client, PublicClientMemory
+from muniment.directory.oauth.tokens import Grant, LockedGrant
 from muniment.directory.options import DirectoryNames, DirectoryOptions
 from muniment.directory.refusals import InvalidScope, UnknownResource
 from muniment.directory.resources import Resource
 from muniment.directory.sign_in.line import Asker
+from muniment.web.refusals import Refusal
 
 B = TypeVar("B")
 
@@ -70,6 +71,20 @@ class TokenAttempt(Generic[B]):
     basis: B
 
 
+class JointRequest(NamedTuple):
+    """A token request for a joint decision, with its client. Without a secret, the decision itself finds the client."""
+
+    request: TokenRequest
+    client: Client | None
+
+
+JointGrant: TypeAlias = Callable[
+    [Connection, DirectoryOptions, AccessMemory, PublicClientMemory, Sequence[JointRequest], Instant, bool],
+    list[TokenResponse | Refusal | None],
+]
+"""A joint decision about token requests (``web.transactions``). Its last argument says whether it decides alone."""
+
+
 @dataclass(frozen=True)
 class GrantType(Generic[B]):
     """One grant type of the token endpoint (RFC 6749 4), with its part of the phases.
@@ -77,7 +92,8 @@ class GrantType(Generic[B]):
     ``parameters`` are the parameters that a request must have. ``look_up`` reads and writes nothing; it is None
     where everything is read in ``decide``. ``check`` returns
     the password check for the gate, or None. ``decide`` learns whether the password was right. ``account`` is the
-    parameter that names the user who signs in; such a request leaves a security event.
+    parameter that names the user who signs in; such a request leaves a security event. ``decide_each`` takes several
+    such decisions at one time, for a grant type that checks no password.
     """
 
     parameters: tuple[str, ...]
@@ -85,6 +101,7 @@ class GrantType(Generic[B]):
     check: Callable[[TokenAttempt[B]], PasswordCheck | None]
     decide: Callable[[Connection, DirectoryOptions, AccessMemory, TokenAttempt[B], bool, Instant], TokenResponse]
     account: str | None = None
+    decide_each: JointGrant | None = None
 
 
 def resource_of(cx: Connection, names: DirectoryNames, scope: str) -> Resource:
@@ -106,10 +123,20 @@ def _named(cx: Connection, names: DirectoryNames, name: str) -> Resource:
         return resources.by_id(cx, name)
 
 
-def issue(
-    cx: Connection, options: DirectoryOptions, grant: Grant, refresh_token: str | msgspec.UnsetType, now: Instant
-) -> TokenResponse:
-    """Issue an access token of a grant. The token expires with the grant at the latest."""
+def issue_another(
+    cx: Connection, options: DirectoryOptions, grants: Sequence[LockedGrant], now: Instant
+) -> list[TokenResponse]:
+    """Issue another access token of each grant, as ``issue`` issues the first. No refresh token is issued."""
+    expiries = [(locked, min(now + options.access_token_seconds * SECOND, locked.grant.expires)) for locked in grants]
+    access_tokens = tokens.add_another(cx, expiries, now)
+    return [
+        TokenResponse(access_token, (expires - now) // SECOND, msgspec.UNSET, "Bearer")
+        for access_token, (_, expires) in zip(access_tokens, expiries, strict=True)
+    ]
+
+
+def issue(cx: Connection, options: DirectoryOptions, grant: Grant, refresh_token: str, now: Instant) -> TokenResponse:
+    """Issue the first access token of a grant. The token expires with the grant at the latest."""
     expires = min(now + options.access_token_seconds * SECOND, grant.expires)
     access_token = tokens.add_access_token(cx, grant, now, expires)
     return TokenResponse(access_token, (expires - now) // SECOND, refresh_token, "Bearer")

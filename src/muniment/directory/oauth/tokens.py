@@ -12,6 +12,7 @@ import hmac
 import re
 import secrets
 import uuid
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -35,6 +36,9 @@ _CHECK = 8
 # The last character holds two bits of the check and four bits of padding. The padding is zero, so that a token has one
 # spelling only.
 _TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]{53}[AQgw]")
+FEW = 64
+"""So many live access tokens of a grant are counted anew at each refresh. Of more, the grant holds the number."""
+
 _KINDS: dict[Kind, bytes] = {"access": b"access\x00", "refresh": b"refresh\x00"}
 
 _grants = sa.Table(
@@ -49,6 +53,8 @@ _grants = sa.Table(
     sa.Column("refresh_expires", sa.BigInteger, nullable=False, index=True),
     sa.Column("created", sa.BigInteger, nullable=False),
     sa.Column("revoked", sa.BigInteger, index=True),
+    # While the grant has FEW live access tokens or more, it has no more than this. NULL: nobody has counted them.
+    sa.Column("live_bound", sa.Integer),
     sqlite_autoincrement=True,
 )
 
@@ -104,6 +110,19 @@ class GrantSummary(msgspec.Struct, frozen=True):
     expires: Instant
 
 
+class LockedGrant(NamedTuple):
+    """A grant that a decision has locked, and the directory's generation, read in the same snapshot.
+
+    Until ``full_until`` the grant has as many live access tokens as it may have, or more; 0 while it has fewer. It has
+    ``live_bound`` at most, or fewer than ``FEW`` if that is None.
+    """
+
+    grant: Grant
+    generation: str
+    full_until: Instant
+    live_bound: int | None
+
+
 class PurgeProgress(NamedTuple):
     """The last access token that a purge has looked at, in the order in which access tokens expire."""
 
@@ -150,7 +169,7 @@ def open_grant(
     cx: Connection, user_id: int, client_id: int, resource_id: str, now: Instant, expires: Instant
 ) -> tuple[Grant, str]:
     """Store a new grant, and return it with its refresh token. The token itself is not stored."""
-    token, digest = _mint(cx, "refresh")
+    token, digest = _mint(system.key(cx, "tokens"), "refresh")
     grant_id = cx.execute(
         _grants.insert().returning(_grants.c.id),
         {
@@ -167,20 +186,37 @@ def open_grant(
 
 
 def add_access_token(cx: Connection, grant: Grant, now: Instant, expires: Instant) -> str:
-    """Store a new access token of a grant, and return it. The token itself is not stored."""
-    token, digest = _mint(cx, "access")
-    _ADD_ACCESS_TOKEN.run(cx, digest=digest, id=str(uuid.uuid4()), grant_id=grant.id, issued=now, expires=expires)
-    return token
+    """Store the first access token of a grant, and return it. The token itself is not stored."""
+    return _add_access_tokens(cx, [(grant, expires)], now)[0]
 
 
-def lock_grant(cx: Connection, refresh_digest: bytes, limit: int, now: Instant) -> tuple[Grant, str, Instant] | None:
-    """Lock the grant of a refresh token: other decisions about the grant wait until this one is committed.
+def add_another(cx: Connection, expiries: Sequence[tuple[LockedGrant, Instant]], now: Instant) -> list[str]:
+    """Store another access token for each of these grants, with the instant when it expires. Return them in order."""
+    if not expiries:
+        return []
+    bounds = [
+        {"grant": locked.grant.id, "bound": locked.live_bound + 1}
+        for locked, _ in expiries
+        if locked.live_bound is not None
+    ]
+    if bounds:
+        _KEEP_BOUND.run_for_each(cx, bounds)
+    return _add_access_tokens(cx, [(locked.grant, expires) for locked, expires in expiries], now)
 
-    Returns the grant, the directory's generation, and the instant until which the grant has ``limit`` live access
-    tokens or more (0 while it has fewer). Returns None if there is no such grant.
+
+def lock_grants(
+    cx: Connection, refresh_digests: Sequence[bytes], limit: int, now: Instant, *, wait: bool
+) -> dict[bytes, LockedGrant]:
+    """Lock the grants of refresh tokens: other decisions about them wait until this one is committed.
+
+    Returns those that there are by the digests. On PostgreSQL, without ``wait``, grants that another decision has
+    locked are left out.
     """
-    row = _LOCK_GRANT.first(cx, refresh=refresh_digest, now=now, others=limit - 1)
-    return None if row is None else (Grant(*row[2:]), row[0], row[1] or 0)
+    if not refresh_digests:
+        return {}
+    statement = _LOCK_GRANTS if wait else _LOCK_FREE_GRANTS
+    rows = statement.all(cx, refresh=refresh_digests, now=now, others=min(limit, FEW) - 1)
+    return {bytes(row[0]): _locked(cx, row, limit, now) for row in rows}
 
 
 def look_up(cx: Connection, digest: bytes) -> TokenState | None:
@@ -290,9 +326,34 @@ def _ended(cx: Connection, before: Instant, limit: int) -> list[int]:
     return list(grant_ids)[:limit]
 
 
-def _mint(cx: Connection, kind: Kind) -> tuple[str, bytes]:
+def _add_access_tokens(cx: Connection, expiries: Sequence[tuple[Grant, Instant]], now: Instant) -> list[str]:
+    key, minted, rows = system.key(cx, "tokens"), list[str](), list[dict[str, Any]]()
+    for grant, expires in expiries:
+        token, digest = _mint(key, "access")
+        minted.append(token)
+        token_id = str(uuid.uuid4())
+        rows.append({"digest": digest, "id": token_id, "grant_id": grant.id, "issued": now, "expires": expires})
+    _ADD_ACCESS_TOKEN.run_for_each(cx, rows)
+    return minted
+
+
+def _locked(cx: Connection, row: Sequence[Any], limit: int, now: Instant) -> LockedGrant:
+    """Read a row of the statement that locks grants. Count the live tokens only if the bound does not answer."""
+    full_until, live_bound, grant = row[2] or 0, row[3], Grant(*row[4:])
+    if not full_until:
+        live_bound = None
+    elif limit > FEW:
+        full_until = 0
+        if live_bound is None or live_bound >= limit:
+            counted = _COUNT_LIVE.first(cx, grant=grant.id, now=now, others=limit - 1)
+            assert counted is not None  # noqa: S101 - a statement that counts has one row
+            live_bound, full_until = counted[0], counted[1] or 0
+    return LockedGrant(grant, row[1], full_until, live_bound)
+
+
+def _mint(key: bytes, kind: Kind) -> tuple[str, bytes]:
     random = secrets.token_bytes(_RANDOM)
-    return _encode(random, _check(system.key(cx, "tokens"), kind, random)), _digest(random)
+    return _encode(random, _check(key, kind, random)), _digest(random)
 
 
 def _check(key: bytes, kind: Kind, random: bytes) -> bytes:
@@ -321,14 +382,31 @@ _LIVE_OF_GRANT = (
     .where(_access_tokens.c.grant_id == _grants.c.id, _access_tokens.c.expires > sa.bindparam("now"))
     .order_by(_access_tokens.c.expires.desc())
 )
-_LOCK_GRANT = PreparedStatement(
+_REFRESHED = sa.select(
+    _grants.c.refresh_digest,
+    marks.generation(),
+    _LIVE_OF_GRANT.limit(1).offset(sa.bindparam("others")).scalar_subquery(),
+    _grants.c.live_bound,
+    *_GRANT,
+).where(_grants.c.refresh_digest.in_(sa.bindparam("refresh", expanding=True)))
+_LOCK_GRANTS = PreparedStatement(_REFRESHED.with_for_update(of=_grants))
+_LOCK_FREE_GRANTS = PreparedStatement(_REFRESHED.with_for_update(of=_grants, skip_locked=True))
+_live = _access_tokens.alias("live")
+_COUNT_LIVE = PreparedStatement(
     sa.select(
-        marks.generation(),
-        _LIVE_OF_GRANT.limit(1).offset(sa.bindparam("others")).scalar_subquery(),
-        *_GRANT,
+        sa.select(sa.func.count())
+        .where(_live.c.grant_id == sa.bindparam("grant"), _live.c.expires > sa.bindparam("now"))
+        .scalar_subquery(),
+        sa.select(_live.c.expires)
+        .where(_live.c.grant_id == sa.bindparam("grant"), _live.c.expires > sa.bindparam("now"))
+        .order_by(_live.c.expires.desc())
+        .limit(1)
+        .offset(sa.bindparam("others"))
+        .scalar_subquery(),
     )
-    .where(_grants.c.refresh_digest == sa.bindparam("refresh"))
-    .with_for_update(of=_grants)
+)
+_KEEP_BOUND = PreparedStatement(
+    _grants.update().where(_grants.c.id == sa.bindparam("grant")).values(live_bound=sa.bindparam("bound"))
 )
 _TOKEN_STATE = PreparedStatement(
     sa.select(_access_tokens.c.id, _access_tokens.c.expires, marks.generation(), marks.endings(), *_GRANT)

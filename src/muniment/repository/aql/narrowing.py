@@ -33,7 +33,9 @@ def write(value: str | None) -> str:
     """Write the constraint to one value, or to the hits without any."""
     if value is None:
         return NO_VALUE
-    return "".join(f"\\{sign}" if sign in _SIGNS else sign for sign in value) or EMPTY
+    if _SIGNS.isdisjoint(value):
+        return value or EMPTY
+    return "".join(f"\\{sign}" if sign in _SIGNS else sign for sign in value)
 
 
 def read(constraint: str) -> str | None:

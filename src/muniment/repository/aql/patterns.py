@@ -1,4 +1,7 @@
-"""Which strings match a text with wildcards? ``*`` stands for any run of characters, ``?`` for one or none."""
+"""Which strings match a text with wildcards?
+
+``*`` stands for any run of characters, ``?`` for one character or for none.
+"""
 
 import enum
 import re

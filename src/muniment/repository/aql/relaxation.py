@@ -57,6 +57,12 @@ def _relax(expression: Expression) -> Expression:
             assert_never(expression)
 
 
+def plain_words(keywords: Keywords) -> tuple[Term, ...]:
+    """Return the words of keywords that hold nothing else, each once; none of any other keywords."""
+    plain = _plain(keywords)
+    return () if plain is None or plain.unwanted else tuple(plain.words)
+
+
 class _Plain(NamedTuple):
     """Keywords without an operator that stands out: their words, each once, and what must not match."""
 

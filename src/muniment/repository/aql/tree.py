@@ -107,7 +107,7 @@ Keywords: TypeAlias = Term | Wild | Phrase | Both | Either | Without | AnyWord
 
 
 class Fulltext(msgspec.Struct, frozen=True, tag=True):
-    """Keywords that match an object's metadata or content. None (the text held only punctuation) matches nothing."""
+    """Keywords that match an object's metadata or content. Without a word in the text they are None: no match."""
 
     keywords: Keywords | None
 
@@ -208,8 +208,8 @@ class Query(msgspec.Struct, frozen=True, tag=True):
     """The objects of these types and their sub-types, in one of these locations, that meet the condition.
 
     Without types, it asks for objects of any type; without a condition, for all of them; without locations, wherever
-    they lie. ``columns`` are the properties that inlined objects show. ``repositories`` counts at the address of all
-    repositories only. ``facet_hits`` is how many hits feed the facets, None for all.
+    they lie. ``columns`` are the properties that inlined objects show. Only the address of all repositories reads
+    ``repositories``. Facets count the first ``facet_hits`` hits, or all of them if it is None.
     """
 
     types: tuple[str, ...] = ()

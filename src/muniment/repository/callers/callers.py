@@ -1,7 +1,7 @@
 """Who sends a request, and in which groups are they? We ask the directory when a right is used (decision 0018).
 
-There are two ways to ask: in this process, and by HTTP. Both read the same tokeninfo document, so a caller's
-principals do not depend on the way. Whatever a request shows, its answer of that moment counts, and no earlier one. A
+There are two ways to ask: in this process, and by HTTP. Both read the same tokeninfo document, so a caller's principals
+do not depend on the way. The directory's answer at the moment of the request counts, and no earlier one. A
 name and password become an access token first (``pairs``, decision 0036).
 
 Source: given 2.5-2.7, 4.2, 4.3, section 7.

@@ -41,8 +41,8 @@ class DirectoryElsewhere:
 
     def __init__(self, tokeninfo_url: str, ca_file: str, client_id: str = "", client_secret: str = "") -> None:
         self._tokeninfo_url = tokeninfo_url
-        known = TOKENINFO_ADDRESS.fullmatch(tokeninfo_url)
-        self._base = known[1] if known else ""
+        match = TOKENINFO_ADDRESS.fullmatch(tokeninfo_url)
+        self._base = match[1] if match else ""
         self._client = {"client_id": client_id, **({"client_secret": client_secret} if client_secret else {})}
         self._http = httpx.AsyncClient(
             verify=ssl.create_default_context(cafile=ca_file or None),
@@ -87,8 +87,8 @@ class DirectoryElsewhere:
         if (answer.status_code, error_code) == (400, "invalid_grant"):
             raise NotSignedIn("The user name or the password is wrong, or the user may not use this repository.")
         if answer.status_code == 503:
-            written = answer.headers.get("Retry-After", "")
-            retry = int(written) if written.isascii() and written.isdecimal() else 1
+            header = answer.headers.get("Retry-After", "")
+            retry = int(header) if header.isascii() and header.isdecimal() else 1
             raise Overloaded("Too many sign-ins are under way.", min(max(retry, 1), _LONGEST_RETRY))
         log.error(
             "the directory refuses to sign callers in",

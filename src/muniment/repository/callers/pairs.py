@@ -1,8 +1,10 @@
-"""Which names and passwords were right moments ago? Each has one living grant here, ended when the pair is forgotten.
+"""Which pairs of a name and a password were right moments ago?
 
-A password costs a hash that is slow on purpose, and HTTP Basic sends it with every request. So a pair is remembered for
-a while after its sign-in: as a keyed digest, with its access token, which tokeninfo is asked about at every request. A
-wrong password is never remembered (decision 0036).
+Each pair has one living grant, which ends when the pair is forgotten.
+
+A password costs a hash that is slow on purpose, and HTTP Basic sends it with every request. So a process remembers a
+pair for a while after its sign-in: its keyed digest and its access token. At every request tokeninfo is asked about the
+token. A wrong password is never remembered (decision 0036).
 """
 
 import asyncio
@@ -56,7 +58,7 @@ EndGrant = Callable[[str], Awaitable[None]]
 
 
 @dataclass(repr=False)
-class _Known:
+class _PairMemory:
     token: str
     account: bytes
     place: bytes
@@ -87,7 +89,7 @@ class Pairs:
         self._most = most
         self._clock = clock
         self._key = secrets.token_bytes(32)
-        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._memories: OrderedDict[bytes, _PairMemory] = OrderedDict()
         self._of_account: dict[bytes, list[bytes]] = {}
         self._under_way: dict[bytes, asyncio.Task[AccessToken]] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -95,7 +97,7 @@ class Pairs:
         self._closed = False
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._memories)
 
     async def token(self, attempt: PairSignIn) -> tuple[str, bool]:
         """Return an access token of the pair, and whether its password was checked for this call.
@@ -103,13 +105,13 @@ class Pairs:
         Callers who show the same pair at one time share one sign-in. Raises as ``SignIn``.
         """
         digest = self._digest_of(attempt)
-        known = self._known.get(digest)
-        if known is not None:
+        memory = self._memories.get(digest)
+        if memory is not None:
             now = self._clock()
-            if now < min(known.forgotten, known.expires):
-                known.forgotten = now + self._seconds
-                self._known.move_to_end(digest)
-                return known.token, False
+            if now < min(memory.forgotten, memory.expires):
+                memory.forgotten = now + self._seconds
+                self._memories.move_to_end(digest)
+                return memory.token, False
             self._drop(digest)
         under_way = self._under_way.get(digest)
         if under_way is not None:
@@ -117,26 +119,26 @@ class Pairs:
         # A task of its own: it goes on for the others if this caller leaves.
         task = asyncio.get_running_loop().create_task(self._remember_sign_in(digest, attempt))
         self._under_way[digest] = task
-        task.add_done_callback(lambda done: self._forget_task(digest, done))
+        task.add_done_callback(lambda ended_task: self._forget_task(digest, ended_task))
         return (await asyncio.shield(task)).text, True
 
     def knows(self, attempt: PairSignIn) -> bool:
         """Say whether the pair is remembered: then ``token`` checks no password."""
-        known = self._known.get(self._digest_of(attempt))
-        return known is not None and self._clock() < min(known.forgotten, known.expires)
+        memory = self._memories.get(self._digest_of(attempt))
+        return memory is not None and self._clock() < min(memory.forgotten, memory.expires)
 
     def forget(self, attempt: PairSignIn, token: str) -> None:
         """Forget a pair whose token the directory refuses, and end its grant; another token may have come since."""
         digest = self._digest_of(attempt)
-        known = self._known.get(digest)
-        if known is not None and known.token == token:
+        memory = self._memories.get(digest)
+        if memory is not None and memory.token == token:
             self._drop(digest)
 
     def forget_unused(self) -> None:
         """Forget every pair that was not used for long enough."""
         now = self._clock()
-        while self._known:
-            digest, oldest = next(iter(self._known.items()))
+        while self._memories:
+            digest, oldest = next(iter(self._memories.items()))
             if now < oldest.forgotten:
                 return
             self._drop(digest)
@@ -146,11 +148,11 @@ class Pairs:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        for digest in list(self._known):
+        for digest in list(self._memories):
             self._drop(digest)
         until = time.monotonic() + _CLOSING_SECONDS
-        while (pending := {*self._under_way.values(), *self._ending}) and (left := until - time.monotonic()) > 0:
-            await asyncio.wait(pending, timeout=left)
+        while (pending := {*self._under_way.values(), *self._ending}) and (seconds := until - time.monotonic()) > 0:
+            await asyncio.wait(pending, timeout=seconds)
 
     async def _remember_sign_in(self, digest: bytes, attempt: PairSignIn) -> AccessToken:
         try:
@@ -174,27 +176,27 @@ class Pairs:
         of_account = self._of_account.get(account, [])
         if len(of_account) >= _OF_ACCOUNT:
             self._drop(of_account[0])
-        if len(self._known) >= self._most:
-            self._drop(next(iter(self._known)))
+        if len(self._memories) >= self._most:
+            self._drop(next(iter(self._memories)))
         now = self._clock()
         place = self._place_of(attempt)
-        self._known[digest] = _Known(issued.text, account, place, now + issued.seconds, now + self._seconds)
+        self._memories[digest] = _PairMemory(issued.text, account, place, now + issued.seconds, now + self._seconds)
         self._of_account.setdefault(account, []).append(digest)
         self._wait_for_unused()
 
     def _forget_place(self, attempt: PairSignIn) -> None:
         place = self._place_of(attempt)
         for digest in list(self._of_account.get(self._digest(fold_name(attempt.pair.account)), ())):
-            if self._known[digest].place == place:
+            if self._memories[digest].place == place:
                 self._drop(digest)
 
     def _drop(self, digest: bytes) -> None:
-        known = self._known.pop(digest)
-        of_account = self._of_account[known.account]
+        memory = self._memories.pop(digest)
+        of_account = self._of_account[memory.account]
         of_account.remove(digest)
         if not of_account:
-            del self._of_account[known.account]
-        self._begin_end(known.token)
+            del self._of_account[memory.account]
+        self._begin_end(memory.token)
 
     def _begin_end(self, token: str) -> None:
         task = asyncio.get_running_loop().create_task(self._end_grant(token))
@@ -208,8 +210,8 @@ class Pairs:
             log.warning("a grant of HTTP Basic was not ended", reason=type(error).__name__)
 
     def _wait_for_unused(self) -> None:
-        if self._timer is None and self._known and not self._closed:
-            wait = next(iter(self._known.values())).forgotten - self._clock()
+        if self._timer is None and self._memories and not self._closed:
+            wait = next(iter(self._memories.values())).forgotten - self._clock()
             self._timer = asyncio.get_running_loop().call_later(max(wait, _SHORTEST_WAIT), self._time_has_passed)
 
     def _time_has_passed(self) -> None:

@@ -105,7 +105,7 @@ class AclBody(msgspec.Struct, rename="kebab"):
 _body = msgspec.json.Decoder(AclBody)
 
 
-class _Shown(msgspec.Struct, frozen=True):
+class _VisibleAcl(msgspec.Struct, frozen=True):
     """An ACL, and those of its entries that the caller may see."""
 
     acl: Acl
@@ -128,7 +128,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     here = address(request, context, repository)
     feed = collections.feed_request(request, context, f"{here}/acls", "ACLs")
     return await collections.answer(
-        caller, feed, lambda cx, principals, part: _listed(cx, repository, principals, part, here)
+        caller, feed, lambda cx, principals, part: _acl_page(cx, repository, principals, part, here)
     )
 
 
@@ -142,22 +142,22 @@ async def make(request: Request, context: RepositoryContext) -> Response:
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     body = await _read(request, context)
     name, entries, quota = body.object_name, _entries(body.permitted or [], context.options.names), _quota(context)
-    made = await caller.write(
-        lambda cx, principals: _shown(
+    new_acl = await caller.write(
+        lambda cx, principals: _visible(
             cx, acls.add(cx, repository.id, name, principals, entries, context.clock(), quota), principals
         )
     )
-    event.on = made.acl.name
-    return _answer(request, context, media_type, repository, made, 201)
+    event.on = new_acl.acl.name
+    return _answer(request, context, media_type, repository, new_acl, 201)
 
 
 async def read(request: Request, context: RepositoryContext) -> Response:
-    """GET acls/{acl}: by its id, or by a name that needs no owner beside it."""
+    """GET acls/{acl}: answer with the ACL of this id, or of this name if it is clear without an owner."""
     caller = await enter(request, context)
     repository, name = caller.repository, _called(request)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     acl = await caller.read(
-        lambda cx, principals: _shown(cx, acls.find(cx, repository.id, name, principals), principals)
+        lambda cx, principals: _visible(cx, acls.find(cx, repository.id, name, principals), principals)
     )
     return _answer(request, context, media_type, repository, acl, 200)
 
@@ -176,15 +176,15 @@ async def change(request: Request, context: RepositoryContext) -> Response:
     entries, name, quota = _entries(body.permitted, context.options.names), _called(request), _quota(context)
     new_name = body.object_name
 
-    def decided(cx: Connection, principals: Principals) -> _Shown:
+    def decided(cx: Connection, principals: Principals) -> _VisibleAcl:
         acl = acls.find(cx, repository.id, name, principals)
         if new_name and new_name != acl.name:
             raise WrongValue("An ACL keeps its name.")
-        return _shown(cx, acls.change(cx, acl, principals, entries, context.clock(), quota), principals)
+        return _visible(cx, acls.change(cx, acl, principals, entries, context.clock(), quota), principals)
 
-    changed = await caller.write(decided)
-    event.on = changed.acl.name
-    return _answer(request, context, media_type, repository, changed, 200)
+    changed_acl = await caller.write(decided)
+    event.on = changed_acl.acl.name
+    return _answer(request, context, media_type, repository, changed_acl, 200)
 
 
 @events.tells("acl")
@@ -194,7 +194,7 @@ async def remove(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     caller.tell(event)
     name = _called(request)
-    await caller.write(lambda cx, principals: _removed(cx, caller.repository, name, principals))
+    await caller.write(lambda cx, principals: _remove(cx, caller.repository, name, principals))
     event.on = name
     return Response(status_code=204)
 
@@ -252,20 +252,20 @@ def _quota(context: RepositoryContext) -> AclQuota:
     return AclQuota(context.options.max_acls, context.options.max_acl_entries)
 
 
-def _listed(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
+def _acl_page(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
     selection = feed.page.selection
 
     def entries(members: Sequence[ListedAcl]) -> list[FeedEntry]:
-        shown = acl_lists.entries(cx, members, principals) if feed.page.inline else {}
-        listed = []
+        shown_entries = acl_lists.entries(cx, members, principals) if feed.page.inline else {}
+        feed_entries = []
         for acl, *_ in members:
             own, summary = f"{feed.own}/{acl.shown_id}", _summary(acl.entries)
             entry = collections.plain_entry(own, acl.name, acl.owner, summary, acl.modified)
             if feed.page.inline:
-                document = representations.acl_document(here, acl, shown[acl.id], feed.names)
+                document = representations.acl_document(here, acl, shown_entries[acl.id], feed.names)
                 entry = feed.with_thing(entry, Thing("acl", document))
-            listed.append(entry)
-        return listed
+            feed_entries.append(entry)
+        return feed_entries
 
     return collections.page(
         cx,
@@ -281,12 +281,12 @@ def _summary(entries: int) -> str:
     return f"{entries} entries" if entries != 1 else "1 entry"
 
 
-def _removed(cx: Connection, repository: Repository, name: str, principals: Principals) -> None:
+def _remove(cx: Connection, repository: Repository, name: str, principals: Principals) -> None:
     removal.remove_acl(cx, acls.find(cx, repository.id, name, principals), principals)
 
 
-def _shown(cx: Connection, acl: Acl, principals: Principals) -> _Shown:
-    return _Shown(acl, acls.shown_entries(cx, acl, principals))
+def _visible(cx: Connection, acl: Acl, principals: Principals) -> _VisibleAcl:
+    return _VisibleAcl(acl, acls.shown_entries(cx, acl, principals))
 
 
 def _permissions(cx: Connection, repository: Repository, principals: Principals, object_id: str) -> _Permissions:
@@ -305,8 +305,8 @@ def _assigned(
 
 def _permitted_by(cx: Connection, stored: StoredObject, permission: Permission, principals: Principals) -> _Permissions:
     acl = acls.by_id(cx, stored.acl_id)
-    shown = acls.shown_entries(cx, acl, principals, every=principals.is_(stored.owner_key))
-    return _Permissions(stored, permission, acls.shown_name(cx, acl.id, principals), shown)
+    shown_entries = acls.shown_entries(cx, acl, principals, every=principals.is_(stored.owner_key))
+    return _Permissions(stored, permission, acls.shown_name(cx, acl.id, principals), shown_entries)
 
 
 async def _read(request: Request, context: RepositoryContext) -> AclBody:
@@ -360,8 +360,8 @@ def _entries(permitted: Sequence[AclEntryBody], names: RepositoryNames) -> dict[
             raise NotOfferedYet("Extended and application permissions are not offered yet.")
         level = _LEVELS.get(entry.basic_permission.lower())
         if level is None:
-            known = ", ".join(name.capitalize() for name in _LEVELS)
-            raise WrongValue(f"There is no permission {entry.basic_permission[:40]!r}: it is one of {known}.")
+            level_names = ", ".join(name.capitalize() for name in _LEVELS)
+            raise WrongValue(f"There is no permission {entry.basic_permission[:40]!r}: it is one of {level_names}.")
         accessor = spelling.read_accessor(entry.accessor, names)
         if accessor in entries:
             raise WrongValue(f"The ACL names {entry.accessor[:100]!r} twice.")
@@ -374,7 +374,7 @@ def _answer(
     context: RepositoryContext,
     media_type: str,
     repository: Repository,
-    answer: _Shown,
+    answer: _VisibleAcl,
     status: int,
 ) -> Response:
     here, acl = address(request, context, repository), answer.acl

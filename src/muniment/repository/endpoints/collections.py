@@ -107,12 +107,12 @@ class FeedRequest:
             entry, inlined=inlined(thing, self.media_type, self.names, links=self.page.links)
         )
 
-    def object_thing(self, here: str, whole: ObjectBody) -> Thing:
+    def object_thing(self, here: str, body: ObjectBody) -> Thing:
         """Describe an object as a GET of its own address does, in the view asked for. Raises UnknownProperty."""
-        kind, page = kind_of(whole.stored.id), self.page
-        return representations.object_thing(here, whole, self.names, self.media_type, kind, page.view)
+        kind, page = kind_of(body.stored.id), self.page
+        return representations.object_thing(here, body, self.names, self.media_type, kind, page.view)
 
-    def write(self, listed: ListPage) -> bytes:
+    def write(self, page: ListPage) -> bytes:
         """Write the feed (docs/interface.md, ours 5)."""
         feed = atom.Feed(
             id=self.own,
@@ -121,9 +121,9 @@ class FeedRequest:
             updated=self.context.clock(),
             page=self.page.part.number,
             items_per_page=self.page.part.size,
-            links=tuple(_page_links(self.own, self.page, listed, self.context.options)),
-            entries=tuple(listed.entries),
-            total=listed.total,
+            links=tuple(_page_links(self.own, self.page, page, self.context.options)),
+            entries=tuple(page.entries),
+            total=page.total,
             entry_links=self.page.links,
         )
         return spelling.feed(self.media_type, feed, self.names)
@@ -156,8 +156,10 @@ async def answer(
         behind = msgspec.structs.replace(
             feed.page, part=Part(LONG + 1, 1, None), selection=EVERYTHING, include_total=False, inline=False
         )
-        found = await caller.read_long(lambda cx, principals: question(cx, principals, replace(feed, page=behind)))
-        if not found.entries:
+        members_behind = await caller.read_long(
+            lambda cx, principals: question(cx, principals, replace(feed, page=behind))
+        )
+        if not members_behind.entries:
             raise
         raise _too_long(selection, feed) from stopped
     return feed.answer(body)
@@ -199,18 +201,18 @@ def read_page(values: Mapping[str, str], options: RepositoryOptions) -> Page:
 
 def read_size(values: Mapping[str, str], options: RepositoryOptions) -> int:
     """Read how many members a page has; more than the settings allow is as many as they allow. Raises Malformed."""
-    return min(_number(values, "items-per-page", options.items_per_page, 1), options.max_items_per_page)
+    return min(whole_number(values, "items-per-page", options.items_per_page, 1), options.max_items_per_page)
 
 
 def read_number(values: Mapping[str, str]) -> int:
     """Read the number of the page, from 1 on; 0 is read as 1. Raises Malformed."""
-    return max(1, _number(values, "page", 1, 0))
+    return max(1, whole_number(values, "page", 1, 0))
 
 
 def read_stretch(values: Mapping[str, str], options: RepositoryOptions) -> tuple[int, int]:
     """Read ``start`` and ``limit``: how many members are passed over, and how many follow. Raises Malformed."""
-    limit = min(_number(values, "limit", options.items_per_page, 1), options.max_items_per_page)
-    start = _number(values, "start", 0, 0)
+    limit = min(whole_number(values, "limit", options.items_per_page, 1), options.max_items_per_page)
+    start = whole_number(values, "start", 0, 0)
     if start + limit > options.max_page_offset:
         raise Malformed(f"'start' and 'limit' lead past member {options.max_page_offset}, the deepest there is.")
     return start, limit
@@ -219,15 +221,17 @@ def read_stretch(values: Mapping[str, str], options: RepositoryOptions) -> tuple
 def page(
     cx: Connection,
     binding: CursorBinding,
-    wanted: Page,
+    page_request: Page,
     fetch: Callable[[Stretch], Sequence[T]],
     entries: Callable[[Sequence[T]], Sequence[atom.FeedEntry]],
     count: Callable[[], int],
 ) -> ListPage:
     """Read one page of a list. Raises Malformed for a cursor of another list, filter, sort or caller."""
-    members = fetch(cursors.stretch(cx, binding, wanted.part))
-    following = cursors.next_cursor(cx, binding, wanted.part, [one.place for one in members])
-    return ListPage(entries(members[: wanted.part.size]), following, count() if wanted.include_total else None)
+    members = fetch(cursors.stretch(cx, binding, page_request.part))
+    following = cursors.next_cursor(cx, binding, page_request.part, [each.place for each in members])
+    return ListPage(
+        entries(members[: page_request.part.size]), following, count() if page_request.include_total else None
+    )
 
 
 def feed_type(request: Request, names: RepositoryNames) -> str:
@@ -267,29 +271,30 @@ def object_bodies(cx: Connection, view: RepositoryView, several: Sequence[Stored
     ]
 
 
-def _page_links(own: str, wanted: Page, listed: ListPage, options: RepositoryOptions) -> list[atom.Link]:
+def _page_links(own: str, page_request: Page, page: ListPage, options: RepositoryOptions) -> list[atom.Link]:
     """Link to this page and to others. Only ``next`` has a cursor; what a bare number does not reach is left out."""
-    part, total, reach = wanted.part, listed.total, options.max_page_offset // wanted.part.size
+    part, total, reach = page_request.part, page.total, options.max_page_offset // page_request.part.size
 
     def link(rel: str, number: int, cursor: str | None = None) -> atom.Link:
-        repeated = {"items-per-page": str(part.size), "page": str(number), **wanted.repeated}
+        repeated = {"items-per-page": str(part.size), "page": str(number), **page_request.repeated}
         if cursor is not None:
             repeated["cursor"] = cursor
         return atom.Link(rel, f"{own}?{urlencode(repeated)}")
 
     links = [link("self", part.number, part.cursor)]
-    if listed.following is not None:
-        links.append(link("next", part.number + 1, listed.following))
+    if page.following is not None:
+        links.append(link("next", part.number + 1, page.following))
     if 1 < part.number <= reach + 1:
         links.append(link("previous", part.number - 1))
-    if listed.following is not None or part.number > 1:
+    if page.following is not None or part.number > 1:
         links.append(link("first", 1))
         if total is not None and (last := max(1, -(-total // part.size))) <= reach:
             links.append(link("last", last))
     return links
 
 
-def _number(values: Mapping[str, str], name: str, default: int, least: int) -> int:
+def whole_number(values: Mapping[str, str], name: str, default: int, least: int) -> int:
+    """Read a number from a parameter. Raises Malformed."""
     text = values.get(name)
     if not text:
         return default

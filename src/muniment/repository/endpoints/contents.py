@@ -72,14 +72,14 @@ async def download(
 
     Raises UnknownObject, NotPermitted, NoContent, ContentDamaged, WrongValue, Overloaded, and as ``Caller.read``.
     """
-    with ExitStack() as held:
-        held.enter_context(caller.downloading())
+    with ExitStack() as resources:
+        resources.enter_context(caller.downloading())
         while True:
             stored = await _readable(request, caller)
             content = _content(stored)
             _check_format(stored, format_name, context.options.names)
             try:
-                return HoldingResponse(await _media(request, context, caller, stored), held.pop_all())
+                return HoldingResponse(await _media(request, context, caller, stored), resources.pop_all())
             except ContentDamaged:
                 # Replaced between the two reads? Then the former content is gone rightly.
                 if (await _readable(request, caller)).content == content:
@@ -107,7 +107,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     feed = collections.feed_request(request, context, f"{here}/objects/{object_id}/contents", "Contents")
     body = await caller.read_long(
         lambda cx, principals: feed.write(
-            _listed(cx, objects.readable(cx, repository, object_id, principals), feed, here)
+            _page(cx, objects.readable(cx, repository, object_id, principals), feed, here)
         )
     )
     return feed.answer(body)
@@ -176,7 +176,7 @@ async def index_status(request: Request, context: RepositoryContext) -> Response
     return _answer(media_type, "index-status", document, context)
 
 
-def _listed(cx: Connection, stored: StoredObject, feed: FeedRequest, here: str) -> ListPage:
+def _page(cx: Connection, stored: StoredObject, feed: FeedRequest, here: str) -> ListPage:
     """List the content that the object has, if it has any and the filter leaves it."""
     page, names = feed.page, feed.names
     values = representations.content_properties(stored, names)
@@ -200,7 +200,7 @@ async def _media(request: Request, context: RepositoryContext, caller: Caller, s
     if representations.matches(request, "if-none-match", headers["ETag"]):
         return Response(status_code=304, headers=headers)
     try:
-        start, length = _wanted(request, content, headers["ETag"])
+        start, length = _range(request, content, headers["ETag"])
     except RangeNotSatisfiable as refusal:
         shape = spelling.error_shape(context.options.names)
         answered = shape(request, TABLE[RangeNotSatisfiable], refusal.sentence)
@@ -226,9 +226,9 @@ async def _media(request: Request, context: RepositoryContext, caller: Caller, s
     )
 
 
-def _check_still_there(cx: Connection, repository: Repository, principals: Principals, begun: StoredObject) -> None:
+def _check_still_there(cx: Connection, repository: Repository, principals: Principals, former: StoredObject) -> None:
     """Check that a download may go on. Raises UnknownObject, NotPermitted; NoContent where it has other content now."""
-    if objects.readable(cx, repository, begun.id, principals).content != begun.content:
+    if objects.readable(cx, repository, former.id, principals).content != former.content:
         raise NoContent("The object does not have this content any more.")
 
 
@@ -274,10 +274,10 @@ def _content(stored: StoredObject) -> StoredContent:
     return stored.content
 
 
-def _check_format(stored: StoredObject, wanted: str | None, names: RepositoryNames) -> None:
+def _check_format(stored: StoredObject, format_name: str | None, names: RepositoryNames) -> None:
     """Check that the content has the format that the caller names. Raises WrongValue, NoContent."""
-    if wanted and not format_names.are_same(format_names.media_type(wanted, names), stored.media_type):
-        raise NoContent(f"The object {stored.id!r} has no content of the format {wanted[:100]!r}.")
+    if format_name and not format_names.are_same(format_names.media_type(format_name, names), stored.media_type):
+        raise NoContent(f"The object {stored.id!r} has no content of the format {format_name[:100]!r}.")
 
 
 def _headers(stored: StoredObject, content: StoredContent) -> dict[str, str]:
@@ -294,16 +294,16 @@ def _headers(stored: StoredObject, content: StoredContent) -> dict[str, str]:
     }
 
 
-def _wanted(request: Request, content: StoredContent, etag: str) -> tuple[int, int | None]:
+def _range(request: Request, content: StoredContent, etag: str) -> tuple[int, int | None]:
     """Read Range: where it begins and how long it is; all of it also for what is not understood (RFC 9110 14.2)."""
-    found = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
-    if found is None or found[1] == found[2] == "" or request.headers.get("if-range", etag) != etag:
+    match = _RANGE.fullmatch(request.headers.get("range", "").replace(" ", ""))
+    if match is None or match[1] == match[2] == "" or request.headers.get("if-range", etag) != etag:
         return 0, None
-    if found[1] == "":
-        start, end = max(0, content.size - int(found[2])), content.size - 1
+    if match[1] == "":
+        start, end = max(0, content.size - int(match[2])), content.size - 1
     else:
-        start, end = int(found[1]), min(int(found[2]) if found[2] else content.size - 1, content.size - 1)
-        if found[2] and int(found[2]) < start:
+        start, end = int(match[1]), min(int(match[2]) if match[2] else content.size - 1, content.size - 1)
+        if match[2] and int(match[2]) < start:
             return 0, None
     if start > end:
         raise RangeNotSatisfiable(f"The content has {content.size} bytes.", content.size)

@@ -154,13 +154,13 @@ class Caller:
             if self._event is not None:
                 self._event.who = caller.id
             try:
-                done = decision(cx, self._proven(cx, caller))
+                outcome = decision(cx, self._proven(cx, caller))
             finally:
                 if time.monotonic() - began > _LONG_DECISION and self._bearer.principals() != caller:
                     raise StaleAnswer
             if time.monotonic() - began > _LONG_DECISION:
                 self._check_guard(cx)
-            return done
+            return outcome
 
         return await self._used(lambda: self._context.transactions.write(decided))
 
@@ -173,9 +173,9 @@ class Caller:
         """
 
         def changed(cx: Connection, principals: Principals) -> tuple[T, dict[str, str]]:
-            done = decision(cx, principals)
-            at = position(done)
-            return done, {} if at is None else {positions.HEADER: self.spell(principals, at)}
+            outcome = decision(cx, principals)
+            at = position(outcome)
+            return outcome, {} if at is None else {positions.HEADER: self.spell(principals, at)}
 
         return await self.write(changed)
 
@@ -186,11 +186,9 @@ class Caller:
         """
         return positions.spell(self._seal, self.repository.id, principals, position, plain=self._plain_positions)
 
-    async def position(self, written: str) -> Position:
-        """Read a position that the caller sends. Raises Malformed, NotPermitted, and as ``read``."""
-        return await self.read(
-            lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, written)
-        )
+    async def position(self, text: str) -> Position:
+        """Read a position that the caller sends. Raises Malformed, NotPermitted, and what ``read`` raises."""
+        return await self.read(lambda _cx, principals: positions.read(self._seal, self.repository.id, principals, text))
 
     async def search(self, index: Index, question: Callable[[Connection, Snapshot, Principals], T]) -> T:
         """Ask a question of a snapshot of the index and of a newer one of the database, in a turn among the searches.
@@ -247,21 +245,22 @@ class Caller:
         The first time that this process meets the names, this takes a statement; the first time that any process does,
         a write. Raises as ``write``.
         """
-        lacking = self._context.bearers.lacks(self._bearer.principals().names)
+        caller = self._bearer.principals()
+        if caller.bound(self._context.bearers) is not None:
+            return
+        lacking = self._context.bearers.lacks(caller.names)
         if not lacking:
             return
-        known = await self._context.transactions.read(bearers.bound_keys, lacking.values())
-        if unbound := {name: identity for name, identity in lacking.items() if identity not in known}:
-            made = await self._context.transactions.write(bearers.bind, unbound, self._context.clock())
-            known |= {identity: made[name] for name, identity in unbound.items()}
-        self._context.bearers.keep(known)
+        keys_of = await self._context.transactions.read(bearers.bound_keys, lacking.values())
+        if unbound := {name: identity for name, identity in lacking.items() if identity not in keys_of}:
+            new_keys = await self._context.transactions.write(bearers.bind, unbound, self._context.clock())
+            keys_of |= {identity: new_keys[name] for name, identity in unbound.items()}
+        self._context.bearers.keep(keys_of)
 
     def _principals(self, cx: Connection) -> Principals:
         self._check_guard(cx)
         caller = self._bearer.principals()
-        names = caller.names
-        keys = self._context.bearers.of(names)
-        return caller.with_keys(bearers.keys(cx, names) if keys is None else keys)
+        return caller.bound(self._context.bearers) or caller.with_keys(bearers.keys(cx, caller.names))
 
     def _check_guard(self, cx: Connection) -> None:
         """Raise NotSignedIn when another resource guards the repository by now, UnknownRepository when it is gone."""
@@ -271,9 +270,8 @@ class Caller:
             raise NotSignedIn("The token does not give access to this repository any more.")
 
     def _proven(self, cx: Connection, caller: Principals) -> Principals:
-        names = caller.names
-        keys = self._context.bearers.of(names)
-        return caller.with_keys(bearers.bind(cx, names, self._context.clock()) if keys is None else keys)
+        bound = caller.bound(self._context.bearers)
+        return bound or caller.with_keys(bearers.bind(cx, caller.names, self._context.clock()))
 
     async def _used(self, use: Callable[[], Awaitable[T]]) -> T:
         for _ in range(_TRIES):
@@ -301,15 +299,15 @@ class OpenRepositories:
         most = self._context.options.max_searched_repositories
         check_number(names, most)
         ask = repositories.named if names else partial(repositories.guarded_by_any, limit=most + 1)
-        found = await self._context.transactions.read(ask, names or self._bearers)
-        chosen = [repository for repository in found if repository.resource_id in self._bearers]
-        if unknown := sorted(set(names) - {repository.name for repository in chosen}):
+        candidates = await self._context.transactions.read(ask, names or self._bearers)
+        open_repositories = [repository for repository in candidates if repository.resource_id in self._bearers]
+        if unknown := sorted(set(names) - {repository.name for repository in open_repositories}):
             raise repositories.unknown(unknown[0])
-        if len(chosen) > most:
+        if len(open_repositories) > most:
             raise Malformed(f"The credentials open more than {most} repositories: name those to search.")
         every = [
-            Caller(self._context, one, self._seal, self._bearers[one.resource_id], plain_positions=False)
-            for one in chosen
+            Caller(self._context, each, self._seal, self._bearers[each.resource_id], plain_positions=False)
+            for each in open_repositories
         ]
         for caller in every:
             await caller.prove()
@@ -325,27 +323,29 @@ async def enter_all(request: Request, context: RepositoryContext, names: Collect
     DirectoryUnavailable, Overloaded, Malformed.
     """
     request.scope["muniment.basic"] = context.callers.pairs is not None
-    shown, most = context.callers.read(request, context.options), context.options.max_searched_repositories
+    credentials, most = context.callers.read(request, context.options), context.options.max_searched_repositories
     check_number(names, most)
     seal = await context.transactions.read(keys.seal)
-    found, refused = dict[str, Bearer](), dict[str, NotSignedIn]()
+    bearers_of, refused = dict[str, Bearer](), dict[str, NotSignedIn]()
     if names:
-        await _open(await context.transactions.read(repositories.named, names), context, shown, found, refused)
-    if not found:
+        await _open(
+            await context.transactions.read(repositories.named, names), context, credentials, bearers_of, refused
+        )
+    if not bearers_of:
         firsts = await context.transactions.read(repositories.first_of_each_guard, most + 1)
         if len(firsts) > most and not names:
             raise Malformed(f"Here are more than {most} resources that guard repositories: name those to search.")
-        await _open(firsts[:most], context, shown, found, refused)
-        if found and names:
+        await _open(firsts[:most], context, credentials, bearers_of, refused)
+        if bearers_of and names:
             raise repositories.unknown(min(names))
-    if not found:
+    if not bearers_of:
         raise next(iter(refused.values()), NotSignedIn("There is no repository that credentials open."))
     headers = dict[str, str]()
-    for bearer in found.values():
+    for bearer in bearers_of.values():
         headers |= {**bearer.headers, **_csrf_headers(bearer.csrf, context.options)}
     for header, value in headers.items():
         add_header(request, header, value)
-    return OpenRepositories(context, seal, found)
+    return OpenRepositories(context, seal, bearers_of)
 
 
 def check_number(names: Collection[str], most: int) -> None:
@@ -357,8 +357,8 @@ def check_number(names: Collection[str], most: int) -> None:
 async def _open(
     candidates: Iterable[Repository],
     context: RepositoryContext,
-    shown: RequestCredentials,
-    found: dict[str, Bearer],
+    credentials: RequestCredentials,
+    bearers_of: dict[str, Bearer],
     refused: dict[str, NotSignedIn],
 ) -> None:
     """Find out which of the resources that guard these repositories admit the caller, and which have ``refused``.
@@ -366,28 +366,35 @@ async def _open(
     What needs no password check comes first. Raises DirectoryUnavailable where no other resource admits them.
     """
     trouble: DirectoryUnavailable | None = None
-    of_guards = {one.resource_id: one for one in candidates if one.resource_id and one.resource_id not in refused}
-    for guard, repository in sorted(of_guards.items(), key=lambda each: not context.callers.remembers(shown, each[1])):
-        if shown.pair is not None and (
-            (not found and len(refused) >= _REFUSED_PAIRS) or not await _may_be_admitted(context, found, guard)
+    of_guards = {
+        candidate.resource_id: candidate
+        for candidate in candidates
+        if candidate.resource_id and candidate.resource_id not in refused
+    }
+    for guard, repository in sorted(
+        of_guards.items(), key=lambda each: not context.callers.remembers(credentials, each[1])
+    ):
+        if credentials.pair is not None and (
+            (not bearers_of and len(refused) >= _REFUSED_PAIRS)
+            or not await _may_be_admitted(context, bearers_of, guard)
         ):
             continue
         try:
-            found[guard] = await context.callers.identify(shown, repository)
+            bearers_of[guard] = await context.callers.identify(credentials, repository)
         except NotSignedIn as refusal:
             refused[guard] = refusal
         except DirectoryUnavailable as failure:
             trouble = failure
         else:
-            if not shown.outlives_guards:
+            if not credentials.outlives_guards:
                 return
-    if trouble is not None and not found:
+    if trouble is not None and not bearers_of:
         raise trouble
 
 
-async def _may_be_admitted(context: RepositoryContext, found: Mapping[str, Bearer], guard: str) -> bool:
+async def _may_be_admitted(context: RepositoryContext, bearers_of: Mapping[str, Bearer], guard: str) -> bool:
     """Say whether a caller whose password is right may be admitted: who is in no role is not worth a password check."""
-    bearer, people = next(iter(found.values()), None), context.people
+    bearer, people = next(iter(bearers_of.values()), None), context.people
     if bearer is None or people is None:
         return True
     try:
@@ -403,20 +410,20 @@ async def enter(request: Request, context: RepositoryContext) -> Caller:
     Raises UnknownRepository, NotSignedIn, DirectoryUnavailable, Overloaded, Malformed.
     """
     request.scope["muniment.basic"] = context.callers.pairs is not None
-    name, shown = request.path_params["repository"], context.callers.read(request, context.options)
+    name, credentials = request.path_params["repository"], context.callers.read(request, context.options)
     # A ticket or a password is good for whatever resource guards the repository: it has to be the one that does now.
-    known = None if shown.outlives_guards else context.repositories.get(name)
-    repository, seal = known or await _look_up(context, name)
+    entrance = None if credentials.outlives_guards else context.repositories.get(name)
+    repository, seal = entrance or await _look_up(context, name)
     try:
-        bearer = await context.callers.identify(shown, repository)
+        bearer = await context.callers.identify(credentials, repository)
     except NotSignedIn:
-        if known is None or not (shown.token or shown.address_token):
+        if entrance is None or not (credentials.token or credentials.address_token):
             raise
         # Another resource may guard it by now.
         repository, seal = await _look_up(context, name)
-        if repository == known[0]:
+        if repository == entrance[0]:
             raise
-        bearer = await context.callers.identify(shown, repository)
+        bearer = await context.callers.identify(credentials, repository)
     for header, value in {**bearer.headers, **_csrf_headers(bearer.csrf, context.options)}.items():
         add_header(request, header, value)
     plain = positions.plain_wanted(request.headers.get(positions.HEADER))
@@ -438,9 +445,9 @@ def _csrf_headers(token: str, options: RepositoryOptions) -> dict[str, str]:
 
 
 async def _look_up(context: RepositoryContext, name: str) -> tuple[Repository, Seal]:
-    found = await context.transactions.read(lambda cx: (repositories.find(cx, name), keys.seal(cx)))
-    context.repositories[name] = found
-    return found
+    entrance = await context.transactions.read(lambda cx: (repositories.find(cx, name), keys.seal(cx)))
+    context.repositories[name] = entrance
+    return entrance
 
 
 def base_address(request: Request, context: RepositoryContext) -> str:

@@ -115,9 +115,11 @@ def listing_of(targets: Sequence[LinkTarget]) -> Answering:
         feed = collections.feed_request(request, context, own, "Repositories")
 
         def entries(members: Sequence[ListedRepository]) -> list[FeedEntry]:
-            return [_entry(feed, one, address(request, context, one), targets) for one, _ in members]
+            return [_entry(feed, each, address(request, context, each), targets) for each, _ in members]
 
-        body = await context.transactions.read_long(_STRANGERS, lambda cx: feed.write(_listed(cx, feed, entries)))
+        body = await context.transactions.read_long(
+            _STRANGERS, lambda cx: feed.write(_repository_page(cx, feed, entries))
+        )
         return feed.answer(body)
 
     return listing
@@ -213,7 +215,7 @@ def _entry(feed: FeedRequest, repository: Repository, here: str, targets: Sequen
     return feed.with_thing(entry, Thing("repository", {"name": repository.name, "links": links}))
 
 
-def _listed(
+def _repository_page(
     cx: Connection, feed: FeedRequest, entries: Callable[[Sequence[ListedRepository]], list[FeedEntry]]
 ) -> ListPage:
     selection = feed.page.selection

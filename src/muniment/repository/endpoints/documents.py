@@ -273,6 +273,14 @@ class EntryDocument(msgspec.Struct):
     links: list[LinkDocument] | msgspec.UnsetType = msgspec.UNSET
     score: str | msgspec.UnsetType = msgspec.UNSET
     terms: list[str] | msgspec.UnsetType = msgspec.UNSET
+    marks: "list[MarkDocument] | msgspec.UnsetType" = msgspec.UNSET
+
+
+class MarkDocument(msgspec.Struct):
+    """A place of a summary that matches: the number of its first character, and of the one behind its last."""
+
+    start: int
+    end: int
 
 
 class FeedDocument(msgspec.Struct, rename="kebab"):
@@ -290,12 +298,13 @@ class FeedDocument(msgspec.Struct, rename="kebab"):
     partial: bool | msgspec.UnsetType = msgspec.UNSET
 
 
-class TermMatchDocument(msgspec.Struct):
-    """A word or phrase that matches in the text or the metadata, and what it adds to the score."""
+class TermMatchDocument(msgspec.Struct, rename="kebab"):
+    """A word or phrase that matches in the text or the metadata, and what it adds; or what words add together."""
 
     term: str
-    field: str
     weight: str
+    together: bool | msgspec.UnsetType = msgspec.UNSET
+    found_in: list[str] | msgspec.UnsetType = msgspec.UNSET
     properties: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -378,6 +387,20 @@ class ExplanationDocument(msgspec.Struct, rename="kebab"):
     locations: PlainOutcome | msgspec.UnsetType = msgspec.UNSET
     facets: PlainOutcome | msgspec.UnsetType = msgspec.UNSET
     text: TextState | msgspec.UnsetType = msgspec.UNSET
+
+
+class SuggestionDocument(msgspec.Struct):
+    """A question, and how many objects the caller finds by all of its words."""
+
+    text: str
+    hits: int
+
+
+class SuggestionsDocument(msgspec.Struct):
+    """Questions that go on as the caller has begun, and the one that they may have meant."""
+
+    completions: list[SuggestionDocument]
+    correction: SuggestionDocument | msgspec.UnsetType = msgspec.UNSET
 
 
 class ErrorDocument(msgspec.Struct):

@@ -77,14 +77,14 @@ def address_below(wire: Documents, below: str, searching: Table) -> Address[Repo
 
 @events.tells()
 async def by_document(request: Request, context: RepositoryContext) -> Response:
-    """POST: the query as a document in XML or JSON."""
+    """POST search/explanation: explain a query that is a document in XML or JSON."""
     caller = await enter(request, context)
     media_type = spelling.negotiate(request, spelling.both(context.options.names))
     return await _answer(request, context, caller, await search_requests.read_document(request, context), media_type)
 
 
 async def _answer(
-    request: Request, context: RepositoryContext, caller: Caller, asked: AskedSearch, media_type: str
+    request: Request, context: RepositoryContext, caller: Caller, search_request: AskedSearch, media_type: str
 ) -> Response:
     query, repository, options = parameters.read(request), caller.repository, context.options
     object_id, user_id = query.get("object", "").strip(), query.get("for", "").strip()
@@ -92,8 +92,8 @@ async def _answer(
         raise Malformed("Name the object to explain in the parameter 'object'.")
     names, here = options.names, address(request, context, repository)
     index = context.indexes(repository)
-    if asked.wait_for:
-        await search.reached(context, index, await caller.position(asked.wait_for))
+    if search_request.wait_for:
+        await search.reached(context, index, await caller.position(search_request.wait_for))
 
     def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
         explained = explanation.explain(
@@ -102,7 +102,7 @@ async def _answer(
             repository,
             principals,
             object_id,
-            lambda: search.question_of(cx, context, repository, principals, asked),
+            lambda: search.question_of(cx, context, repository, principals, search_request),
             context.clock(),
             options.max_pending_changes,
             context.memory,
@@ -136,8 +136,9 @@ def document_of(explained: Explanation, names: RepositoryNames, here: str = "") 
     if explained.score is not None:
         document["score"] = explained.score
     document["matches"] = [
-        {"term": match.term, "field": match.field, "weight": match.weight}
-        | ({} if match.field == "text" or match.properties is None else {"properties": list(match.properties)})
+        {"term": match.term, "weight": match.weight}
+        | ({"together": True} if match.together else {"found-in": list(match.fields)})
+        | ({"properties": list(match.properties)} if match.properties else {})
         for match in explained.matches
     ]
     document["reasons"] = [

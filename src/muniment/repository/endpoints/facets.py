@@ -38,6 +38,7 @@ LISTING: Table = {**ENTERING, **collections.SELECTING}
 
 _TYPE = "r_object_type"
 _VALUES, _PAIRS = parameters.FACET_VALUES.name, parameters.FACET_IDS.name
+_ITEMS = "items-per-page"
 
 
 class AskedFacets(msgspec.Struct, frozen=True):
@@ -83,13 +84,13 @@ def asked(query: Mapping[str, str], options: RepositoryOptions) -> AskedFacets:
 
 
 def in_feed(
-    page: HitPage, asked: AskedFacets, repeated: Mapping[str, str], service: str, names: RepositoryNames
+    page: HitPage, request: AskedFacets, repeated: Mapping[str, str], service: str, names: RepositoryNames
 ) -> tuple[atom.FeedFacet, ...]:
     """Write the facets of a page, each value with a link to the search narrowed to it.
 
     ``repeated`` are the parameters that every link of the feed repeats.
     """
-    return _Writer(page, asked, repeated, service, names).facets(page.facets, ())
+    return _Writer(page, request, repeated, service, names).facets(page.facets, ())
 
 
 async def list_all(request: Request, context: RepositoryContext) -> Response:
@@ -98,24 +99,26 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     repository, here = caller.repository, address(request, context, caller.repository)
     feed = collections.feed_request(request, context, f"{here}/supported-facets", "Supported facets")
     return await collections.answer(
-        caller, feed, lambda cx, principals, part: _listed(cx, repository, principals, part, here)
+        caller, feed, lambda cx, principals, part: _facet_page(cx, repository, principals, part, here)
     )
 
 
-def _listed(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
+def _facet_page(
+    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str
+) -> ListPage:
     selection, prefix = feed.page.selection, feed.names.system_property_prefix
 
-    def entries(found: Sequence[ListedAttribute]) -> list[atom.FeedEntry]:
-        listed = []
-        for one in found:
-            own = f"{here}/search?{urlencode({'facet': one.name})}"
-            entry = collections.plain_entry(own, one.name, "Muniment", one.kind, repository.created)
+    def entries(properties: Sequence[ListedAttribute]) -> list[atom.FeedEntry]:
+        feed_entries = []
+        for each in properties:
+            own = f"{here}/search?{urlencode({'facet': each.name})}"
+            entry = collections.plain_entry(own, each.name, "Muniment", each.kind, repository.created)
             if feed.page.inline:
-                shown: dict[str, Written] = {"name": one.name, "label": one.name, "kind": one.kind}
-                shown["links"] = [{"rel": f"{feed.names.linkrel_base}/search", "href": own}]
-                entry = feed.with_thing(entry, Thing("supported-facet", shown))
-            listed.append(entry)
-        return listed
+                document: dict[str, Written] = {"name": each.name, "label": each.name, "kind": each.kind}
+                document["links"] = [{"rel": f"{feed.names.linkrel_base}/search", "href": own}]
+                entry = feed.with_thing(entry, Thing("supported-facet", document))
+            feed_entries.append(entry)
+        return feed_entries
 
     return collections.page(
         cx,
@@ -129,12 +132,12 @@ def _listed(cx: Connection, repository: Repository, principals: Principals, feed
 
 class _Writer:
     def __init__(
-        self, page: HitPage, asked: AskedFacets, repeated: Mapping[str, str], service: str, names: RepositoryNames
+        self, page: HitPage, request: AskedFacets, repeated: Mapping[str, str], service: str, names: RepositoryNames
     ) -> None:
         self._page = page
-        self._asked = asked
-        self._repeated = {name: text for name, text in repeated.items() if name not in (_VALUES, _PAIRS)}
-        self._service = service
+        self._request = request
+        shared = {name: text for name, text in repeated.items() if name not in (_VALUES, _PAIRS, _ITEMS)}
+        self._prefix = f"{service}?{urlencode(shared)}&" if shared else f"{service}?"
         self._names = names
 
     def facets(self, several: Sequence[FacetCounts], within: tuple[Narrowing, ...]) -> tuple[atom.FeedFacet, ...]:
@@ -160,9 +163,9 @@ class _Writer:
         return atom.FeedFacetValue(name, value.count, constraint, link, nested)
 
     def _address(self, path: tuple[Narrowing, ...]) -> str:
-        query = dict(self._repeated)
-        values, pairs = self._asked.values, self._asked.pairs
-        if self._asked.wire_name:
+        query: dict[str, str] = {}
+        values, pairs = self._request.values, self._request.pairs
+        if self._request.wire_name:
             for step in path:
                 values = narrowing.narrower(values, step.alternatives[0][0])
         else:
@@ -171,8 +174,8 @@ class _Writer:
             query[_VALUES] = narrowing.write_values(values)
         if pairs:
             query[_PAIRS] = narrowing.write_pairs(pairs)
-        query["items-per-page"] = str(self._page.items_per_page)
-        return f"{self._service}?{urlencode(query)}"
+        query[_ITEMS] = str(self._page.items_per_page)
+        return self._prefix + urlencode(query)
 
 
 def _facets_of_types(definitions: Sequence[FacetDefinition]) -> frozenset[str]:

@@ -46,7 +46,7 @@ _QUERY = ("q", "object-type", "sort", "locations")
 _LISTED = re.compile(r"(?:\\.|[^\\,])+", re.DOTALL)
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _PageRequest(msgspec.Struct, frozen=True):
     """A request, read: which hits of each repository, and how the feed shows them; ``repeated`` are for its links."""
 
     start: int
@@ -56,9 +56,10 @@ class _Asked(msgspec.Struct, frozen=True):
     form: EntryForm
     repeated: dict[str, str]
     words: WordsNeeded
+    marks: bool
 
 
-class _Found(msgspec.Struct, frozen=True):
+class _CallerPage(msgspec.Struct, frozen=True):
     """What one repository answered; ``here`` is its address, ``inlined`` its objects by id."""
 
     caller: Caller
@@ -71,19 +72,19 @@ async def by_keywords(request: Request, context: RepositoryContext) -> Response:
     """GET: keywords in `q` (none: everything the caller may see), or the `link` of a POST feed."""
     names = _names(request)
     opened = await enter_all(request, context, names)
-    asked = _asked(request, context.options)
+    page_request = _read_request(request, context.options)
     callers = await opened.callers(names)
-    link = asked.repeated.get("link")
+    link = page_request.repeated.get("link")
     if link is None:
-        query = await search_requests.query_of_words(context, asked.repeated)
-        words = search_requests.words_needed(asked.repeated, search_requests.default_words(context.options))
-        asked = msgspec.structs.replace(asked, words=words)
+        query = await search_requests.query_of_words(context, page_request.repeated)
+        words = search_requests.words_needed(page_request.repeated, search_requests.default_words(context.options))
+        page_request = msgspec.structs.replace(page_request, words=words)
     else:
         query = await _linked(context, callers, link)
         if query.repositories and not names:
             names = query.repositories
             callers = await opened.callers(names)
-    return await _answer(request, context, callers, asked, query, names)
+    return await _answer(request, context, callers, page_request, query, names)
 
 
 @events.tells()
@@ -91,70 +92,70 @@ async def by_document(request: Request, context: RepositoryContext) -> Response:
     """POST: a query document, whose `repositories` choose which are searched."""
     names = _names(request)
     opened = await enter_all(request, context, names)
-    asked = _asked(request, context.options)
+    page_request = _read_request(request, context.options)
     query = await search_requests.query_of_body(request, context)
     if names and query.repositories:
         raise Malformed("Repositories are named in the query document or in the parameter 'repositories', not in both.")
     names = tuple(dict.fromkeys(names or query.repositories))
     query = msgspec.structs.replace(query, repositories=names)
-    return await _answer(request, context, await opened.callers(names), asked, query, names, posted=True)
+    return await _answer(request, context, await opened.callers(names), page_request, query, names, posted=True)
 
 
 async def _answer(
     request: Request,
     context: RepositoryContext,
     callers: Sequence[Caller],
-    asked: _Asked,
+    page_request: _PageRequest,
     query: Query,
     names: Collection[str],
     *,
     posted: bool = False,
 ) -> Response:
     federation.check(query)
-    if query.columns and asked.form.view == View():
-        form = msgspec.structs.replace(asked.form, view=View(properties=frozenset(query.columns)))
-        asked = msgspec.structs.replace(asked, form=form)
+    if query.columns and page_request.form.view == View():
+        form = msgspec.structs.replace(page_request.form, view=View(properties=frozenset(query.columns)))
+        page_request = msgspec.structs.replace(page_request, form=form)
     share = max(1, context.options.max_items_per_page // max(1, len(callers)))
-    asked = msgspec.structs.replace(asked, limit=min(asked.limit, share))
-    every = msgspec.structs.replace(asked, words="all") if asked.words == "auto" else asked
-    found, silent, closed = await _ask_all(request, context, callers, every, query)
-    if asked.words == "auto" and not asked.start and results.may_relax(query):
-        hits = sum(len(one.page.hits) for one in found)
-        if hits < asked.limit and not any(one.page.has_more for one in found):
-            any_word = msgspec.structs.replace(asked, words="any")
-            found, silent, closed = await _ask_all(request, context, callers, any_word, query)
+    page_request = msgspec.structs.replace(page_request, limit=min(page_request.limit, share))
+    every = msgspec.structs.replace(page_request, words="all") if page_request.words == "auto" else page_request
+    caller_pages, silent, closed = await _ask_all(request, context, callers, every, query)
+    if page_request.words == "auto" and not page_request.start and results.may_relax(query):
+        hits = sum(len(each.page.hits) for each in caller_pages)
+        if hits < page_request.limit and not any(each.page.has_more for each in caller_pages):
+            any_word = msgspec.structs.replace(page_request, words="any")
+            caller_pages, silent, closed = await _ask_all(request, context, callers, any_word, query)
     if closed and names:
-        raise repositories.unknown(min(closed)) if found or silent else closed[min(closed)]
-    if not found and (silent or closed or not callers):
+        raise repositories.unknown(min(closed)) if caller_pages or silent else closed[min(closed)]
+    if not caller_pages and (silent or closed or not callers):
         raise next(iter((*silent.values(), *closed.values())), NotSignedIn("No repository is open any more."))
-    reach = context.options.max_page_offset - asked.limit
-    further = asked.start + asked.limit <= reach and any(one.page.has_more for one in found)
-    relaxed = _is_relaxed(found)
-    repeated = asked.repeated | ({"words": "any"} if relaxed else {})
-    if posted and found and (further or asked.start):
-        repeated = {"link": await _keep(context, found[0].caller, query), **repeated}
+    reach = context.options.max_page_offset - page_request.limit
+    further = page_request.start + page_request.limit <= reach and any(each.page.has_more for each in caller_pages)
+    relaxed = _is_relaxed(caller_pages)
+    repeated = page_request.repeated | ({"words": "any"} if relaxed else {})
+    if posted and caller_pages and (further or page_request.start):
+        repeated = {"link": await _keep(context, caller_pages[0].caller, query), **repeated}
         if names:
             repeated["repositories"] = _joined(names)
     base = f"{base_address(request, context)}/search"
 
     def written() -> bytes:
-        feed = _feed(context, found, asked, query, base, repeated, further=further, partial=bool(silent))
-        return spelling.feed(asked.form.media_type, feed, context.options.names)
+        feed = _feed(context, caller_pages, page_request, query, base, repeated, further=further, partial=bool(silent))
+        return spelling.feed(page_request.form.media_type, feed, context.options.names)
 
-    headers = {"Content-Type": asked.form.media_type, **search.words_header(relaxed=relaxed)}
+    headers = {"Content-Type": page_request.form.media_type, **search.words_header(relaxed=relaxed)}
     if silent:
         headers[parameters.PARTIAL.name] = ", ".join(quote(name, safe="") for name in silent)
     return Response(await context.transactions.off_loop(written), headers=headers)
 
 
 async def _ask_all(
-    request: Request, context: RepositoryContext, callers: Sequence[Caller], asked: _Asked, query: Query
-) -> tuple[list[_Found], dict[str, Refusal], dict[str, Refusal]]:
+    request: Request, context: RepositoryContext, callers: Sequence[Caller], page_request: _PageRequest, query: Query
+) -> tuple[list[_CallerPage], dict[str, Refusal], dict[str, Refusal]]:
     """Ask one repository after the other, each in a turn of its own among the searches.
 
     Return what was found, and by name why others did not answer, and why others are not open any more.
     """
-    found: list[_Found] = []
+    caller_pages: list[_CallerPage] = []
     silent, closed = dict[str, Refusal](), dict[str, Refusal]()
     for caller in callers:
         repository, here = caller.repository, address(request, context, caller.repository)
@@ -163,21 +164,29 @@ async def _ask_all(
             continue
         try:
             page, inlined = await caller.search(
-                context.indexes(repository), _question(context, caller, asked, question, here)
+                context.indexes(repository), _question(context, caller, page_request, question, here)
             )
-            found.append(_Found(caller, here, page, inlined))
+            caller_pages.append(_CallerPage(caller, here, page, inlined))
         except (NotSignedIn, UnknownRepository) as refusal:
             closed[repository.name] = refusal
         except _NO_ANSWER as refusal:
             silent[repository.name] = refusal
-    return found, silent, closed
+    return caller_pages, silent, closed
 
 
 def _question(
-    context: RepositoryContext, caller: Caller, asked: _Asked, query: Query, here: str
+    context: RepositoryContext, caller: Caller, page_request: _PageRequest, query: Query, here: str
 ) -> Callable[[Connection, Snapshot, Principals], tuple[HitPage, Mapping[str, object]]]:
     options, repository = context.options, caller.repository
-    question = SearchQuestion(query, 1, asked.limit, asked.include_total, start=asked.start, words=asked.words)
+    question = SearchQuestion(
+        query,
+        1,
+        page_request.limit,
+        page_request.include_total,
+        start=page_request.start,
+        words=page_request.words,
+        marks=page_request.marks,
+    )
 
     def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[HitPage, Mapping[str, object]]:
         page = results.search(
@@ -188,9 +197,9 @@ def _question(
             options.max_sorted_hits,
             options.names.type_prefix,
         )
-        if not asked.inline:
+        if not page_request.inline:
             return page, {}
-        return page, search.inlined_hits(cx, context, repository, principals, page.hits, here, asked.form)
+        return page, search.inlined_hits(cx, context, repository, principals, page.hits, here, page_request.form)
 
     return answered
 
@@ -209,8 +218,8 @@ async def _keep(context: RepositoryContext, caller: Caller, query: Query) -> str
         quota = SearchQuota(options.kept_queries, options.kept_query_bytes)
         return kept_searches.keep(cx, repository_id, principals.key, document, options.link_seconds, quota, now)
 
-    link, kept = await caller.read(is_kept)
-    return link if kept else await caller.write(keep)
+    link, holds_long_enough = await caller.read(is_kept)
+    return link if holds_long_enough else await caller.write(keep)
 
 
 async def _linked(context: RepositoryContext, callers: Sequence[Caller], link: str) -> Query:
@@ -230,8 +239,8 @@ async def _linked(context: RepositoryContext, callers: Sequence[Caller], link: s
 
 def _feed(
     context: RepositoryContext,
-    found: Sequence[_Found],
-    asked: _Asked,
+    caller_pages: Sequence[_CallerPage],
+    page_request: _PageRequest,
     query: Query,
     base: str,
     repeated: Mapping[str, str],
@@ -240,59 +249,59 @@ def _feed(
     partial: bool,
 ) -> atom.Feed:
     def link(rel: str, start: int) -> atom.Link:
-        stretch = {**repeated, "start": str(start), "limit": str(asked.limit)}
+        stretch = {**repeated, "start": str(start), "limit": str(page_request.limit)}
         return atom.Link(rel, f"{base}?{urlencode(stretch)}")
 
-    links = [link("self", asked.start)]
-    if _is_relaxed(found) and ("q" in repeated or "link" in repeated):
-        links.append(search.all_words_link(context, base, repeated, {"start": 0, "limit": asked.limit}))
+    links = [link("self", page_request.start)]
+    if _is_relaxed(caller_pages) and ("q" in repeated or "link" in repeated):
+        links.append(search.all_words_link(context, base, repeated, {"start": 0, "limit": page_request.limit}))
     if further:
-        links.append(link("next", asked.start + asked.limit))
-    if asked.start:
-        links.append(link("previous", max(0, asked.start - asked.limit)))
-    if further or asked.start:
+        links.append(link("next", page_request.start + page_request.limit))
+    if page_request.start:
+        links.append(link("previous", max(0, page_request.start - page_request.limit)))
+    if further or page_request.start:
         links.append(link("first", 0))
     return atom.Feed(
         id=base,
         title="Search results",
         author="Muniment",
         updated=context.clock(),
-        page=asked.start // asked.limit + 1,
-        items_per_page=asked.limit,
+        page=page_request.start // page_request.limit + 1,
+        items_per_page=page_request.limit,
         links=tuple(links),
-        total=sum(one.page.total or 0 for one in found) if asked.include_total else None,
+        total=sum(each.page.total or 0 for each in caller_pages) if page_request.include_total else None,
         entries=tuple(
-            search.entry(hit, found[number].here, found[number].inlined.get(hit.object_id))
-            for number, hit in federation.merge(query, [one.page.hits for one in found])
+            search.entry(hit, caller_pages[number].here, caller_pages[number].inlined.get(hit.object_id))
+            for number, hit in federation.merge(query, [each.page.hits for each in caller_pages])
         ),
-        entry_links=asked.form.links,
+        entry_links=page_request.form.links,
         facets=(),
         partial=partial,
     )
 
 
-def _is_relaxed(found: Sequence[_Found]) -> bool:
-    return any(one.page.relaxed for one in found)
+def _is_relaxed(caller_pages: Sequence[_CallerPage]) -> bool:
+    return any(each.page.relaxed for each in caller_pages)
 
 
 def _names(request: Request) -> tuple[str, ...]:
     """Read the names of repositories with commas between, in the order in which they come, each once."""
-    listed = _LISTED.findall(parameters.read(request).get("repositories", ""))
-    named = (re.sub(r"\\(.)", r"\1", one, flags=re.DOTALL).strip() for one in listed)
-    return tuple(dict.fromkeys(name for name in named if name))
+    texts = _LISTED.findall(parameters.read(request).get("repositories", ""))
+    names = (re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL).strip() for text in texts)
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _joined(names: Collection[str]) -> str:
     return ",".join(re.sub(r"([\\,])", r"\\\1", name) for name in names)
 
 
-def _asked(request: Request, options: RepositoryOptions) -> _Asked:
+def _read_request(request: Request, options: RepositoryOptions) -> _PageRequest:
     values = {name: text for name, text in parameters.read(request).items() if text}
     beside = [name for name in _QUERY if name in values]
     if "link" in values and beside:
         raise Malformed(f"The parameter 'link' stands for a whole query: {beside[0]!r} cannot go with it.")
     start, limit = collections.read_stretch(values, options)
-    return _Asked(
+    return _PageRequest(
         start=start,
         limit=limit,
         include_total=parameters.truth(values, "include-total", default=False),
@@ -304,4 +313,5 @@ def _asked(request: Request, options: RepositoryOptions) -> _Asked:
         ),
         repeated={name: text for name, text in values.items() if name not in ("start", "limit")},
         words=search_requests.words_needed(values, "all"),
+        marks=parameters.truth(values, "marks", default=False),
     )

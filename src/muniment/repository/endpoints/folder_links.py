@@ -184,7 +184,7 @@ def _children(
         CursorBinding(repository.id, principals.key, f"child links {folder_id}", selection.text),
         feed.page,
         lambda stretch: lists.page(cx, folder, stretch, selection, type_prefix=prefix),
-        lambda members: [_entry(feed, here, "child", one.stored, folder_id) for one in members],
+        lambda members: [_entry(feed, here, "child", each.stored, folder_id) for each in members],
         lambda: lists.count(cx, folder, selection, type_prefix=prefix),
     )
 

@@ -46,31 +46,36 @@ _MEDIA_TYPES: Mapping[str, str] = {
 
 def media_type(name: str, names: RepositoryNames) -> str:
     """Return the media type that a format name means; a media type means itself. Raises WrongValue."""
-    known = media_type_or_same(name, names)
-    if "/" not in known:
-        raise WrongValue(f"There is no format {name[:100]!r}: give a media type, or one of {', '.join(_known(names))}.")
-    return known
+    of_format = media_type_or_same(name, names)
+    if "/" not in of_format:
+        raise WrongValue(
+            f"There is no format {name[:100]!r}: give a media type, or one of {', '.join(_media_types(names))}."
+        )
+    return of_format
 
 
 def media_type_or_same(name: str, names: RepositoryNames) -> str:
     """Return the media type that a format name means; any other text stays the same."""
-    return _known(names).get(name.strip().lower(), name)
+    return _media_types(names).get(name.strip().lower(), name)
 
 
 def name(media_type: str, names: RepositoryNames) -> str:
     """Return the format name of a media type, and the media type itself where it has none."""
     essence = _essence(media_type)
-    return next((name for name, known in _known(names).items() if known == essence), media_type)
+    return next((name for name, of_format in _media_types(names).items() if of_format == essence), media_type)
 
 
-def are_same(one: str, other: str) -> bool:
+def are_same(left: str, right: str) -> bool:
     """Say whether two media types are the same, whatever their parameters."""
-    return _essence(one) == _essence(other)
+    return _essence(left) == _essence(right)
 
 
 def _essence(media_type: str) -> str:
     return media_type.partition(";")[0].strip().lower()
 
 
-def _known(names: RepositoryNames) -> Mapping[str, str]:
-    return {**names.formats, **{name: known for name, known in _MEDIA_TYPES.items() if name not in names.formats}}
+def _media_types(names: RepositoryNames) -> Mapping[str, str]:
+    return {
+        **names.formats,
+        **{name: media_type for name, media_type in _MEDIA_TYPES.items() if name not in names.formats},
+    }

@@ -56,23 +56,23 @@ def _check_administrator(principals: Principals) -> None:
 
 
 def _document(cx: Connection, repository_id: int) -> dict[str, Written]:
-    wanted, kept = reports.wanted(cx).get(repository_id), reports.of_repository(cx, repository_id)
+    check, kept_reports = reports.wanted(cx).get(repository_id), reports.of_repository(cx, repository_id)
     return {
-        "wanted": None if wanted is None or _is_begun(wanted, kept.values()) else timestamp(wanted.wanted),
+        "wanted": None if check is None or _is_begun(check, kept_reports.values()) else timestamp(check.wanted),
         "agents": [
             {
                 "agent": follower,
                 "report": None if last.report is None else _report(last.report),
                 "under-way": None if last.course is None else _report(last.course.report),
             }
-            for follower, last in kept.items()
+            for follower, last in kept_reports.items()
         ],
     }
 
 
-def _is_begun(wanted: WantedCheck, kept: Iterable[KeptReport]) -> bool:
-    begun = [reports.began(each) for each in kept]
-    return bool(begun) and min(begun) >= wanted.wanted
+def _is_begun(check: WantedCheck, kept_reports: Iterable[KeptReport]) -> bool:
+    beginnings = [reports.began(each) for each in kept_reports]
+    return bool(beginnings) and min(beginnings) >= check.wanted
 
 
 def _report(report: Report) -> dict[str, Written]:

@@ -90,28 +90,28 @@ def referenced_id(metadata: Metadata, repository_name: str) -> str:
 
 def _from_xml(body: bytes, names: RepositoryNames) -> Metadata:
     root = strangers_xml.parse(body)
-    sent: dict[str, Given] = {}
+    values: dict[str, Given] = {}
     for element in (root, *root.children):
         check_namespace(element, names)
     for part in root.children:
         if part.name == "properties":
             for name, value in properties(part, names).items():
-                if name in sent:
+                if name in values:
                     raise Malformed(f"The property {name[:100]!r} comes twice ({part.place}).")
-                sent[name] = value
+                values[name] = value
     stated_type = root.attributes.get(f"{{{spelling.XSI}}}type", "")
-    return _neutral(sent, stated_type.rpartition(":")[2], root.attributes.get("href", ""), names)
+    return _neutral(values, stated_type.rpartition(":")[2], root.attributes.get("href", ""), names)
 
 
 def properties(element: Element, names: RepositoryNames) -> dict[str, Given]:
     """Read the children of a ``properties`` element, by name. An empty element has no value. Raises Malformed."""
-    sent: dict[str, Given] = {}
+    values: dict[str, Given] = {}
     for child in element.children:
         check_namespace(child, names)
-        if child.name in sent:
+        if child.name in values:
             raise Malformed(f"The property {child.name[:100]!r} comes twice ({child.place}).")
-        sent[child.name] = _value(child, names)
-    return sent
+        values[child.name] = _value(child, names)
+    return values
 
 
 def check_namespace(element: Element, names: RepositoryNames) -> None:
@@ -134,9 +134,9 @@ def _value(element: Element, names: RepositoryNames) -> Given:
     return [child.text for child in element.children]
 
 
-def _neutral(sent: Mapping[str, Given], stated_type: str, href: str, names: RepositoryNames) -> Metadata:
-    neutral = {spelling.read_property(name, names): value for name, value in sent.items()}
-    if len(neutral) != len(sent):
+def _neutral(values: Mapping[str, Given], stated_type: str, href: str, names: RepositoryNames) -> Metadata:
+    neutral = {spelling.read_property(name, names): value for name, value in values.items()}
+    if len(neutral) != len(values):
         raise Malformed("The body names a property twice.")
     content_type = neutral.get("a_content_type")
     if isinstance(content_type, str):

@@ -137,8 +137,8 @@ def deleting(kind: str) -> Answering:
                 return subtrees.delete(cx, repository, principals, object_id, now, most, expected=expected, kind=kind)
             return [objects.delete(cx, repository, principals, object_id, now, expected=expected, kind=kind)]
 
-        removed, position = await caller.change(decide, lambda removed: removed[-1].position)
-        for gone in removed:
+        deleted_objects, position = await caller.change(decide, lambda deleted_objects: deleted_objects[-1].position)
+        for gone in deleted_objects:
             if gone.content is not None:
                 await context.transactions.off_loop(context.store.remove, gone.content.key)
         return Response(status_code=204, headers=position)
@@ -201,10 +201,10 @@ def _list(
     folder = Folder(view, folder_id, type_name)
 
     def entries(members: Sequence[ListedObject]) -> list[FeedEntry]:
-        plain = [collections.object_entry(here, one.stored, names) for one in members]
+        plain = [collections.object_entry(here, each.stored, names) for each in members]
         if not feed.page.inline:
             return plain
-        bodies = collections.object_bodies(cx, view, [one.stored for one in members])
+        bodies = collections.object_bodies(cx, view, [each.stored for each in members])
         things = [feed.object_thing(here, body) for body in bodies]
         return [feed.with_thing(entry, thing) for entry, thing in zip(plain, things, strict=True)]
 

@@ -71,10 +71,21 @@ WORDS = Parameter(
     "have all. A GET with `q` is `auto` unless the server says otherwise, and every other search is `all`.",
     {"type": "string", "enum": ["all", "any", "auto"]},
 )
-SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS)
+MARKS = Parameter(
+    "marks",
+    "`true`: each hit has `marks`, the places of its summary that match. `start` counts characters from 0, and `end` "
+    "is the one behind.",
+    _TRUTH,
+)
+SEARCH = (PAGE, ITEMS_PER_PAGE, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS)
 KEYWORD_SEARCH = (
     *(Q, OBJECT_TYPE, SORT, LINK, CURSOR, FACET, TIMEZONE, FACET_VALUES, LOCATIONS, COLLECTIONS),
     *SEARCH,
+)
+SUGGESTIONS = Parameter(
+    "limit",
+    "How many completions are shown at most, up to 50.",
+    {"type": "integer", "minimum": 1, "default": 10},
 )
 EXPLAINED = Parameter("object", "Id of the object whose place in the search is explained.")
 FOR_USER = Parameter("for", "A user, `name@partition`, whose search an administrator has explained.")
@@ -98,7 +109,7 @@ REPOSITORIES = Parameter(
     "Names of repositories, with commas between (a comma within a name as `\\,`); without it, all that the credentials "
     "open.",
 )
-SEARCH_OF_SEVERAL = (START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, QUERY_LOCALE, WORDS)
+SEARCH_OF_SEVERAL = (START, LIMIT, REPOSITORIES, INCLUDE_TOTAL, VIEW, INLINE, LINKS, MARKS, QUERY_LOCALE, WORDS)
 KEYWORD_SEARCH_OF_SEVERAL = (Q, OBJECT_TYPE, SORT, LINK, LOCATIONS, COLLECTIONS, *SEARCH_OF_SEVERAL)
 MAX_RESULTS = Parameter(
     "max-results-count",
@@ -227,18 +238,18 @@ def check(request: Request, operation: Operation[Any], *, strict: bool) -> None:
     A name that nobody knows is ignored, and a header of the answer says so; with ``strict`` it is refused. Raises
     Malformed, also where a known name is nearly spelled, and NotOfferedYet.
     """
-    taken = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
+    query_names = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
     query: dict[str, str] = {}
     unknown: list[str] = []
     for name, value in bodies.query(request).items():
-        if name in taken:
+        if name in query_names:
             query[name] = value
         elif name in operation.refused:
             _check_without_effect(name, value, operation.refused[name])
         else:
             unknown.append(name)
     if unknown:
-        _check_unlike(unknown, [*taken, *operation.refused])
+        _check_unlike(unknown, [*query_names, *operation.refused])
         if strict:
             raise Malformed(f"This address has no parameter {unknown[0][:100]!r}.")
         add_header(request, IGNORED.name, _header_list(unknown))

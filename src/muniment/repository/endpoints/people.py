@@ -41,7 +41,9 @@ def lister(kind: Kind, *, of_group: bool = False) -> Answering:
         return await collections.answer(
             caller,
             feed,
-            lambda cx, principals, part: _listed(cx, part, caller.repository, people, principals, kind, within, here),
+            lambda cx, principals, part: _people_page(
+                cx, part, caller.repository, people, principals, kind, within, here
+            ),
         )
 
     return list_people
@@ -91,7 +93,7 @@ def _people(context: RepositoryContext) -> People:
     return context.people
 
 
-def _listed(
+def _people_page(
     cx: Connection,
     feed: FeedRequest,
     repository: Repository,
@@ -104,14 +106,14 @@ def _listed(
     resource_id, selection = repository.resource_id, feed.page.selection
 
     def entries(members: Sequence[ListedPerson]) -> list[FeedEntry]:
-        listed = []
+        feed_entries = []
         for person, _ in members:
             summary = person.description or person.id
             entry = collections.plain_entry(_address(here, person), person.id, "Muniment", summary, person.modified)
             if feed.page.inline:
                 entry = feed.with_thing(entry, _thing(here, person, feed.names, feed.media_type))
-            listed.append(entry)
-        return listed
+            feed_entries.append(entry)
+        return feed_entries
 
     return collections.page(
         cx,

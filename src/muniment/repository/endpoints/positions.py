@@ -40,14 +40,14 @@ def spell(seal: Seal, repository_id: int, principals: Principals, position: Posi
     return str(position)
 
 
-def read(seal: Seal, repository_id: int, principals: Principals, written: str) -> Position:
+def read(seal: Seal, repository_id: int, principals: Principals, text: str) -> Position:
     """Read what ``spell`` wrote for anybody, in any process of this half. Raises Malformed, NotPermitted."""
-    if _PLAIN.fullmatch(written):
+    if _PLAIN.fullmatch(text):
         if not principals.administrator:
             raise NotPermitted("Only an administrator may send a plain position in 'wait-for'.")
-        return Position.parse(written)
+        return Position.parse(text)
     try:
-        return Position(*_PACKED.unpack(seal.open(written, _PURPOSE, str(repository_id))))
+        return Position(*_PACKED.unpack(seal.open(text, _PURPOSE, str(repository_id))))
     except (BadSeal, struct.error) as error:
         raise Malformed(
             f"The parameter 'wait-for' must be a position of this repository, as {HEADER} states it."

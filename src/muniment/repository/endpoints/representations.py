@@ -5,6 +5,7 @@ Source: docs/interface.md, ours 1 (types), ours 2 (objects), ours 3 (contents), 
 
 import hashlib
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import quote
 
 import msgspec
@@ -147,6 +148,7 @@ def object_links(here: str, stored: StoredObject, names: RepositoryNames, kind: 
     return [{"rel": rel, "href": href} for rel, href in links]
 
 
+@lru_cache(maxsize=1000)
 def user_address(here: str, user_id: str) -> str:
     """Spell the address of a user of the repository whose own address is ``here``."""
     return f"{here}/users/{quote(user_id, safe='@')}"
@@ -293,7 +295,7 @@ def read_view(values: Mapping[str, str], names: RepositoryNames) -> View:
 
 
 def _properties(whole: ObjectBody, names: RepositoryNames, view: View) -> dict[str, Written]:
-    known = whole.catalogue.properties_of(whole.stored.type)
+    definitions = whole.catalogue.properties_of(whole.stored.type)
     some = values(whole.stored, whole.catalogue, whole.acl_name)
     some["r_index_status"] = [whole.index_status]
     some["r_object_type"] = [spelling.write_type(whole.stored.type, names)]
@@ -303,8 +305,8 @@ def _properties(whole: ObjectBody, names: RepositoryNames, view: View) -> dict[s
             whole.catalogue.property(name)
         some = {name: each for name, each in some.items() if name in view.properties or name in _ALWAYS_SHOWN}
     elif view.every:
-        some |= {name: [] for name in known if name not in some}
-    return {spelling.write_property(name, names): _property(known[name], each) for name, each in some.items()}
+        some |= {name: [] for name in definitions if name not in some}
+    return {spelling.write_property(name, names): _property(definitions[name], each) for name, each in some.items()}
 
 
 def _property(definition: PropertyDefinition, of_object: list[Value]) -> Written:

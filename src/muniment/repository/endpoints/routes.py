@@ -101,7 +101,7 @@ def table(names: RepositoryNames) -> AddressTable[RepositoryContext]:
                 "GET": _show(
                     types.read,
                     "Show an object type with its properties.",
-                    _found("The object type.", wire.thing(TypeDocument, "type")),
+                    _answer_of("The object type.", wire.thing(TypeDocument, "type")),
                 )
             },
             types.TABLE,
@@ -132,7 +132,7 @@ def _beginning(wire: Documents, below: Addresses) -> Addresses:
     info = _show(
         discovery.product_info,
         "Show the name and the release of the product.",
-        _found("The product.", wire.thing(ProductInfoDocument, "product-info")),
+        _answer_of("The product.", wire.thing(ProductInfoDocument, "product-info")),
     )
     targets = _link_targets(below, BELOW)
     repositories = _list(wire, discovery.listing_of(targets), "List the repositories.")
@@ -144,14 +144,14 @@ def _beginning(wire: Documents, below: Addresses) -> Addresses:
     home = _show(
         discovery.home(_link_targets((*opened, searching), "")),
         "Show where a client begins.",
-        _found("The home document.", wire.home(HomeDocument)),
+        _answer_of("The home document.", wire.home(HomeDocument)),
     )
     single = Operation(
         discovery.repository_resource(targets),
         "Show a repository, and where its services are.",
         parameters=(parameters.LINKS,),
         refused=parameters.REPOSITORY_REFUSED,
-        answers=(_found("The repository.", wire.thing(RepositoryDocument, "repository")),),
+        answers=(_answer_of("The repository.", wire.thing(RepositoryDocument, "repository")),),
     )
     return (
         Address("/services", {"GET": home}, ENTERING, credentials=CredentialKind.NONE),
@@ -193,22 +193,27 @@ def _objects(wire: Documents) -> Addresses:
 
 
 def _single(wire: Documents, kind: str) -> Address[RepositoryContext]:
-    shown = _found(f"The {kind}.", wire.thing(ObjectDocument, kind))
-    changed = AnswerDescription(200, shown.meaning, shown.content, (parameters.ETAG, parameters.POSITION))
+    object_answer = _answer_of(f"The {kind}.", wire.thing(ObjectDocument, kind))
+    change_answer = AnswerDescription(
+        200, object_answer.meaning, object_answer.content, (parameters.ETAG, parameters.POSITION)
+    )
     operations: Operations = {
         "GET": Operation(
             objects.reading(kind),
             f"Show {_a(kind)}.",
             parameters=(*parameters.SHOWING, parameters.IF_NONE_MATCH),
             refused=parameters.SHOWING_REFUSED,
-            answers=(AnswerDescription(200, shown.meaning, shown.content, (parameters.ETAG,)), _UNCHANGED),
+            answers=(
+                AnswerDescription(200, object_answer.meaning, object_answer.content, (parameters.ETAG,)),
+                _UNCHANGED,
+            ),
         ),
         "POST": Operation(
             objects.changing(kind),
             f"Change properties of {_a(kind)}.",
             parameters=_CONDITIONAL_WRITE,
             body=wire.thing(JsonMetadata, kind),
-            answers=(changed,),
+            answers=(change_answer,),
         ),
         "DELETE": Operation(
             objects.deleting(kind),
@@ -232,17 +237,17 @@ def _collection(wire: Documents, path: str, root: str, name: str, *, filed: bool
 
 def _folder_links(wire: Documents) -> Addresses:
     link, reference = wire.thing(FolderLinkDocument, "folder-link"), wire.thing(JsonReference, "an object's kind")
-    made = AnswerDescription(201, "The link.", link, (parameters.LOCATION, parameters.POSITION))
+    link_answer = AnswerDescription(201, "The link.", link, (parameters.LOCATION, parameters.POSITION))
 
     def posting(end: folder_links.End, summary: str) -> Operation[RepositoryContext]:
-        return Operation(folder_links.linking(end), summary, parameters=_WRITE, body=reference, answers=(made,))
+        return Operation(folder_links.linking(end), summary, parameters=_WRITE, body=reference, answers=(link_answer,))
 
     def single(end: folder_links.End) -> Operations:
-        gone = AnswerDescription(204, "The object lies in no folder.", headers=(parameters.POSITION,))
+        no_folder = AnswerDescription(204, "The object lies in no folder.", headers=(parameters.POSITION,))
         return {
-            "GET": _show(folder_links.reading(end), "Show a link.", _found("The link.", link)),
+            "GET": _show(folder_links.reading(end), "Show a link.", _answer_of("The link.", link)),
             "DELETE": Operation(
-                folder_links.unlinking(end), "Take an object out of a folder.", parameters=_WRITE, answers=(gone,)
+                folder_links.unlinking(end), "Take an object out of a folder.", parameters=_WRITE, answers=(no_folder,)
             ),
         }
 
@@ -302,11 +307,13 @@ def _contents(wire: Documents) -> Addresses:
             "Describe the content of an object.",
             parameters=parameters.DESCRIPTION,
             refused=parameters.DESCRIPTION_REFUSED,
-            answers=(_found("The description.", content),),
+            answers=(_answer_of("The description.", content),),
         )
     }
     read: Operations = {
-        "GET": _show(contents.index_status, "Show how far the text of an object is.", _found("How far it is.", status))
+        "GET": _show(
+            contents.index_status, "Show how far the text of an object is.", _answer_of("How far it is.", status)
+        )
     }
     return (
         Address(f"{BELOW}/objects/{{id}}/contents", operations, contents.TABLE),
@@ -319,7 +326,9 @@ def _contents(wire: Documents) -> Addresses:
 def _index_report(wire: Documents) -> Address[RepositoryContext]:
     report = wire.thing(IndexReportDocument, "index-report")
     operations: Operations = {
-        "GET": _show(index_report.read, "Show what the checks of the index found.", _found("What they found.", report)),
+        "GET": _show(
+            index_report.read, "Show what the checks of the index found.", _answer_of("What they found.", report)
+        ),
         "POST": Operation(
             index_report.want,
             "Start a check of the index.",
@@ -331,17 +340,17 @@ def _index_report(wire: Documents) -> Address[RepositoryContext]:
 
 
 def _acls(wire: Documents) -> Addresses:
-    acl, sent = wire.thing(AclDocument, "acl"), wire.thing(AclBody, "acl")
-    permissions = _found("The permission set.", wire.thing(PermissionSetDocument, "permission-set"))
-    made = AnswerDescription(201, "The new ACL.", acl, (parameters.LOCATION,))
+    acl, acl_body = wire.thing(AclDocument, "acl"), wire.thing(AclBody, "acl")
+    permissions = _answer_of("The permission set.", wire.thing(PermissionSetDocument, "permission-set"))
+    new_acl = AnswerDescription(201, "The new ACL.", acl, (parameters.LOCATION,))
     every: Operations = {
         "GET": _list(wire, acls.list_all, "List the ACLs that the caller may see."),
-        "POST": Operation(acls.make, "Make an ACL, which the caller owns.", body=sent, answers=(made,)),
+        "POST": Operation(acls.make, "Make an ACL, which the caller owns.", body=acl_body, answers=(new_acl,)),
     }
     single: Operations = {
-        "GET": _show(acls.read, "Show an ACL.", _found("The ACL.", acl)),
+        "GET": _show(acls.read, "Show an ACL.", _answer_of("The ACL.", acl)),
         "POST": Operation(
-            acls.change, "Replace the entries of an ACL.", body=sent, answers=(_found("The changed ACL.", acl),)
+            acls.change, "Replace the entries of an ACL.", body=acl_body, answers=(_answer_of("The changed ACL.", acl),)
         ),
         "DELETE": Operation(
             acls.remove,
@@ -356,7 +365,7 @@ def _acls(wire: Documents) -> Addresses:
             acls.assign,
             "Assign another ACL to an object.",
             parameters=_WRITE,
-            body=sent,
+            body=acl_body,
             answers=(AnswerDescription(200, permissions.meaning, permissions.content, (parameters.POSITION,)),),
         ),
     }
@@ -369,7 +378,7 @@ def _acls(wire: Documents) -> Addresses:
 
 def _people(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
     def single(kind: Kind) -> Address[RepositoryContext]:
-        answers = (_found(f"The {kind}.", wire.thing(PersonDocument, kind)),)
+        answers = (_answer_of(f"The {kind}.", wire.thing(PersonDocument, kind)),)
         reading = Operation(people.reader(kind), f"Show a {kind} whom the repository lets in.", answers=answers)
         return Address(f"{BELOW}/{kind}s/{{person}}", {"GET": reading}, people.TABLE)
 
@@ -380,7 +389,7 @@ def _people(wire: Documents) -> tuple[Address[RepositoryContext], ...]:
     current = Operation(
         people.current_user,
         "Show the user who asks.",
-        answers=(_found("The user.", wire.thing(PersonDocument, "user")),),
+        answers=(_answer_of("The user.", wire.thing(PersonDocument, "user")),),
     )
     return (
         every("user", "users", "whom the repository lets in"),
@@ -401,7 +410,7 @@ def _list(
         summary,
         parameters=parameters.TYPED_LIST if typed else parameters.LIST,
         refused=parameters.FOLDER_REFUSED if filed else parameters.LIST_REFUSED,
-        answers=(_found("A page of the list.", wire.feed),),
+        answers=(_answer_of("A page of the list.", wire.feed),),
     )
 
 
@@ -420,7 +429,7 @@ def _create(wire: Documents, root: str, what: str, *, filed: bool) -> Operation[
     )
 
 
-def _found(meaning: str, content: Content) -> AnswerDescription:
+def _answer_of(meaning: str, content: Content) -> AnswerDescription:
     return AnswerDescription(200, meaning, content)
 
 

@@ -78,7 +78,7 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class SearchDraft(msgspec.Struct, frozen=True):
-    """What a body says: what is to be set, its document included, or whose document it is to have."""
+    """What a body asks for: the properties and the document to set, or the search whose document to take."""
 
     change: SearchChange
     reference: Reference | None
@@ -97,14 +97,14 @@ async def received(request: Request, context: RepositoryContext, kind: Kind, rep
     body = await bodies.raw(request, context.options.max_metadata_bytes)
     names = context.options.names
     if bodies.media_type(request).endswith("json"):
-        sent, texts, reference = _of_json(body)
+        values, texts, reference = _of_json(body)
         documents = [saved_documents.received(text, names) for text in texts]
     else:
-        sent, documents, reference = _of_xml(_parsed(body, context), names, _limits(context))
+        values, documents, reference = _of_xml(_parsed(body, context), names, _limits(context))
     if len(documents) + bool(reference) > 1:
         raise Malformed("The body has more than one query document, or a reference beside one.")
     return SearchDraft(
-        _change(sent, kind, documents[0] if documents else None, names),
+        _change(values, kind, documents[0] if documents else None, names),
         _reference(reference, repository_name) if reference else None,
     )
 
@@ -114,8 +114,8 @@ async def values(request: Request, context: RepositoryContext) -> list[VariableV
     bodies.check_encoding(request)
     body = await bodies.raw(request, context.options.max_metadata_bytes)
     if bodies.media_type(request).endswith("json"):
-        given = json_text.decode(body, _variables_body).external_variables or []
-        return [value for one in given if (value := _value(one)) is not None]
+        members = json_text.decode(body, _variables_body).external_variables or []
+        return [value for member in members if (value := _value(member)) is not None]
     root = _parsed(body, context)
     lists = [part for part in root.children if part.name == "external-variables"]
     object_body.check_namespace(root, context.options.names)
@@ -149,14 +149,14 @@ def _of_json(body: bytes) -> tuple[Mapping[str, object], list[bytes], str]:
 def _of_xml(
     root: Element, names: RepositoryNames, limits: QueryLimits
 ) -> tuple[Mapping[str, object], list[SavedDocument], str]:
-    sent: dict[str, object] = {}
+    values: dict[str, object] = {}
     documents: list[SavedDocument] = []
     reference = root.attributes.get("search-reference", "")
     for part in (root, *root.children):
         object_body.check_namespace(part, names)
     for part in root.children:
         if part.name == "properties":
-            sent |= object_body.properties(part, names)
+            values |= object_body.properties(part, names)
         elif part.name in DOCUMENTS.values():
             if len(part.children) > 1 or (part.children and part.text.strip()):
                 raise Malformed(f"The element {part.name!r} holds one document ({part.place}).")
@@ -164,14 +164,14 @@ def _of_xml(
                 documents.append(saved_documents.nested(part.children[0], names, limits))
             elif part.text.strip():
                 documents.append(saved_documents.received(part.text.encode(), names))
-    return sent, documents, reference
+    return values, documents, reference
 
 
 def _change(
-    sent: Mapping[str, object], kind: Kind, document: SavedDocument | None, names: RepositoryNames
+    values: Mapping[str, object], kind: Kind, document: SavedDocument | None, names: RepositoryNames
 ) -> SearchChange:
     properties: dict[str, object] = {}
-    for name, value in sent.items():
+    for name, value in values.items():
         neutral = spelling.read_property(name, names)
         if neutral not in {"object_name", *DESCRIPTIONS.values(), "r_is_public", *_SHOWN_ONLY}:
             raise UnknownProperty(f"A saved search has no property {name[:100]!r}.")
@@ -212,16 +212,16 @@ def _reference(text: str, repository_name: str) -> Reference:
     return Reference("search" if match["list"] == "saved-searches" else "template", match["id"].lower())
 
 
-def _value(one: VariableBody) -> VariableValue | None:
+def _value(variable: VariableBody) -> VariableValue | None:
     texts: dict[str, Sequence[str]] = {}
-    if one.variable_value is not None:
-        texts[SINGLE] = [_scalar(one.variable_value)]
-    if one.variable_values is not None:
-        texts[SEVERAL] = [_scalar(value) for value in one.variable_values]
-    for end, bound in zip(BOUNDS, (one.from_, one.to), strict=True):
+    if variable.variable_value is not None:
+        texts[SINGLE] = [_scalar(variable.variable_value)]
+    if variable.variable_values is not None:
+        texts[SEVERAL] = [_scalar(value) for value in variable.variable_values]
+    for end, bound in zip(BOUNDS, (variable.from_, variable.to), strict=True):
         if bound is not None:
             texts[end] = [_scalar(bound)]
-    return VariableValue(one.id, texts, one.variable_type or "") if texts else None
+    return VariableValue(variable.id, texts, variable.variable_type or "") if texts else None
 
 
 def _scalar(value: str | float | bool) -> str:

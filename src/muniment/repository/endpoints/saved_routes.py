@@ -21,22 +21,22 @@ def addresses(wire: Documents, below: str) -> Addresses:
 
 
 def _saved_searches(wire: Documents, below: str) -> Addresses:
-    saved, sent = wire.thing(SavedSearchDocument, "saved-search"), wire.thing(SavedSearchBody, "saved-search")
-    shown = AnswerDescription(200, "The saved search.", saved, (parameters.ETAG,))
-    one = f"{below}/saved-searches/{{search}}"
+    answer, body = wire.thing(SavedSearchDocument, "saved-search"), wire.thing(SavedSearchBody, "saved-search")
+    description = AnswerDescription(200, "The saved search.", answer, (parameters.ETAG,))
+    member = f"{below}/saved-searches/{{search}}"
     every: Operations = {
         "GET": _list(wire, saved_searches.listing("search"), "List the saved searches that the caller may see."),
-        "POST": _save(saved_searches.making("search"), "Save a search, which the caller owns.", sent, saved),
+        "POST": _save(saved_searches.making("search"), "Save a search, which the caller owns.", body, answer),
     }
     single: Operations = {
-        "GET": _show_saved(saved_searches.reading("search"), "Show a saved search.", shown),
+        "GET": _show_saved(saved_searches.reading("search"), "Show a saved search.", description),
         "POST": Operation(
             saved_searches.change,
             "Change a saved search.",
             parameters=(*parameters.SAVING, parameters.IF_MATCH),
             refused=parameters.SAVING_REFUSED,
-            body=sent,
-            answers=(shown,),
+            body=body,
+            answers=(description,),
         ),
         "DELETE": _remove_saved(saved_searches.removing("search"), "Remove a saved search.", "search"),
     }
@@ -76,25 +76,27 @@ def _saved_searches(wire: Documents, below: str) -> Addresses:
     }
     return (
         Address(f"{below}/saved-searches", every, saved_searches.TABLE),
-        Address(one, single, saved_searches.TABLE),
-        Address(f"{one}/execution", {"GET": execution}, saved_searches.TABLE),
-        Address(f"{one}/results", results, saved_searches.TABLE),
+        Address(member, single, saved_searches.TABLE),
+        Address(f"{member}/execution", {"GET": execution}, saved_searches.TABLE),
+        Address(f"{member}/results", results, saved_searches.TABLE),
     )
 
 
 def _search_templates(wire: Documents, below: str) -> Addresses:
     template = wire.thing(SearchTemplateDocument, "search-template")
-    sent = wire.thing(SavedSearchBody, "search-template")
-    shown = AnswerDescription(200, "The search template.", template, (parameters.ETAG,))
-    one = f"{below}/search-templates/{{template}}"
+    body = wire.thing(SavedSearchBody, "search-template")
+    description = AnswerDescription(200, "The search template.", template, (parameters.ETAG,))
+    member = f"{below}/search-templates/{{template}}"
     every: Operations = {
         "GET": _list(wire, saved_searches.listing("template"), "List the search templates that the caller may see."),
         "POST": _save(
-            saved_searches.making("template"), "Keep a search template, which the caller owns.", sent, template
+            saved_searches.making("template"), "Keep a search template, which the caller owns.", body, template
         ),
     }
     single: Operations = {
-        "GET": _show_saved(saved_searches.reading("template"), "Show a search template with its variables.", shown),
+        "GET": _show_saved(
+            saved_searches.reading("template"), "Show a search template with its variables.", description
+        ),
         "DELETE": _remove_saved(saved_searches.removing("template"), "Remove a search template.", "template"),
     }
     execution = Operation(
@@ -107,20 +109,20 @@ def _search_templates(wire: Documents, below: str) -> Addresses:
     )
     return (
         Address(f"{below}/search-templates", every, search_templates.TABLE),
-        Address(one, single, search_templates.TABLE),
-        Address(f"{one}/execution", {"POST": execution}, search_templates.TABLE),
+        Address(member, single, search_templates.TABLE),
+        Address(f"{member}/execution", {"POST": execution}, search_templates.TABLE),
     )
 
 
-def _save(endpoint: Answering, summary: str, sent: Content, made: Content) -> Operation[RepositoryContext]:
-    answer = AnswerDescription(201, "What was kept.", made, (parameters.LOCATION, parameters.ETAG))
-    taken, refused = parameters.SAVING, parameters.SAVING_REFUSED
-    return Operation(endpoint, summary, parameters=taken, refused=refused, body=sent, answers=(answer,))
+def _save(endpoint: Answering, summary: str, body: Content, representation: Content) -> Operation[RepositoryContext]:
+    answer = AnswerDescription(201, "What was kept.", representation, (parameters.LOCATION, parameters.ETAG))
+    values, refused = parameters.SAVING, parameters.SAVING_REFUSED
+    return Operation(endpoint, summary, parameters=values, refused=refused, body=body, answers=(answer,))
 
 
-def _show_saved(endpoint: Answering, summary: str, shown: AnswerDescription) -> Operation[RepositoryContext]:
-    taken, refused = (*parameters.SHOWING, parameters.IF_NONE_MATCH), parameters.SHOWING_REFUSED
-    return Operation(endpoint, summary, parameters=taken, refused=refused, answers=(shown, _UNCHANGED))
+def _show_saved(endpoint: Answering, summary: str, description: AnswerDescription) -> Operation[RepositoryContext]:
+    values, refused = (*parameters.SHOWING, parameters.IF_NONE_MATCH), parameters.SHOWING_REFUSED
+    return Operation(endpoint, summary, parameters=values, refused=refused, answers=(description, _UNCHANGED))
 
 
 def _remove_saved(endpoint: Answering, summary: str, noun: str) -> Operation[RepositoryContext]:

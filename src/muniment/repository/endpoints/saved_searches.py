@@ -96,8 +96,8 @@ def making(kind: Kind) -> Answering:
         if body.change.document is None and body.reference is None:
             raise Malformed(f"The body has neither {saved_bodies.DOCUMENTS[kind]!r} nor 'search-reference'.")
         await _check(context, caller, kind, body.change.document)
-        made = await caller.write(lambda cx, principals: _made(cx, context, repository, principals, kind, body))
-        return saved_shapes.answer(request, context, caller, media_type, made, 201)
+        new_search = await caller.write(lambda cx, principals: _make(cx, context, repository, principals, kind, body))
+        return saved_shapes.answer(request, context, caller, media_type, new_search, 201)
 
     return make
 
@@ -161,7 +161,7 @@ async def execute(request: Request, context: RepositoryContext) -> Response:
     search_id = identifier(request, "search")
 
     def find(cx: Connection, principals: Principals) -> NamedQuery:
-        return _found(_find(cx, caller.repository, search_id, principals), context)
+        return _named_query(_find(cx, caller.repository, search_id, principals), context)
 
     path = f"{PATHS['search']}/{search_id}/execution"
     return await search.execute(request, context, caller, QuerySource(find, path))
@@ -178,7 +178,7 @@ async def store(request: Request, context: RepositoryContext) -> Response:
 
     def find(cx: Connection, principals: Principals) -> NamedQuery:
         executed[:] = [_find(cx, repository, search_id, principals)]
-        return _found(executed[0], context)
+        return _named_query(executed[0], context)
 
     ids = await search.all_ids(request, context, caller, QuerySource(find), most)
     await caller.write(
@@ -186,7 +186,7 @@ async def store(request: Request, context: RepositoryContext) -> Response:
             cx, repository.id, executed[0], ids, principals, _quota(context), context.clock()
         )
     )
-    return await _stored(caller, feed, search_id, address(request, context, repository))
+    return await _answer_results(caller, feed, search_id, address(request, context, repository))
 
 
 async def results(request: Request, context: RepositoryContext) -> Response:
@@ -194,7 +194,7 @@ async def results(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     search_id = identifier(request, "search")
     feed = _results_feed(request, context, caller, search_id)
-    return await _stored(caller, feed, search_id, address(request, context, caller.repository))
+    return await _answer_results(caller, feed, search_id, address(request, context, caller.repository))
 
 
 @events.tells()
@@ -229,7 +229,7 @@ async def _check(context: RepositoryContext, caller: Caller, kind: Kind, documen
     await caller.read_long(checked)
 
 
-def _made(
+def _make(
     cx: Connection,
     context: RepositoryContext,
     repository: Repository,
@@ -237,18 +237,18 @@ def _made(
     kind: Kind,
     body: SearchDraft,
 ) -> SearchRepresentation:
-    now, document, wanted = context.clock(), body.change.document, body.change
+    now, document, change = context.clock(), body.change.document, body.change
     if body.reference is not None:
-        other = _referenced(cx, repository, principals, body)
-        document = other.document
+        original = _referenced(cx, repository, principals, body)
+        document = original.document
         view = RepositoryView.read(cx, repository, principals)
         saved_documents.check(cx, view, kind, document, saved_shapes.limits(context.options), now)
-        name = other.name if wanted.name is None else wanted.name
-        description = other.description if wanted.description is None else wanted.description
-        wanted = SearchChange(name, description, wanted.public)
+        name = original.name if change.name is None else change.name
+        description = original.description if change.description is None else change.description
+        change = SearchChange(name, description, change.public)
     if document is None:
         raise Malformed("The body has no document.")
-    saved = saved_searches.add(cx, repository.id, kind, wanted, document, principals, _quota(context), now)
+    saved = saved_searches.add(cx, repository.id, kind, change, document, principals, _quota(context), now)
     return saved_shapes.shown(cx, repository.id, principals, kind, [saved])[0]
 
 
@@ -265,7 +265,7 @@ def _find(cx: Connection, repository: Repository, search_id: str, principals: Pr
     return saved_searches.find(cx, repository.id, "search", search_id, principals)
 
 
-def _found(saved: SavedSearch, context: RepositoryContext) -> NamedQuery:
+def _named_query(saved: SavedSearch, context: RepositoryContext) -> NamedQuery:
     query = saved_documents.query(saved.document, saved_shapes.limits(context.options))
     return NamedQuery(query, saved.name, saved.modified)
 
@@ -279,8 +279,8 @@ def _results_feed(request: Request, context: RepositoryContext, caller: Caller, 
     return collections.feed_request(request, context, own, "Stored results")
 
 
-def _most_results(given: Mapping[str, str], limit: int) -> int:
-    text = given.get(parameters.MAX_RESULTS.name, "").strip()
+def _most_results(values: Mapping[str, str], limit: int) -> int:
+    text = values.get(parameters.MAX_RESULTS.name, "").strip()
     if text == "-1":
         return limit
     if not text:
@@ -290,7 +290,7 @@ def _most_results(given: Mapping[str, str], limit: int) -> int:
     return min(int(text), limit)
 
 
-async def _stored(caller: Caller, feed: FeedRequest, search_id: str, here: str) -> Response:
+async def _answer_results(caller: Caller, feed: FeedRequest, search_id: str, here: str) -> Response:
     repository = caller.repository
 
     def question(cx: Connection, principals: Principals, part: FeedRequest) -> ListPage:
@@ -306,13 +306,14 @@ async def _stored(caller: Caller, feed: FeedRequest, search_id: str, here: str) 
 def _results_page(
     cx: Connection, view: RepositoryView, feed: FeedRequest, binding: CursorBinding, object_ids: str, here: str
 ) -> ListPage:
-    def entries(found: Sequence[ListedObject]) -> list[FeedEntry]:
-        listed = [_entry(here, one) for one in found]
+    def entries(members: Sequence[ListedObject]) -> list[FeedEntry]:
+        feed_entries = [_entry(here, each) for each in members]
         if not feed.page.inline:
-            return listed
-        bodies = collections.object_bodies(cx, view, [one.stored for one in found])
+            return feed_entries
+        bodies = collections.object_bodies(cx, view, [each.stored for each in members])
         return [
-            feed.with_thing(entry, feed.object_thing(here, body)) for entry, body in zip(listed, bodies, strict=True)
+            feed.with_thing(entry, feed.object_thing(here, body))
+            for entry, body in zip(feed_entries, bodies, strict=True)
         ]
 
     return collections.page(
@@ -325,9 +326,9 @@ def _results_page(
     )
 
 
-def _entry(here: str, one: ListedObject) -> FeedEntry:
+def _entry(here: str, member: ListedObject) -> FeedEntry:
     """Make an entry as a search does: its id is the object's own, its summary the title or the name."""
-    stored = one.stored
+    stored = member.stored
     summary = str(next(iter(stored.properties.get("title", ())), stored.name))
     own, owner = f"{here}/objects/{stored.id}", representations.user_address(here, stored.owner)
     return FeedEntry(stored.id, stored.name, stored.owner, summary, stored.modified, own, author_address=owner)

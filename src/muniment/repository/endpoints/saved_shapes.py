@@ -62,14 +62,18 @@ def limits(options: RepositoryOptions) -> QueryLimits:
 
 
 def shown(
-    cx: Connection, repository_id: int, principals: Principals, kind: Kind, found: Sequence[SavedSearch]
+    cx: Connection, repository_id: int, principals: Principals, kind: Kind, searches: Sequence[SavedSearch]
 ) -> list[SearchRepresentation]:
     """Read what the representations of these need beside themselves, for all of them at once."""
     catalogue = object_types.catalogue(cx, repository_id)
-    kept = stored_results.kept(cx, [saved.id for saved in found], principals.key) if kind == "search" else frozenset()
+    with_results = (
+        stored_results.kept(cx, [saved.id for saved in searches], principals.key) if kind == "search" else frozenset()
+    )
     return [
-        SearchRepresentation(kind, saved, saved_searches.may_change(saved, principals), saved.id in kept, catalogue)
-        for saved in found
+        SearchRepresentation(
+            kind, saved, saved_searches.may_change(saved, principals), saved.id in with_results, catalogue
+        )
+        for saved in searches
     ]
 
 
@@ -85,9 +89,9 @@ def answer(
 
     Raises UnknownProperty for a view of one that it does not have.
     """
-    given, names = parameters.read(request), context.options.names
-    view = representations.read_view(given, names)
-    links = parameters.truth(given, "links", default=True)
+    parameter_values, names = parameters.read(request), context.options.names
+    view = representations.read_view(parameter_values, names)
+    links = parameters.truth(parameter_values, "links", default=True)
     here = address(request, context, caller.repository)
     body = thing(here, of, context.options, media_type, view, links=links).written(media_type, names)
     etag = f'"{of.saved.revision}-{hashlib.sha256(body).hexdigest()[:16]}"'
@@ -118,18 +122,20 @@ def list_page(
     """Read a page of the saved searches, or of the templates, that the caller may see."""
     selection, options = feed.page.selection, feed.context.options
 
-    def entries(found: Sequence[ListedSearch]) -> list[FeedEntry]:
-        listed = []
-        for one, _ in found:
-            own = f"{feed.own}/{one.id}"
-            listed.append(collections.plain_entry(own, one.name, one.owner, one.description or one.name, one.modified))
+    def entries(members: Sequence[ListedSearch]) -> list[FeedEntry]:
+        feed_entries = []
+        for each, _ in members:
+            own = f"{feed.own}/{each.id}"
+            feed_entries.append(
+                collections.plain_entry(own, each.name, each.owner, each.description or each.name, each.modified)
+            )
         if not feed.page.inline:
-            return listed
-        whole = saved_searches.with_documents(cx, [one.search for one in found])
-        described = shown(cx, repository.id, principals, kind, whole)
+            return feed_entries
+        searches = saved_searches.with_documents(cx, [each.search for each in members])
+        described = shown(cx, repository.id, principals, kind, searches)
         return [
-            feed.with_thing(entry, thing(here, one, options, feed.media_type, feed.page.view))
-            for entry, one in zip(listed, described, strict=True)
+            feed.with_thing(entry, thing(here, each, options, feed.media_type, feed.page.view))
+            for entry, each in zip(feed_entries, described, strict=True)
         ]
 
     return collections.page(
@@ -152,7 +158,7 @@ def thing(
     text = saved_documents.text(saved.document, "xml" if is_xml else "json", limits(options))
     document[DOCUMENTS[of.kind]] = text
     if of.kind == "template":
-        document["external-variables"] = [_variable(one, is_xml=is_xml) for one in _variables(of, options)]
+        document["external-variables"] = [_variable(variable, is_xml=is_xml) for variable in _variables(of, options)]
     if links:
         document["links"] = _links(here, of, names)
     return Thing(ROOTS[of.kind], document)
@@ -174,8 +180,8 @@ def _properties(of: SearchRepresentation, names: RepositoryNames, view: View) ->
     if view.properties is not None:
         if unknown := sorted(view.properties - properties.keys()):
             raise UnknownProperty(f"A {ROOTS[of.kind]} has no property {unknown[0][:100]!r}.")
-        wanted = view.properties | _ALWAYS_SHOWN
-        properties = {name: value for name, value in properties.items() if name in wanted}
+        selection = view.properties | _ALWAYS_SHOWN
+        properties = {name: value for name, value in properties.items() if name in selection}
     prefix = names.system_property_prefix
     return {prefix + name[2:] if name.startswith("r_") else name: value for name, value in properties.items()}
 
@@ -190,22 +196,22 @@ def _variables(of: SearchRepresentation, options: RepositoryOptions) -> list[Var
 
 
 def _variable(variable: Variable, *, is_xml: bool) -> dict[str, Written]:
-    written: dict[str, Written] = {
+    members: dict[str, Written] = {
         "variable-type": variable.variable_type,
         "id": variable.id,
         "expression-type": variable.expression_type,
         "data-type": variable.data_type,
     }
     if variable.expression_type != "fulltext":
-        written |= {"property-name": variable.property_name, "operator": variable.operator}
+        members |= {"property-name": variable.property_name, "operator": variable.operator}
     match variable.expression_type:
         case "property-list":
-            written[SINGLE if is_xml else SEVERAL] = list(variable.values)
+            members[SINGLE if is_xml else SEVERAL] = list(variable.values)
         case "property-range":
-            written |= dict(zip(search_templates.BOUNDS, variable.values, strict=True))
+            members |= dict(zip(search_templates.BOUNDS, variable.values, strict=True))
         case _:
-            written[SINGLE] = variable.values[0]
-    return written
+            members[SINGLE] = variable.values[0]
+    return members
 
 
 def _links(here: str, of: SearchRepresentation, names: RepositoryNames) -> list[Written]:

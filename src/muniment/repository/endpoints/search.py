@@ -236,6 +236,7 @@ def question_of(
         asked.facets.narrowings(query, options.names),
         FacetLimits(options.max_facets, options.max_facet_values),
         words=asked.words,
+        marks=asked.marks,
     )
 
 
@@ -304,6 +305,7 @@ def entry(found: Hit, here: str, inlined: object) -> atom.FeedEntry:
         address=f"{here}/objects/{found.object_id}",
         score=found.score,
         terms=found.terms,
+        marks=found.marks,
         inlined=inlined,
         author_address=representations.user_address(here, found.owner),
     )

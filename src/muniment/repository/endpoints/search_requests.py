@@ -27,7 +27,7 @@ _SHORT = 4096
 """How long a query may be, in bytes or characters, to be read in the event loop: reading it takes a millisecond."""
 
 
-SHOWING = ("include-total", "inline", "links", "view")
+SHOWING = ("include-total", "inline", "links", "marks", "view")
 """The parameters that say how hits are shown. All others that links repeat say which hits they are, and in which order:
 cursors are bound to those."""
 
@@ -53,6 +53,7 @@ class AskedSearch(msgspec.Struct, frozen=True):
     posted: bool = False
     kept: "QuerySource | None" = None
     words: WordsNeeded = "all"
+    marks: bool = False
 
 
 class NamedQuery(msgspec.Struct, frozen=True):
@@ -102,8 +103,8 @@ async def query_of_body(request: Request, context: RepositoryContext) -> Query:
     bodies.check_encoding(request)
     document = await bodies.raw(request, context.options.max_metadata_bytes)
     read = as_json.read if bodies.media_type(request).endswith("json") else as_xml.read
-    names, limits = context.options.names, _limits(context.options)
-    return await _read(context, len(document), lambda: context.memory.read(read, document, names, limits))
+    names, most = context.options.names, limits(context.options)
+    return await _read(context, len(document), lambda: context.memory.read(read, document, names, most))
 
 
 async def _read(context: RepositoryContext, length: int, reading: Callable[[], Query]) -> Query:
@@ -111,7 +112,8 @@ async def _read(context: RepositoryContext, length: int, reading: Callable[[], Q
     return reading() if length <= _SHORT else await context.transactions.off_loop(reading)
 
 
-def _limits(options: RepositoryOptions) -> QueryLimits:
+def limits(options: RepositoryOptions) -> QueryLimits:
+    """Return how deep and how long a query may be."""
     return QueryLimits(options.max_query_depth, options.max_query_clauses)
 
 
@@ -120,7 +122,7 @@ def _by_words(options: RepositoryOptions, text: str, repeated: Mapping[str, str]
     sort = reader.read_sort(repeated.get("sort", ""), lambda name: spelling.read_property(name, names))
     return Query(
         types=(spelling.read_type(named, names),) if named else (),
-        condition=Fulltext(keywords.read(text, _limits(options))) if text.strip() else None,
+        condition=Fulltext(keywords.read(text, limits(options))) if text.strip() else None,
         sorts=tuple(SortCriterion(key.name, not key.descending, "", not key.folded, key.place) for key in sort),
         locations=_locations(repeated.get("locations", "")),
     )
@@ -153,6 +155,7 @@ def read_parameters(request: Request, options: RepositoryOptions, own: tuple[str
         facets=facets.asked(query, options),
         cursor=query.get("cursor") or None,
         words=words_needed(query, "all"),
+        marks=parameters.truth(query, "marks", default=False),
     )
 
 

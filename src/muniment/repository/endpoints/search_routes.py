@@ -3,7 +3,7 @@
 Source: given 2.8-2.10; docs/interface.md, ours 6.
 """
 
-from muniment.repository.endpoints import explanations, federated_search, parameters, search
+from muniment.repository.endpoints import explanations, federated_search, parameters, search, suggestions
 from muniment.repository.endpoints.context import ENTERING, RepositoryContext
 from muniment.repository.endpoints.documents import Documents
 from muniment.repository.refusals import (
@@ -55,7 +55,11 @@ def of_one(wire: Documents, below: str) -> tuple[Address[RepositoryContext], ...
         },
         SEARCH,
     )
-    return searching, explanations.address_below(wire, below, SEARCH)
+    return (
+        searching,
+        explanations.address_below(wire, below, SEARCH),
+        suggestions.address_below(wire, below, SEARCH),
+    )
 
 
 def of_several(wire: Documents) -> Address[RepositoryContext]:

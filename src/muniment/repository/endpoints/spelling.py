@@ -74,7 +74,7 @@ def write_property(name: str, names: RepositoryNames) -> str:
 
 
 def read_accessor(accessor: str, names: RepositoryNames) -> str:
-    """Translate an accessor on the wire: the owner and the world bear the prefix of the built-in types."""
+    """Translate an accessor from the wire, where the owner and the world have the prefix of the built-in types."""
     bare = accessor.removeprefix(names.type_prefix)
     return bare if bare in (OWNER, WORLD) else accessor
 
@@ -170,18 +170,18 @@ _PLAIN_TYPES: Mapping[str, str] = {
 """As what an error goes out to a caller who asks for a feed or for the home document."""
 
 
-def error_code(said: ErrorCode) -> str:
+def error_code(code: ErrorCode) -> str:
     """Spell the code of an error as the repository does: the shared ones get its prefix."""
-    return said.code if said.code.startswith("E_") else f"E_{said.code.upper()}"
+    return code.code if code.code.startswith("E_") else f"E_{code.code.upper()}"
 
 
 def error_shape(names: RepositoryNames) -> Shape:
     """Make the shape of the repository's errors: JSON, or XML where the caller prefers it (given 7)."""
 
-    def shape(request: Request, said: ErrorCode, sentence: str) -> Response:
+    def shape(request: Request, code: ErrorCode, sentence: str) -> Response:
         document: dict[str, Written] = {
-            "status": said.status,
-            "code": error_code(said),
+            "status": code.status,
+            "code": error_code(code),
             "message": sentence,
             "details": "",
             "id": request.scope.get("muniment.request_id", ""),
@@ -192,8 +192,8 @@ def error_shape(names: RepositoryNames) -> Shape:
             media_type = both(names)[0]
         media_type = _PLAIN_TYPES.get(media_type, media_type)
         headers = {"Content-Type": media_type, "Cache-Control": "no-store"}
-        response = Response(answer(media_type, "error", document, names), said.status, headers)
-        if said.status == 401:
+        response = Response(answer(media_type, "error", document, names), code.status, headers)
+        if code.status == 401:
             for challenge in _challenges(request, names):
                 response.headers.append("WWW-Authenticate", challenge)
         return response

@@ -26,7 +26,7 @@ async def list_all(request: Request, context: RepositoryContext) -> Response:
     caller = await enter(request, context)
     repository, here = caller.repository, address(request, context, caller.repository)
     feed = collections.feed_request(request, context, f"{here}/types", "Types")
-    body = await caller.read_long(lambda cx, principals: feed.write(_listed(cx, repository, principals, feed, here)))
+    body = await caller.read_long(lambda cx, principals: feed.write(_type_page(cx, repository, principals, feed, here)))
     return feed.answer(body)
 
 
@@ -43,13 +43,15 @@ async def read(request: Request, context: RepositoryContext) -> Response:
     return Response(thing.written(media_type, names), headers=headers)
 
 
-def _listed(cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str) -> ListPage:
+def _type_page(
+    cx: Connection, repository: Repository, principals: Principals, feed: FeedRequest, here: str
+) -> ListPage:
     names, root, selection = feed.names, feed.page.object_type, feed.page.selection
     binding = CursorBinding(repository.id, principals.key, f"types {root or ''}", selection.text)
 
     def entries(members: Sequence[ListedType]) -> list[FeedEntry]:
         catalogue = object_types.catalogue(cx, repository.id) if feed.page.inline else None
-        listed = []
+        feed_entries = []
         for kind in members:
             name = spelling.write_type(kind.name, names)
             parent = spelling.write_type(kind.parent, names) if kind.parent else ""
@@ -57,8 +59,8 @@ def _listed(cx: Connection, repository: Repository, principals: Principals, feed
             if catalogue is not None:
                 thing = representations.type_thing(here, catalogue.get(kind.name), catalogue, names, feed.media_type)
                 entry = feed.with_thing(entry, thing)
-            listed.append(entry)
-        return listed
+            feed_entries.append(entry)
+        return feed_entries
 
     return collections.page(
         cx,

@@ -163,10 +163,8 @@ def statuses(cx: Connection, object_ids: Sequence[str]) -> dict[str, IndexStatus
     """Return the states of these objects' texts by object id; an object without content is `empty`."""
     states = dict.fromkeys(object_ids, IndexStatus("empty", "The object has no content.", 0))
     for start in range(0, len(object_ids), _MANY):
-        query = sa.select(texts.c.object_id, texts.c.state, texts.c.reason, texts.c.attempts).where(
-            texts.c.object_id.in_(object_ids[start : start + _MANY])
-        )
-        states.update((row.object_id, IndexStatus(*row[1:])) for row in cx.execute(query))
+        rows = _STATUSES.all(cx, object_ids=object_ids[start : start + _MANY])
+        states.update((object_id, IndexStatus(*status)) for object_id, *status in rows)
     return states
 
 
@@ -309,6 +307,11 @@ def _storable(text: str) -> str:
 
 
 _INSERT = PreparedStatement(texts.insert())
+_STATUSES = PreparedStatement(
+    sa.select(texts.c.object_id, texts.c.state, texts.c.reason, texts.c.attempts).where(
+        texts.c.object_id.in_(sa.bindparam("object_ids", expanding=True))
+    )
+)
 _FIRST = (
     sa.select(
         texts.c.object_id,

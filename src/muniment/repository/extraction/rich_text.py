@@ -90,11 +90,11 @@ class _Reader:
             elif symbol == b"*":
                 self._starred = True
             elif code or symbol:
-                self._one(bytes.fromhex(code.decode("ascii")) if code else b"", symbol)
+                self._add_symbol(bytes.fromhex(code.decode("ascii")) if code else b"", symbol)
             elif text:
-                kept = text[self._left_out :]
+                tail = text[self._left_out :]
                 self._left_out = max(0, self._left_out - len(text))
-                self._add_bytes(kept)
+                self._add_bytes(tail)
         self._flush()
         # A character beyond U+FFFF is written as two surrogates.
         return "".join(self._pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -111,7 +111,7 @@ class _Reader:
                 self._add("\n")
             self._group = self._outer.pop()
 
-    def _one(self, byte: bytes, symbol: bytes | None) -> None:
+    def _add_symbol(self, byte: bytes, symbol: bytes | None) -> None:
         if self._left_out:
             self._left_out -= 1
         elif symbol:

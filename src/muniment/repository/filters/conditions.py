@@ -29,9 +29,9 @@ _TESTS: dict[str, Callable[[Any, Any], sa.ColumnElement[bool]]] = {
 }
 
 
-def condition(wanted: Filter | None, properties: PropertiesOf) -> sa.ColumnElement[bool]:
+def condition(filter_tree: Filter | None, properties: PropertiesOf) -> sa.ColumnElement[bool]:
     """Make the condition that a member matches. Raises UnknownProperty, WrongValue, each with the place."""
-    match wanted:
+    match filter_tree:
         case None:
             return sa.true()
         case AllOf(parts):
@@ -41,48 +41,50 @@ def condition(wanted: Filter | None, properties: PropertiesOf) -> sa.ColumnEleme
         case Not(part):
             return sa.not_(condition(part, properties))
     try:
-        return _comparison(wanted, properties(wanted.name))
+        return _comparison(filter_tree, properties(filter_tree.name))
     except (UnknownProperty, WrongValue) as refusal:
-        raise type(refusal)(f"{refusal.sentence.rstrip('.')} (character {wanted.place}).") from refusal
+        raise type(refusal)(f"{refusal.sentence.rstrip('.')} (character {filter_tree.place}).") from refusal
 
 
-def _comparison(wanted: Comparison, listed: ListedProperty) -> sa.ColumnElement[bool]:
-    if listed.names is not None:
-        return _naming(wanted, listed.names)
-    if listed.kind in ("string", "id"):
-        return listed.match(_text_test(wanted, listed))
-    if wanted.operator in ("starts-with", "contains"):
-        raise WrongValue(f"{wanted.operator} is for texts; the property {wanted.name!r} is of kind {listed.kind}.")
-    if listed.kind == "date":
-        return listed.match(_date_test(wanted))
-    if listed.kind == "boolean" and wanted.operator not in ("=", "!="):
-        raise WrongValue(f"The property {wanted.name!r} is true or false: it is compared by = and != alone.")
-    number, test = _number(wanted, listed.kind), _TESTS[wanted.operator]
-    return listed.match(lambda value: test(value, number))
+def _comparison(comparison: Comparison, listed_property: ListedProperty) -> sa.ColumnElement[bool]:
+    if listed_property.names is not None:
+        return _naming(comparison, listed_property.names)
+    if listed_property.kind in ("string", "id"):
+        return listed_property.match(_text_test(comparison, listed_property))
+    if comparison.operator in ("starts-with", "contains"):
+        raise WrongValue(
+            f"{comparison.operator} is for texts; the property {comparison.name!r} is of kind {listed_property.kind}."
+        )
+    if listed_property.kind == "date":
+        return listed_property.match(_date_test(comparison))
+    if listed_property.kind == "boolean" and comparison.operator not in ("=", "!="):
+        raise WrongValue(f"The property {comparison.name!r} is true or false: it is compared by = and != alone.")
+    number, test = _number(comparison, listed_property.kind), _TESTS[comparison.operator]
+    return listed_property.match(lambda value: test(value, number))
 
 
-def _naming(wanted: Comparison, names: Callable[[str], sa.ColumnElement[bool]]) -> sa.ColumnElement[bool]:
-    if wanted.operator not in ("=", "!="):
-        raise WrongValue(f"The property {wanted.name!r} is compared by = and != alone.")
-    named = names(_text(wanted))
-    return named if wanted.operator == "=" else sa.not_(named)
+def _naming(comparison: Comparison, names: Callable[[str], sa.ColumnElement[bool]]) -> sa.ColumnElement[bool]:
+    if comparison.operator not in ("=", "!="):
+        raise WrongValue(f"The property {comparison.name!r} is compared by = and != alone.")
+    object_names = names(_text(comparison))
+    return object_names if comparison.operator == "=" else sa.not_(object_names)
 
 
-def _text_test(wanted: Comparison, listed: ListedProperty) -> Test:
-    text = listed.fold(_text(wanted))
-    if wanted.operator == "starts-with":
+def _text_test(comparison: Comparison, listed_property: ListedProperty) -> Test:
+    text = listed_property.fold(_text(comparison))
+    if comparison.operator == "starts-with":
         return lambda value: sa.func.substr(value, 1, len(text)) == text
-    if wanted.operator == "contains":
+    if comparison.operator == "contains":
         return lambda value: sql.position_of(value, sa.literal(text, sa.Text())) > 0
-    test = _TESTS[wanted.operator]
+    test = _TESTS[comparison.operator]
     return lambda value: test(sql.by_code_point(value), text)
 
 
-def _date_test(wanted: Comparison) -> Test:
+def _date_test(comparison: Comparison) -> Test:
     """Compare to the millisecond, as dates are shown; columns may hold microseconds."""
-    begin = _instant(wanted)
+    begin = _instant(comparison)
     end = begin + _MILLISECOND
-    match wanted.operator:
+    match comparison.operator:
         case "<":
             return lambda value: value < begin
         case "<=":
@@ -97,40 +99,42 @@ def _date_test(wanted: Comparison) -> Test:
             return lambda value: sa.or_(value < begin, value >= end)
 
 
-def _text(wanted: Comparison) -> str:
-    text = wanted.literal.text
-    if wanted.literal.kind != "text":
-        raise _wrong(wanted, "a text in quotes")
+def _text(comparison: Comparison) -> str:
+    text = comparison.literal.text
+    if comparison.literal.kind != "text":
+        raise _wrong(comparison, "a text in quotes")
     if not is_storable(text):
-        raise WrongValue(f"The text that {wanted.name!r} is compared with holds a character that is no Unicode text.")
+        raise WrongValue(
+            f"The text that {comparison.name!r} is compared with holds a character that is no Unicode text."
+        )
     return text
 
 
-def _instant(wanted: Comparison) -> Instant:
-    if wanted.literal.kind in ("text", "date"):
+def _instant(comparison: Comparison) -> Instant:
+    if comparison.literal.kind in ("text", "date"):
         try:
-            moment = read_timestamp(wanted.literal.text)
+            moment = read_timestamp(comparison.literal.text)
         except ValueError:
             pass
         else:
             return moment - moment % _MILLISECOND
-    raise _wrong(wanted, "a date as ISO 8601 writes it")
+    raise _wrong(comparison, "a date as ISO 8601 writes it")
 
 
-def _number(wanted: Comparison, kind: str) -> Any:
-    literal, text = wanted.literal, wanted.literal.text.strip()
+def _number(comparison: Comparison, kind: str) -> Any:
+    literal, text = comparison.literal, comparison.literal.text.strip()
     if kind == "boolean":
         if literal.kind == "date" or text.lower() not in _TRUTHS:
-            raise _wrong(wanted, "true or false")
+            raise _wrong(comparison, "true or false")
         return _TRUTHS[text.lower()]
     if kind == "integer":
         whole = int(text) if _is_number(literal) and _WHOLE.fullmatch(text) else None
         if whole is None or not -(2**63) <= whole < 2**63:
-            raise _wrong(wanted, "a whole number of 64 bits")
+            raise _wrong(comparison, "a whole number of 64 bits")
         return whole
     number = float(text) if _is_number(literal) and _NUMBER.fullmatch(text) else math.inf
     if not math.isfinite(number):
-        raise _wrong(wanted, "a number")
+        raise _wrong(comparison, "a number")
     return sql.double(number)
 
 
@@ -138,7 +142,7 @@ def _is_number(literal: Literally) -> bool:
     return literal.kind in ("number", "text")
 
 
-def _wrong(wanted: Comparison, expected: str) -> WrongValue:
+def _wrong(comparison: Comparison, expected: str) -> WrongValue:
     return WrongValue(
-        f"The property {wanted.name!r} is compared with {expected}, not with {wanted.literal.text[:60]!r}."
+        f"The property {comparison.name!r} is compared with {expected}, not with {comparison.literal.text[:60]!r}."
     )

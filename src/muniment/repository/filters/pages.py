@@ -59,29 +59,27 @@ def fetch(
     Raises UnknownProperty, WrongValue, BadSort.
     """
     order = _order(selection, properties, own_order)
-    wanted = members.where(conditions.condition(selection.filter, properties))
-    wanted = (
-        wanted.add_columns(*(key.expression for key in order.keys)).order_by(*_ordering(order)).limit(stretch.limit)
-    )
+    query = members.where(conditions.condition(selection.filter, properties))
+    query = query.add_columns(*(key.expression for key in order.keys)).order_by(*_ordering(order)).limit(stretch.limit)
     if stretch.after is None:
-        return _found(cx.execute(wanted.offset(stretch.offset)), order)
+        return _with_places(cx.execute(query.offset(stretch.offset)), order)
     behind = _behind(order, stretch.after)
     if not order.indexed:
-        return _found(cx.execute(wanted.where(sa.or_(*behind))), order)
+        return _with_places(cx.execute(query.where(sa.or_(*behind))), order)
     # One statement for each: a comparison of all keys at once would look up the first of them alone, and pass over
     # every member that has the same.
-    found: list[Found] = []
+    page_rows: list[Found] = []
     for condition in behind:
-        found += _found(cx.execute(wanted.where(condition).limit(stretch.limit - len(found))), order)
-        if len(found) == stretch.limit:
+        page_rows += _with_places(cx.execute(query.where(condition).limit(stretch.limit - len(page_rows))), order)
+        if len(page_rows) == stretch.limit:
             break
-    return found
+    return page_rows
 
 
 def count(cx: Connection, members: sa.Select[Any], properties: PropertiesOf, selection: Selection) -> int:
     """Count those of the members that the selection wants. Raises UnknownProperty, WrongValue."""
-    wanted = members.where(conditions.condition(selection.filter, properties))
-    return int(cx.execute(sa.select(sa.func.count()).select_from(wanted.subquery())).scalar_one())
+    query = members.where(conditions.condition(selection.filter, properties))
+    return int(cx.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one())
 
 
 def order_of(sort_keys: Sequence[SortKey], properties: PropertiesOf, last: OrderKey) -> Order:
@@ -115,20 +113,22 @@ def _order(selection: Selection, properties: PropertiesOf, own_order: Order) -> 
     keys, indexed = [], len(selection.sort) == 1
     for sort_key in selection.sort:
         try:
-            found = properties(sort_key.name)
+            sort_property = properties(sort_key.name)
         except UnknownProperty as unknown:
             raise UnknownProperty(f"{unknown.sentence.rstrip('.')} ({sort_key.place}).") from unknown
-        if found.value is None or found.compared is None:
-            why = "cannot be sorted by" if found.names else "has several values, so a list cannot be sorted by it"
+        if sort_property.value is None or sort_property.compared is None:
+            why = (
+                "cannot be sorted by" if sort_property.names else "has several values, so a list cannot be sorted by it"
+            )
             raise BadSort(f"The property {sort_key.name!r} {why} ({sort_key.place}).")
-        expression = _sorted_by(found, found.compared if sort_key.folded else found.value)
-        keys.append(OrderKey(expression, sort_key.descending, found.nullable, found.kind))
-        indexed = indexed and found.indexed and not sort_key.folded
+        expression = _sorted_by(sort_property, sort_property.compared if sort_key.folded else sort_property.value)
+        keys.append(OrderKey(expression, sort_key.descending, sort_property.nullable, sort_property.kind))
+        indexed = indexed and sort_property.indexed and not sort_key.folded
     return Order((*keys, *own_order.keys[-1:]), indexed)
 
 
-def _sorted_by(found: ListedProperty, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    if found.kind not in ("string", "id"):
+def _sorted_by(listed_property: ListedProperty, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    if listed_property.kind not in ("string", "id"):
         return value
     length = getattr(value.type, "length", None)
     return sql.by_code_point(value if length and length <= SORTED else sa.func.substr(value, 1, SORTED))
@@ -158,7 +158,7 @@ def _behind(order: Order, place: Place) -> list[sa.ColumnElement[bool]]:
     return behind[::-1]
 
 
-def _found(rows: sa.Result[Any], order: Order) -> list[Found]:
+def _with_places(rows: sa.Result[Any], order: Order) -> list[Found]:
     count = len(order.keys)
     return [Found(row, tuple(map(_plain, row[-count:]))) for row in rows]
 

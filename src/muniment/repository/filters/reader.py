@@ -85,12 +85,12 @@ class _Reader:
         self._comparisons = 0
 
     def read(self) -> Filter:
-        wanted = self._any()
+        condition = self._any()
         if self._here.kind != "end":
             raise _bad(
                 self._here, f"After a complete condition comes 'and', 'or' or the end, not {self._here.text[:40]!r}"
             )
-        return wanted
+        return condition
 
     def _any(self) -> Filter:
         parts = [self._all()]
@@ -111,7 +111,7 @@ class _Reader:
         if here.says("("):
             return self._within_parentheses()
         if here.kind != "name":
-            raise _bad(here, f"A condition begins with the name of a property or function, not with {_shown(here)}")
+            raise _bad(here, f"A condition begins with the name of a property or function, not with {_quoted(here)}")
         if here.says("not") and following.kind == "name":
             raise _bad(here, "What not(...) turns round stands in parentheses")
         if not following.says("("):
@@ -128,15 +128,15 @@ class _Reader:
         if self._depth > MAX_DEPTH:
             raise _bad(self._here, f"The filter is nested deeper than {MAX_DEPTH}")
         self._mark("(")
-        wanted = self._any()
+        condition = self._any()
         self._mark(")")
         self._depth -= 1
-        return wanted
+        return condition
 
     def _comparison(self) -> Filter:
         name = self._next()
         if self._here.kind != "operator":
-            raise _bad(self._here, f"After {name.text[:64]!r} comes one of = != < <= > >=, not {_shown(self._here)}")
+            raise _bad(self._here, f"After {name.text[:64]!r} comes one of = != < <= > >=, not {_quoted(self._here)}")
         operator = _OPERATORS[self._next().text]
         return self._compared(name, operator, self._literal())
 
@@ -144,11 +144,13 @@ class _Reader:
         function = self._next()
         self._mark("(")
         if self._here.kind != "name":
-            raise _bad(self._here, f"{function.text} begins with the name of a property, not with {_shown(self._here)}")
+            raise _bad(
+                self._here, f"{function.text} begins with the name of a property, not with {_quoted(self._here)}"
+            )
         name = self._next()
         self._mark(",")
         if self._here.kind != "text":
-            raise _bad(self._here, f"{function.text} looks for a text in quotes, not for {_shown(self._here)}")
+            raise _bad(self._here, f"{function.text} looks for a text in quotes, not for {_quoted(self._here)}")
         literal = self._literal()
         self._mark(")")
         return self._compared(name, _FUNCTIONS[function.text.lower()], literal)
@@ -173,14 +175,15 @@ class _Reader:
         if here.says("date"):
             self._mark("(")
             if self._here.kind != "text":
-                raise _bad(self._here, f"date holds an ISO 8601 date in quotes, not {_shown(self._here)}")
+                raise _bad(self._here, f"date holds an ISO 8601 date in quotes, not {_quoted(self._here)}")
             written = self._next()
             if self._here.says(","):
                 raise _bad(self._here, "date takes no pattern: it reads ISO 8601")
             self._mark(")")
             return Literally("date", _unquoted(written.text))
         raise _bad(
-            here, f"A property is compared with a text in quotes, a number, a date or true or false, not {_shown(here)}"
+            here,
+            f"A property is compared with a text in quotes, a number, a date or true or false, not {_quoted(here)}",
         )
 
     @property
@@ -195,7 +198,7 @@ class _Reader:
 
     def _mark(self, mark: str) -> None:
         if not self._here.says(mark):
-            raise _bad(self._here, f"Here comes {mark!r}, not {_shown(self._here)}")
+            raise _bad(self._here, f"Here comes {mark!r}, not {_quoted(self._here)}")
         self._at += 1
 
 
@@ -220,7 +223,7 @@ def _unquoted(text: str) -> str:
     return text[1:-1].replace(text[0] * 2, text[0])
 
 
-def _shown(piece: _Piece) -> str:
+def _quoted(piece: _Piece) -> str:
     return "the end" if piece.kind == "end" else repr(piece.text[:40])
 
 

@@ -39,41 +39,41 @@ class Differences(msgspec.Struct):
 
 def compare(
     listing: FolderContents,
-    known: Mapping[str, ImportRecord],
+    records: Mapping[str, ImportRecord],
     alive: Mapping[str, StoredObject],
     digest: Callable[[str], str],
 ) -> Differences:
     """Compare what lies in a folder with what was imported of it.
 
-    ``known`` has the records by the keys of their paths, ``alive`` the objects that still exist. ``digest`` reads a
+    ``records`` has the records by the keys of their paths, ``alive`` the objects that still exist. ``digest`` reads a
     file; it returns an empty text if the file cannot be read.
     """
     present = {record.key(path) for path in (*listing.files, *listing.folders)}
     former = [
         FormerFile(key, imported, alive[imported.object_id])
-        for key, imported in known.items()
+        for key, imported in records.items()
         if imported.object_id in alive
     ]
-    gone = [each for each in former if each.key not in present]
-    found = Differences(files_before=sum(each.imported.size >= 0 for each in former))
-    _match_files(found, [each for each in gone if each.imported.size >= 0], listing, known, digest)
-    _match_folders(found, [each for each in gone if each.imported.size < 0], listing, known, alive)
-    return found
+    missing = [each for each in former if each.key not in present]
+    differences = Differences(files_before=sum(each.imported.size >= 0 for each in former))
+    _match_files(differences, [each for each in missing if each.imported.size >= 0], listing, records, digest)
+    _match_folders(differences, [each for each in missing if each.imported.size < 0], listing, records, alive)
+    return differences
 
 
 def _match_files(
-    found: Differences,
-    gone: list[FormerFile],
+    differences: Differences,
+    missing: list[FormerFile],
     listing: FolderContents,
-    known: Mapping[str, ImportRecord],
+    records: Mapping[str, ImportRecord],
     digest: Callable[[str], str],
 ) -> None:
     by_content: defaultdict[tuple[int, str], list[FormerFile]] = defaultdict(list)
-    for each in gone:
+    for each in missing:
         by_content[each.imported.size, each.imported.digest].append(each)
     sizes = {size for size, _ in by_content}
     for path, size in listing.files.items():
-        if size not in sizes or record.key(path) in known:
+        if size not in sizes or record.key(path) in records:
             continue
         candidates = by_content[size, digest(path)]
         name = printable(os.path.basename(path))
@@ -83,27 +83,27 @@ def _match_files(
             choice = candidates[0]
         if choice is not None:
             candidates.remove(choice)
-            found.moved[path] = choice
-    found.files = [each for some in by_content.values() for each in some]
+            differences.moved[path] = choice
+    differences.files = [each for some in by_content.values() for each in some]
 
 
 def _match_folders(
-    found: Differences,
-    gone: list[FormerFile],
+    differences: Differences,
+    missing: list[FormerFile],
     listing: FolderContents,
-    known: Mapping[str, ImportRecord],
+    records: Mapping[str, ImportRecord],
     alive: Mapping[str, StoredObject],
 ) -> None:
     """A folder moved if the first of the files that moved into its new place came from it."""
-    left = {each.imported.object_id: each for each in gone}
-    new = {path for path in listing.folders if record.key(path) not in known}
-    for path, file in list(found.moved.items()):
+    folders_left = {each.imported.object_id: each for each in missing}
+    new = {path for path in listing.folders if record.key(path) not in records}
+    for path, file in list(differences.moved.items()):
         place, origin = os.path.dirname(path), file.stored.folder_id
-        while place in new and origin is not None and origin in left:
-            found.moved[place] = left.pop(origin)
+        while place in new and origin is not None and origin in folders_left:
+            differences.moved[place] = folders_left.pop(origin)
             new.remove(place)
             place, origin = os.path.dirname(place), alive[origin].folder_id
-    found.folders = sorted(left.values(), key=lambda each: _depth(each.stored, alive), reverse=True)
+    differences.folders = sorted(folders_left.values(), key=lambda each: _depth(each.stored, alive), reverse=True)
 
 
 def _depth(stored: StoredObject, alive: Mapping[str, StoredObject]) -> int:

@@ -95,29 +95,29 @@ class FileTree:
 
     def contents(self) -> FolderContents:
         """List what lies in the folder, whatever can be done with it, without opening any file."""
-        found = FolderContents({}, [""], [])
+        whole_tree = FolderContents({}, [""], [])
 
         def note(error: OSError) -> None:
-            found.unreadable.append((os.fspath(error.filename or ""), error.strerror or ""))
+            whole_tree.unreadable.append((os.fspath(error.filename or ""), error.strerror or ""))
 
         for root, folders, names, handle in os.fwalk(self._folder, follow_symlinks=False, onerror=note):
             folder = os.path.relpath(root, self._folder)
-            folders[:] = sorted(self._shown(folders))
-            for name in (*folders, *sorted(self._shown(names))):
+            folders[:] = sorted(self._visible(folders))
+            for name in (*folders, *sorted(self._visible(names))):
                 path = name if folder == "." else os.path.join(folder, name)
                 try:
                     about = os.lstat(name, dir_fd=handle)
                 except FileNotFoundError:
                     continue  # it is gone already
                 except OSError as error:  # such as a folder that may be listed and not searched
-                    found.unreadable.append((folder, error.strerror or ""))
+                    whole_tree.unreadable.append((folder, error.strerror or ""))
                     folders[:] = []
                     break
                 if stat.S_ISDIR(about.st_mode):
-                    found.folders.append(path)
+                    whole_tree.folders.append(path)
                 elif stat.S_ISREG(about.st_mode) and self._accept(path):
-                    found.files[path] = about.st_size
-        return found
+                    whole_tree.files[path] = about.st_size
+        return whole_tree
 
     def digest(self, path: str) -> str:
         """Return the SHA-256 digest of a file, in hexadecimal; an empty text if it cannot be read."""
@@ -144,10 +144,10 @@ class FileTree:
             folder = "" if folder == "." else folder
             folders[:] = [
                 name
-                for name in sorted(self._shown(folders))
+                for name in sorted(self._visible(folders))
                 if self._is_entered(os.path.join(folder, name), name, handle)
             ]
-            for name in sorted(self._shown(names)):
+            for name in sorted(self._visible(names)):
                 path = os.path.join(folder, name)
                 file = self._open(path, name, handle) if self._accept(path) else None
                 if file is None:
@@ -164,7 +164,7 @@ class FileTree:
     def _is_left_out(self, name: str) -> bool:
         return not self._hidden and name.startswith(".")
 
-    def _shown(self, names: Iterable[str]) -> Iterator[str]:
+    def _visible(self, names: Iterable[str]) -> Iterator[str]:
         return (name for name in names if not self._is_left_out(name))
 
     def _is_entered(self, path: str, name: str, handle: int) -> bool:

@@ -149,10 +149,10 @@ class Import:
         ):
             self._read()
             self._apply_options()
-            found = self._compare()
-            self._moved = found.moved
+            differences = self._compare()
+            self._moved = differences.moved
             self._import_all(threads, progress)
-            self._delete(found)
+            self._delete(differences)
         self.report.links, self.report.hidden = self._tree.links, self._tree.left_out
         self.report.unsettled = self._tree.unsettled
         return self.report
@@ -229,15 +229,15 @@ class Import:
             self._fail(path, "cannot be read, so nothing was moved or deleted")
         if listing.unreadable:
             return Differences()
-        found = compare(listing, self._known, self._alive, self._tree.digest)
-        if len(found.files) * 2 > found.files_before and not self._deletes_most:
-            self.report.withheld = len(found.files)
-            return Differences(moved=found.moved)
-        return found
+        differences = compare(listing, self._known, self._alive, self._tree.digest)
+        if len(differences.files) * 2 > differences.files_before and not self._deletes_most:
+            self.report.withheld = len(differences.files)
+            return Differences(moved=differences.moved)
+        return differences
 
-    def _delete(self, found: Differences) -> None:
+    def _delete(self, differences: Differences) -> None:
         """Delete the objects of files and folders that are gone, unless they hold what no import made."""
-        for former in (*found.files, *found.folders):
+        for former in (*differences.files, *differences.folders):
             self._keep_pace()
             try:
                 self._delete_one(former)

@@ -28,9 +28,9 @@ class ImportTenure:
     def take(self) -> None:
         """Take the lease. Raises InUse, with the holder, if an import on another machine has it."""
         with self._database.begin() as cx:
-            taken = leases.take(cx, self._lease, self._holder, self._clock(), _SECONDS)
-            other = "" if taken else leases.holder(cx, self._lease)
-        if not taken:
+            is_ours = leases.take(cx, self._lease, self._holder, self._clock(), _SECONDS)
+            other = "" if is_ours else leases.holder(cx, self._lease)
+        if not is_ours:
             raise InUse(f"This folder is being imported already, at {other}: let that import finish first.")
 
     def renew(self) -> None:

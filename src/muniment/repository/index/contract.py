@@ -7,7 +7,7 @@ A search takes a snapshot of the index first, and then opens a read of the datab
 the snapshot has missed, and the answer is true as of the read.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, TypeAlias
 
@@ -18,6 +18,7 @@ from muniment.naming import fold_name
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.facets import BoundFacet
 from muniment.repository.aql.tree import Phrase, Term, Wild
+from muniment.repository.aql.values import Kind
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.document import Document
 
@@ -72,17 +73,6 @@ class Visible(msgspec.Struct, frozen=True):
         return indexed.acl in self.read_acls or (bool(self.owner) and fold_name(indexed.owner) == self.owner)
 
 
-class Statistics(msgspec.Struct, frozen=True):
-    """Term statistics that replace those of the index in scores.
-
-    ``documents`` is the number of all documents, ``document_frequency`` the number of documents with a term, by field
-    and term.
-    """
-
-    documents: int
-    document_frequency: Mapping[tuple[str, str], int]
-
-
 class FacetValue(msgspec.Struct, frozen=True):
     """A value of a facet with its number of hits. ``constraint`` narrows a search to them (``aql.narrowing``)."""
 
@@ -106,7 +96,7 @@ class Search(msgspec.Struct, frozen=True):
 
     ``facet_hits`` is how many hits, the first ones, feed the facets; None for all. ``among`` names the objects that
     alone count, None for all. If the limit leaves none of them out, hits come in any order. ``bare``: the hits have
-    neither excerpts nor terms.
+    neither excerpts nor terms. ``marks``: they say where their excerpts match.
     """
 
     query: BoundQuery
@@ -116,43 +106,70 @@ class Search(msgspec.Struct, frozen=True):
     total: bool = False
     facets: tuple[BoundFacet, ...] = ()
     facet_hits: int | None = None
-    statistics: Statistics | None = None
     among: frozenset[str] | None = None
     bare: bool = False
+    marks: bool = False
+
+
+class SortedBy(msgspec.Struct, frozen=True):
+    """A property of one value at most, by which hits are ordered; hits without a value come last.
+
+    A text counts by its code points, ``folded`` by those of its folded form; of either, the first 255 characters.
+    """
+
+    name: str
+    kind: Kind
+    descending: bool = False
+    folded: bool = False
 
 
 class IndexHit(msgspec.Struct, frozen=True):
-    """One result: the object's id, its score, an excerpt around the match, and the terms that matched."""
+    """One result: the object's id, its score, an excerpt around the match, and the terms that matched.
+
+    ``marks`` are the places in the excerpt that match: the first character, and the one behind the last. They are None
+    unless the search wants them.
+    """
 
     object_id: str
     score: float
     excerpt: str
     terms: tuple[str, ...]
+    marks: tuple[tuple[int, int], ...] | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
     """The answer to a search. ``total`` is exact; it is None unless the search wants it.
 
-    ``facet_hits`` is how many hits fed the facets, where that was not all of them.
+    ``facet_hits`` is how many hits fed the facets, where that was not all of them. ``more``: others follow these hits.
     """
 
     hits: tuple[IndexHit, ...]
     total: int | None = None
     facets: tuple[FacetCounts, ...] = ()
     facet_hits: int | None = None
+    more: bool = False
+
+
+class WordCount(msgspec.Struct, frozen=True):
+    """A word, folded, and in how many objects the caller finds it."""
+
+    word: str
+    hits: int
 
 
 class LeafWeight(msgspec.Struct, frozen=True):
-    """What one word or phrase of a query adds to the score of one object: by its content, and by its metadata.
+    """What one word or phrase of a query adds to the score of one object, by all of it and by the metadata alone.
 
-    None: it is not there. ``term`` is its text as the terms of a hit show it. ``properties`` names the properties that
-    hold it, and is None where they were not looked through, because there is too much to compare.
+    ``anywhere`` counts for those who may read the object, ``in_metadata`` for those who may only browse it; None: it is
+    not there. ``in_text``: the text holds it. ``term`` is its text as the terms of a hit show it. ``properties`` names
+    the properties that hold it, and is None where they were not looked through, because there is too much to compare.
     """
 
     leaf: Leaf
     term: str
-    in_content: float | None
+    anywhere: float | None
     in_metadata: float | None
+    in_text: bool
     properties: tuple[str, ...] | None = ()
 
 
@@ -195,6 +212,12 @@ class Snapshot(Protocol):
     def search(self, search: Search) -> Answer:
         """Answer a search. Raises BadQuery if the engine refuses the query, as for too many words of a prefix."""
 
+    def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
+        """Answer a search in the order of these properties, equal hits by counter; None if the index cannot tell it.
+
+        The total is in the answer. Facets are fed as by ``search``. Raises as ``search``.
+        """
+
     def counters(self, search: Search, order: Order) -> Sequence[int]:
         """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.
 
@@ -204,7 +227,20 @@ class Snapshot(Protocol):
     def examine(self, search: Search, key: str) -> Examination | None:
         """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``.
 
-        Weights have the statistics of scores: those by which an object is found add up to its score.
+        Weights are those of scores: those by which an object is found add up to its score.
+        """
+
+    def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
+        """List the words that begin like this in the hits of a search, the most common first; equal ones by letters.
+
+        A word counts where the caller may read it. There are none for a beginning of one letter, or while an index of
+        an earlier release is being made anew. Raises as ``search``.
+        """
+
+    def correction(self, visible: Visible, word: str) -> str | None:
+        """Return the likeliest word in the place of one by which the caller finds nothing; None if there is none.
+
+        It differs in a letter or two, and stands in an object where the caller may read it. Raises IndexUnavailable.
         """
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:

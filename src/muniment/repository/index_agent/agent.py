@@ -60,8 +60,9 @@ _ORPHAN_AGE: Instant = 86_400 * SECOND
 def catch_up(
     database: Database, repository: Repository, writer: IndexWriter, now: Instant, limit: int = BATCH_CHANGES
 ) -> Position:
-    """Index the next batch of changes in one commit, and return the writer's position: the same if nothing was new.
+    """Index the next batch of changes in one commit, and return the writer's position.
 
+    If nothing was new, the position is the same as before.
     Raises LinesGone when some of the changes are no longer in the log.
     """
     return _catch_up(database, repository, writer, now, limit)[0]

@@ -81,37 +81,45 @@ class BackgroundChecks:
         if self._current is not None and self._current.is_wanted:
             return
         with self._database.read() as cx:
-            wanted = reports.wanted(cx)
-            if not wanted and self._current is not None:
+            checks = reports.wanted(cx)
+            if not checks and self._current is not None:
                 return
-            known = {
+            repositories_by_id = {
                 repository.id: repository
                 for repository in repositories.every(cx)
                 if self._left_alone.get(repository.id, 0.0) <= time.monotonic()
             }
-            kept = reports.of_follower(cx, self._engine.follower())
-        asked = {
+            kept_reports = reports.of_follower(cx, self._engine.follower())
+        due_checks = {
             repository_id: check
-            for repository_id, check in wanted.items()
-            if repository_id in known and check.wanted > reports.began(kept.get(repository_id, KeptReport()))
+            for repository_id, check in checks.items()
+            if repository_id in repositories_by_id
+            and check.wanted > reports.began(kept_reports.get(repository_id, KeptReport()))
         }
-        if asked:
-            repository_id = min(asked, key=lambda each: asked[each].wanted)
-            self._begin(known[repository_id], kept, Course(Report(now), asked[repository_id].repairs), is_wanted=True)
-        elif self._current is None and self._seconds and known:
-            repository_id = min(known, key=lambda each: reports.began(kept.get(each, KeptReport())))
-            of_repository = kept.get(repository_id, KeptReport())
+        if due_checks:
+            repository_id = min(due_checks, key=lambda each: due_checks[each].wanted)
+            self._begin(
+                repositories_by_id[repository_id],
+                kept_reports,
+                Course(Report(now), due_checks[repository_id].repairs),
+                is_wanted=True,
+            )
+        elif self._current is None and self._seconds and repositories_by_id:
+            repository_id = min(
+                repositories_by_id, key=lambda each: reports.began(kept_reports.get(each, KeptReport()))
+            )
+            of_repository = kept_reports.get(repository_id, KeptReport())
             course = of_repository.course
             if course is None and (of_repository.report is None or now - of_repository.report.began > _REST):
                 course = Course(Report(now), repairs=True)
             if course is not None:
-                self._begin(known[repository_id], kept, course, is_wanted=False)
+                self._begin(repositories_by_id[repository_id], kept_reports, course, is_wanted=False)
 
     def _begin(
-        self, repository: Repository, kept: Mapping[int, KeptReport], course: Course, *, is_wanted: bool
+        self, repository: Repository, kept_reports: Mapping[int, KeptReport], course: Course, *, is_wanted: bool
     ) -> None:
         self.close()
-        last = kept.get(repository.id, KeptReport()).report
+        last = kept_reports.get(repository.id, KeptReport()).report
         self._current = _Current(self._database, self._engine, repository, course, last, is_wanted=is_wanted)
 
 
@@ -157,6 +165,6 @@ class _Current:
         """Close the index."""
         self._index.close()
 
-    def _keep(self, kept: KeptReport) -> None:
+    def _keep(self, state: KeptReport) -> None:
         with self._database.begin() as cx:
-            reports.keep(cx, self.repository_id, self._follower, kept)
+            reports.keep(cx, self.repository_id, self._follower, state)

@@ -167,16 +167,16 @@ class Checker:
             changes.pending(cx, self._repository.id, snapshot.position, ())
             batch, to = indexing.page(cx, self._repository, after)
         count, unindexed = len(batch.done), len(batch.unindexed | batch.refused.keys())
-        wanted = sorted(snapshot.digest(document) for document in batch.documents)
-        held = snapshot.digests(after, to, _MOST_DOCUMENTS)
-        if len(held) == _MOST_DOCUMENTS:  # there are more: the rest is the next range's
-            to = held[-1].counter
-            wanted = wanted[: bisect_left(wanted, to + 1, key=_counter)]
-            count, unindexed = len(wanted), 0
-        course.suspects += sorted(differing(wanted, held))
+        expected = sorted(snapshot.digest(document) for document in batch.documents)
+        actual = snapshot.digests(after, to, _MOST_DOCUMENTS)
+        if len(actual) == _MOST_DOCUMENTS:  # there are more: the rest is the next range's
+            to = actual[-1].counter
+            expected = expected[: bisect_left(expected, to + 1, key=_counter)]
+            count, unindexed = len(expected), 0
+        course.suspects += sorted(differing(expected, actual))
         course.after = to
         course.report = msgspec.structs.replace(course.report, position=snapshot.position)
-        self._count(ranges=1, objects=count, documents=len(held), unindexed=unindexed)
+        self._count(ranges=1, objects=count, documents=len(actual), unindexed=unindexed)
 
     def _ask_again(self, now: Instant) -> bool:
         """Ask about the open objects, if the index has moved; say whether fewer of them are open now."""
@@ -187,30 +187,30 @@ class Checker:
         self._asked_at = position
         course.report = msgspec.structs.replace(course.report, position=position)
         before = len(course.changed) + len(course.noted)
-        asked, course.changed = course.changed, []
-        self._judge(asked, now)
-        for object_id, found in self._verdicts(list(course.noted)):
-            if found == "changed":
+        object_ids, course.changed = course.changed, []
+        self._judge(object_ids, now)
+        for object_id, verdict in self._verdicts(list(course.noted)):
+            if verdict == "changed":
                 continue
             difference = course.noted.pop(object_id)
-            self._name(msgspec.structs.replace(difference, repaired=found is None))
-            self._count(repaired=found is None)
+            self._name(msgspec.structs.replace(difference, repaired=verdict is None))
+            self._count(repaired=verdict is None)
         return len(course.changed) + len(course.noted) < before
 
     def _judge(self, object_ids: Sequence[str], now: Instant) -> None:
         """Compare these objects one by one, and note those that are wrong to be indexed again, if that is wanted."""
         course = self.course
-        known = {*course.noted, *(difference.object_id for difference in course.report.differences)}
+        reported_ids = {*course.noted, *(difference.object_id for difference in course.report.differences)}
         again: list[Difference] = []
-        for object_id, found in self._verdicts([each for each in object_ids if each not in known]):
-            if found == "changed":
+        for object_id, verdict in self._verdicts([each for each in object_ids if each not in reported_ids]):
+            if verdict == "changed":
                 course.changed.append(object_id)
-            elif found is not None:
-                self._count(**{found.fault: 1})
+            elif verdict is not None:
+                self._count(**{verdict.fault: 1})
                 if course.repairs and _INDEXABLE.fullmatch(object_id):
-                    again.append(found)
+                    again.append(verdict)
                 else:
-                    self._name(found)
+                    self._name(verdict)
         if again:
             with self._database.begin() as cx:
                 ids = [difference.object_id for difference in again]
@@ -222,31 +222,31 @@ class Checker:
     def _verdicts(self, object_ids: Sequence[str]) -> Iterator[tuple[str, "Difference | Literal['changed'] | None"]]:
         """Compare each object with what a new snapshot holds of it: None if that is right, or the difference.
 
-        ``changed``: nobody can say, because the snapshot has not seen the object's last change.
+        ``changed_ids``: nobody can say, because the snapshot has not seen the object's last change.
         """
         remaining = list(dict.fromkeys(object_ids))
         while remaining:
-            asked = remaining[:_AT_A_TIME]
+            batch_ids = remaining[:_AT_A_TIME]
             snapshot = self._index.snapshot()
             with self._database.read() as cx:
-                batch = indexing.of_objects(cx, self._repository, asked)
-                changed = changes.pending(cx, self._repository.id, snapshot.position, asked)
-            wanted = {document.key: document for document in batch.documents}
+                batch = indexing.of_objects(cx, self._repository, batch_ids)
+                changed_ids = changes.pending(cx, self._repository.id, snapshot.position, batch_ids)
+            expected = {document.key: document for document in batch.documents}
             hidden = batch.unindexed | batch.refused.keys()
-            held: dict[str, list[DocumentDigest]] = {}
+            actual: dict[str, list[DocumentDigest]] = {}
             for each in snapshot.digests_of(batch.done):
-                held.setdefault(each.key, []).append(each)
-            for object_id in filter(batch.done.__contains__, asked):
-                if object_id in changed:
+                actual.setdefault(each.key, []).append(each)
+            for object_id in filter(batch.done.__contains__, batch_ids):
+                if object_id in changed_ids:
                     yield object_id, "changed"
                 else:
                     allowed = object_id in hidden
-                    yield object_id, _difference(snapshot, object_id, wanted.get(object_id), held, lacks=allowed)
+                    yield object_id, _difference(snapshot, object_id, expected.get(object_id), actual, lacks=allowed)
             remaining = [object_id for object_id in remaining if object_id not in batch.done]
 
-    def _count(self, **more: int) -> None:
+    def _count(self, **counts_by_name: int) -> None:
         report = self.course.report
-        counts = {name: getattr(report, name) + number for name, number in more.items()}
+        counts = {name: getattr(report, name) + number for name, number in counts_by_name.items()}
         self.course.report = msgspec.structs.replace(report, **counts)
 
     def _name(self, difference: Difference) -> None:
@@ -283,19 +283,19 @@ def check(
     return checker.finish(clock())
 
 
-def differing(wanted: Sequence[DocumentDigest], held: Sequence[DocumentDigest]) -> set[str]:
+def differing(expected: Sequence[DocumentDigest], actual: Sequence[DocumentDigest]) -> set[str]:
     """Name the objects of a range whose digests differ; both sequences must be in order.
 
     A range whose digest is the same is not looked into. Any other one is split until it has one counter only.
     """
-    if _range_digest(wanted) == _range_digest(held):
+    if _range_digest(expected) == _range_digest(actual):
         return set()
-    counters = sorted({each.counter for each in (*wanted, *held)})
+    counters = sorted({each.counter for each in (*expected, *actual)})
     if len(counters) == 1:
-        return {each.key for each in (*wanted, *held)}
+        return {each.key for each in (*expected, *actual)}
     middle = counters[len(counters) // 2]
-    at, beside = bisect_left(wanted, middle, key=_counter), bisect_left(held, middle, key=_counter)
-    return differing(wanted[:at], held[:beside]) | differing(wanted[at:], held[beside:])
+    at, beside = bisect_left(expected, middle, key=_counter), bisect_left(actual, middle, key=_counter)
+    return differing(expected[:at], actual[:beside]) | differing(expected[at:], actual[beside:])
 
 
 def _range_digest(digests: Sequence[DocumentDigest]) -> bytes:
@@ -309,14 +309,14 @@ def _counter(digest: DocumentDigest) -> int:
 def _difference(
     snapshot: Snapshot,
     object_id: str,
-    wanted: Document | None,
-    held: Mapping[str, Collection[DocumentDigest]],
+    expected: Document | None,
+    actual: Mapping[str, Collection[DocumentDigest]],
     *,
     lacks: bool,
 ) -> Difference | None:
     """Compare what a snapshot holds of one object with its document. ``lacks``: it may have none."""
-    digests = list(held.get(object_id, ()))
-    if wanted is None:
+    digests = list(actual.get(object_id, ()))
+    if expected is None:
         return Difference(object_id, "extra") if digests else None
     if not digests:
         return None if lacks else Difference(object_id, "missing")
@@ -324,23 +324,23 @@ def _difference(
         return Difference(object_id, "doubled")
     if not digests[0].consistent:
         return Difference(object_id, "stale", (SEARCH_FIELDS,))
-    if digests[0] == snapshot.digest(wanted):
+    if digests[0] == snapshot.digest(expected):
         return None
     # An earlier release may have written an equal document otherwise.
-    parts = _parts(wanted, next(snapshot.documents([object_id])))
+    parts = _parts(expected, next(snapshot.documents([object_id])))
     return Difference(object_id, "stale", parts) if parts else None
 
 
-def _parts(wanted: Document, held: Document) -> tuple[str, ...]:
+def _parts(expected: Document, actual: Document) -> tuple[str, ...]:
     """Name the fields and the properties in which two documents differ."""
     fields = [
         name
         for name in Document.__struct_fields__
-        if name != "values" and _encoder.encode(getattr(wanted, name)) != _encoder.encode(getattr(held, name))
+        if name != "values" and _encoder.encode(getattr(expected, name)) != _encoder.encode(getattr(actual, name))
     ]
     properties = [
         name
-        for name in sorted(wanted.values.keys() | held.values.keys())
-        if _encoder.encode(wanted.values.get(name)) != _encoder.encode(held.values.get(name))
+        for name in sorted(expected.values.keys() | actual.values.keys())
+        if _encoder.encode(expected.values.get(name)) != _encoder.encode(actual.values.get(name))
     ]
     return (*fields, *properties)

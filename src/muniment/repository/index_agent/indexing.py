@@ -38,6 +38,9 @@ CHARACTERS = 8_000_000
 log = structlog.get_logger("muniment.agent")
 
 _OBJECTS_AT_A_TIME = 1000
+_REBUILT_AT_A_TIME = 5000
+"""The engine makes one part of its index of each commit, and a search asks every part. So a rebuild makes few."""
+
 _TEXTS_AT_A_TIME = 25
 _SMALL_TEXTS = 256 * 1024
 """More texts than ``_TEXTS_AT_A_TIME`` are read at one time only if their content has at most so many bytes together.
@@ -78,13 +81,13 @@ def every(database: Database, repository: Repository) -> Iterator[Batch]:
     last: int | None = 0
     while last is not None:
         with database.read() as cx:
-            batch, last = page(cx, repository, last)
+            batch, last = page(cx, repository, last, _REBUILT_AT_A_TIME)
         yield batch
 
 
-def page(cx: Connection, repository: Repository, after_seq: int) -> tuple[Batch, int | None]:
+def page(cx: Connection, repository: Repository, after_seq: int, most: int | None = None) -> tuple[Batch, int | None]:
     """Make the next batch after a counter. Returns it with the counter of its last object; None after the end."""
-    rows = {stored.id: stored for stored in objects.every(cx, repository.id, after_seq, _OBJECTS_AT_A_TIME)}
+    rows = {stored.id: stored for stored in objects.every(cx, repository.id, after_seq, most or _OBJECTS_AT_A_TIME)}
     batch, characters, last = Batch(), 0, after_seq
     catalogue = object_types.catalogue(cx, repository.id)
     for portion in _portions(list(rows), rows):

@@ -49,11 +49,11 @@ class KeptReport(msgspec.Struct, frozen=True):
     course: Course | None = None
 
 
-def began(kept: KeptReport) -> Instant:
+def began(report: KeptReport) -> Instant:
     """Return when the check began that is under way, or else the last one; 0 if there was none."""
-    if kept.course is not None:
-        return kept.course.report.began
-    return 0 if kept.report is None else kept.report.began
+    if report.course is not None:
+        return report.course.report.began
+    return 0 if report.report is None else report.report.began
 
 
 def want(cx: Connection, repository_id: int, now: Instant, *, repairs: bool) -> None:
@@ -66,11 +66,11 @@ def wanted(cx: Connection) -> dict[int, WantedCheck]:
     return {row.repository_id: WantedCheck(row.wanted, row.repairs) for row in cx.execute(sa.select(index_checks))}
 
 
-def keep(cx: Connection, repository_id: int, follower: str, kept: KeptReport) -> None:
+def keep(cx: Connection, repository_id: int, follower: str, state: KeptReport) -> None:
     """Keep what an agent has to say; it takes the place of what that agent said before."""
     texts = {
-        "report": None if kept.report is None else msgspec.json.encode(kept.report).decode(),
-        "course": None if kept.course is None else msgspec.json.encode(kept.course).decode(),
+        "report": None if state.report is None else msgspec.json.encode(state.report).decode(),
+        "course": None if state.course is None else msgspec.json.encode(state.course).decode(),
     }
     cx.execute(
         _KEEP[cx.dialect.name], {"repository_id": repository_id, "follower": follower, "format": FORMAT, **texts}

@@ -36,16 +36,16 @@ class Tenure:
             return True
         with self._database.begin() as cx:
             extend = leases.take if self._renewed is None else leases.renew
-            held = extend(cx, self._lease, self._holder, now, SECONDS)
-        if not held and not self._waits:
+            is_held = extend(cx, self._lease, self._holder, now, SECONDS)
+        if not is_held and not self._waits:
             log.warning(
                 "another process does this work: waiting for its lease",
                 work=self._lease.purpose,
                 of=self._lease.subject,
                 lost=self._renewed is not None,
             )
-        self._renewed, self._waits = now if held else None, not held
-        return held
+        self._renewed, self._waits = now if is_held else None, not is_held
+        return is_held
 
     def release(self) -> None:
         """Give the lease back, if this process holds it. If the database cannot be reached, the lease runs out."""

@@ -45,7 +45,8 @@ def find(
 def descendants(cx: Connection, view: RepositoryView, roots: Collection[str], most: int) -> set[str]:
     """Return the folders with all folders below them that the caller may browse.
 
-    A folder below one that the caller may not browse is left out. With more than ``most``, it returns early.
+    A folder below one that the caller may not browse is left out. It stops looking when it has more than ``most``
+    folders.
     """
     seen = set(roots)
     edge = sorted(seen)

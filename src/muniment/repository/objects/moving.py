@@ -39,7 +39,7 @@ def move(
     to_folder_id: str,
     now: Instant,
 ) -> StoredObject:
-    """Move an object from its folder to another; it takes Write on the object and on both folders.
+    """Move an object from its folder to another. The caller needs Write on the object and on both folders.
 
     Raises as ``link`` and ``unlink`` do.
     """

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from muniment.clock import Instant
-from muniment.db import BigId, repository_tables
+from muniment.db import BigId, PreparedStatement, repository_tables
 from muniment.repository.cursors import Place, Stretch
 from muniment.repository.filters import listed, pages, sql
 from muniment.repository.filters.listed import ListedProperty, PropertiesOf
@@ -124,7 +124,7 @@ class _Row(NamedTuple):
     repeating: bool
 
 
-_ROWS = (
+_ROWS = PreparedStatement(
     sa.select(
         object_types.c.id,
         object_types.c.name,
@@ -202,7 +202,7 @@ BUILT_IN_TYPES = Catalogue()
 
 def catalogue(cx: Connection, repository_id: int) -> Catalogue:
     """Read a repository's types."""
-    return _catalogue(*(_Row(*row) for row in cx.execute(_ROWS, {"repository": repository_id}).all()))
+    return _catalogue(*(_Row(*row) for row in _ROWS.all(cx, repository=repository_id)))
 
 
 @lru_cache(maxsize=32)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from muniment.db import repository_tables
+from muniment.db import PreparedStatement, repository_tables
 from muniment.repository.refusals import QuotaExceeded
 
 usage = sa.Table(
@@ -57,7 +57,8 @@ def count(cx: Connection, amounts: Mapping[str, Amount], quota: StorageQuota | N
     """
     for owner_key, amount in sorted(amounts.items()):
         row = {"owner_key": owner_key, "objects": amount.objects, "bytes": amount.bytes}
-        total = Amount(*cx.execute(_COUNT[cx.dialect.name], row).one())
+        (counted,) = _COUNT[cx.dialect.name].all(cx, **row)
+        total = Amount(*counted)
         if quota is not None:
             _check(total, amount, quota)
 
@@ -76,7 +77,7 @@ def room(cx: Connection, owner_key: str, quota: StorageQuota, addition: Amount =
 
 def of(cx: Connection, owner_key: str) -> Amount:
     """Return the counts of an owner's key."""
-    row = cx.execute(_OF, {"owner": owner_key}).first()
+    row = _OF.first(cx, owner=owner_key)
     return Amount(*row) if row else NOTHING
 
 
@@ -98,13 +99,13 @@ def _check(total: Amount, addition: Amount, quota: StorageQuota) -> None:
         raise too_much(quota)
 
 
-_OF = sa.select(usage.c.objects, usage.c.bytes).where(usage.c.owner_key == sa.bindparam("owner"))
+_OF = PreparedStatement(sa.select(usage.c.objects, usage.c.bytes).where(usage.c.owner_key == sa.bindparam("owner")))
 
 
-def _count(insert: postgresql.Insert | sqlite.Insert) -> sa.Executable:
+def _count(insert: postgresql.Insert | sqlite.Insert) -> PreparedStatement:
     sums = {name: usage.c[name] + insert.excluded[name] for name in ("objects", "bytes")}
     upsert = insert.on_conflict_do_update(index_elements=["owner_key"], set_=sums)
-    return upsert.returning(usage.c.objects, usage.c.bytes)
+    return PreparedStatement(upsert.returning(usage.c.objects, usage.c.bytes))
 
 
 _COUNT = {"postgresql": _count(postgresql.insert(usage)), "sqlite": _count(sqlite.insert(usage))}

@@ -20,5 +20,5 @@ class RepositoryView(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, cx: Connection, repository: Repository, principals: Principals) -> Self:
-        """Read the object types that the repository has now, for this caller."""
+        """Make the caller's view of a repository, with the object types that it has now."""
         return cls(repository, object_types.catalogue(cx, repository.id), principals)

@@ -70,7 +70,7 @@ def text_of(values: Mapping[str, list[Value]], name: str) -> str:
 
 
 def encode(values: Mapping[str, list[Value]]) -> str:
-    """Write as JSON the properties without a column of their own; a property without a value is left out."""
+    """Return, as JSON, the properties with a value that have no column of their own."""
     without_column = {name: of_name for name, of_name in values.items() if of_name and name not in _COLUMNS}
     return msgspec.json.encode(without_column).decode()
 

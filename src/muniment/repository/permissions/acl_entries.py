@@ -83,13 +83,13 @@ def of(
 
     With ``accessors``, only the entries for these.
     """
-    wanted = sa.true() if accessors is None else acl_entries.c.accessor.in_(accessors)
+    of_accessors = sa.true() if accessors is None else acl_entries.c.accessor.in_(accessors)
     by_acl: dict[int, dict[str, Permission]] = {}
     ids = sorted(set(acl_ids))
     for begin in range(0, len(ids), 500):
         rows = cx.execute(
             sa.select(acl_entries)
-            .where(acl_entries.c.acl_id.in_(ids[begin : begin + 500]), wanted)
+            .where(acl_entries.c.acl_id.in_(ids[begin : begin + 500]), of_accessors)
             .order_by(acl_entries.c.acl_id, acl_entries.c.accessor)
         )
         for row in rows:
@@ -118,7 +118,9 @@ def count(cx: Connection, acl_ids: Collection[int], accessors: Collection[str]) 
     return dict(cx.execute(query).all()) if acl_ids else {}
 
 
-def permits(acl_id: sa.ColumnElement[int], accessors: Collection[str]) -> sa.ColumnElement[bool]:
+def permits(
+    acl_id: sa.ColumnElement[int], accessors: Collection[str] | sa.BindParameter[Any]
+) -> sa.ColumnElement[bool]:
     """Make the condition that a row's ACL permits something to one of the accessors."""
     return sa.exists().where(
         acl_entries.c.acl_id == acl_id,

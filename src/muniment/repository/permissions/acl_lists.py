@@ -37,14 +37,14 @@ def page(
 
     At most as many rows as the stretch wants, and as many counts. Raises UnknownProperty, WrongValue, BadSort.
     """
-    found = pages.fetch(cx, _members(repository_id, principals), _property, _BY_NAME, stretch, selection)
-    owned = {row.id for row, _ in found if acls_room.owns(row.owner_key, principals)}
-    foreign = [row.id for row, _ in found if row.id not in owned]
+    rows = pages.fetch(cx, _members(repository_id, principals), _property, _BY_NAME, stretch, selection)
+    own_ids = {row.id for row, _ in rows if acls_room.owns(row.owner_key, principals)}
+    foreign = [row.id for row, _ in rows if row.id not in own_ids]
     counts = acl_entries.count(cx, foreign, principals.accessors | {OWNER})
     return [
         ListedAcl(acls_room.summary(row, counts.get(row.id, 0) if foreign else row.entry_count), place, not foreign)
-        for row, place in found
-        for foreign in [row.id not in owned]
+        for row, place in rows
+        for foreign in [row.id not in own_ids]
     ]
 
 
@@ -53,11 +53,17 @@ def count(cx: Connection, repository_id: int, principals: Principals, selection:
     return pages.count(cx, _members(repository_id, principals), _property, selection)
 
 
-def entries(cx: Connection, found: Sequence[ListedAcl], principals: Principals) -> dict[int, dict[str, Permission]]:
-    """List by name the entries of these ACLs that the caller may see, by the ACL's internal key."""
-    owned = acl_entries.of(cx, [one.acl.id for one in found if one.owned])
-    foreign = acl_entries.of(cx, [one.acl.id for one in found if not one.owned], principals.accessors | {OWNER})
-    return acl_entries.by_name(cx, {one.acl.id: {**owned, **foreign}.get(one.acl.id, {}) for one in found})
+def entries(
+    cx: Connection, listed_acls: Sequence[ListedAcl], principals: Principals
+) -> dict[int, dict[str, Permission]]:
+    """Return, for the key of each ACL's row, those of its entries that the caller may see, by accessor name."""
+    own_entries = acl_entries.of(cx, [each.acl.id for each in listed_acls if each.owned])
+    foreign = acl_entries.of(
+        cx, [each.acl.id for each in listed_acls if not each.owned], principals.accessors | {OWNER}
+    )
+    return acl_entries.by_name(
+        cx, {each.acl.id: {**own_entries, **foreign}.get(each.acl.id, {}) for each in listed_acls}
+    )
 
 
 def _members(repository_id: int, principals: Principals) -> sa.Select[Any]:

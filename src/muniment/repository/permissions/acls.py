@@ -11,7 +11,7 @@ like one that does not exist.
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -65,6 +65,23 @@ class AclSummary(msgspec.Struct, frozen=True):
 _Row: TypeAlias = sa.Row[*tuple[Any, ...]]
 _AT_A_TIME = 200
 
+
+class _Namesake(NamedTuple):
+    """An ACL that a name of another one could mean: the one in question has the id and public id ``carried``."""
+
+    carried_id: int
+    carried: str
+    id: int
+    shown_id: str
+    name: str
+    owner: str
+    owner_name: str
+    owner_key: str
+    common: bool | None
+
+
+_R = TypeVar("_R", _Row, _Namesake)
+
 _BUILT_IN: Mapping[str, Mapping[str, Permission]] = {
     PRIVATE: {OWNER: Permission.DELETE},
     PUBLIC: {OWNER: Permission.DELETE, WORLD: Permission.READ},
@@ -81,14 +98,11 @@ def initialise(cx: Connection, repository_id: int, now: Instant) -> None:
 
 def built_in(cx: Connection, repository_id: int, name: str, now: Instant) -> int:
     """Return the id of ``private`` or ``public``; make both if the repository has none yet."""
-    query = sa.select(acls.c.id).where(
-        acls.c.repository_id == repository_id, acls.c.owner_key == "", acls.c.name == name
-    )
-    acl_id = cx.execute(query).scalar_one_or_none()
-    if acl_id is None:
+    row = _BUILT_IN_ID.first(cx, repository=repository_id, name=name)
+    if row is None:
         initialise(cx, repository_id, now)
-        acl_id = cx.execute(query).scalar_one()
-    return int(acl_id)
+        (row,) = _BUILT_IN_ID.all(cx, repository=repository_id, name=name)
+    return int(row[0])
 
 
 def add(
@@ -106,18 +120,24 @@ def add(
     administrators. Raises NameTaken, UnknownAccessor, WrongValue, QuotaExceeded.
     """
     acl_names.check(name)
-    checked = acl_entries.check(cx, entries, (), principals, now)
+    checked_entries = acl_entries.check(cx, entries, (), principals, now)
     if not principals.administrator:
-        _check_quota(cx, repository_id, principals.key, None, len(checked), quota)
+        _check_quota(cx, repository_id, principals.key, None, len(checked_entries), quota)
     row = None
     if name not in _BUILT_IN:
         row = _keep(
-            cx, repository_id, name, (principals.id, principals.key), checked, now, common=principals.administrator
+            cx,
+            repository_id,
+            name,
+            (principals.id, principals.key),
+            checked_entries,
+            now,
+            common=principals.administrator,
         )
     if row is None:
         raise NameTaken(f"There is an ACL {name!r} already.")
-    acl_entries.keep(cx, row.id, checked)
-    return _acl(row, checked)
+    acl_entries.keep(cx, row.id, checked_entries)
+    return _acl(row, checked_entries)
 
 
 def change(
@@ -133,15 +153,15 @@ def change(
     Raises NotPermitted, UnknownAccessor, WrongValue, UnknownAcl, QuotaExceeded (only if entries are added).
     """
     _check_owned(acl, principals)
-    checked = acl_entries.check(cx, entries, acl.entries, principals, now)
+    checked_entries = acl_entries.check(cx, entries, acl.entries, principals, now)
     if not principals.administrator:
-        _check_quota(cx, acl.repository_id, acl.owner_key, acl.id, len(checked), quota)
-    update = acls.update().where(acls.c.id == acl.id).values(modified=now, entry_count=len(checked))
+        _check_quota(cx, acl.repository_id, acl.owner_key, acl.id, len(checked_entries), quota)
+    update = acls.update().where(acls.c.id == acl.id).values(modified=now, entry_count=len(checked_entries))
     if not cx.execute(update).rowcount:
         raise UnknownAcl(f"There is no ACL {acl.name!r}.")
     acl_entries.drop(cx, acl.id)
-    acl_entries.keep(cx, acl.id, checked)
-    return msgspec.structs.replace(acl, modified=now, entries=checked)
+    acl_entries.keep(cx, acl.id, checked_entries)
+    return msgspec.structs.replace(acl, modified=now, entries=checked_entries)
 
 
 def remove(cx: Connection, acl: Acl, principals: Principals) -> None:
@@ -187,15 +207,20 @@ def shown_name(cx: Connection, acl_id: int, principals: Principals) -> str:
 
 def shown_names(cx: Connection, acl_ids: Collection[int], principals: Principals) -> dict[int, str]:
     """Write for each of these ACLs what ``shown_name`` writes: a statement for 200 of them."""
-    rows_of: dict[int, list[_Row]] = {}
+    rows_of: dict[int, list[_Namesake]] = {}
     ids = sorted(acl_ids)
+    seeing: dict[str, Any] = {"own_key": principals.key}
+    if not principals.administrator:
+        seeing["accessors"] = sorted(principals.accessors)
     for begin in range(0, len(ids), _AT_A_TIME):
-        for row in cx.execute(_namesakes(ids[begin : begin + _AT_A_TIME], principals.key, principals)):
-            rows_of.setdefault(row.carried_id, []).append(row)
+        carried = ids[begin : begin + _AT_A_TIME]
+        for row in _NAMESAKES[principals.administrator].all(cx, carried=carried, **seeing):
+            namesake = _Namesake(*row)
+            rows_of.setdefault(namesake.carried_id, []).append(namesake)
     return {acl_id: _shown_name(acl_id, rows, principals.key) for acl_id, rows in rows_of.items()}
 
 
-def _shown_name(acl_id: int, rows: Sequence[_Row], own_key: str) -> str:
+def _shown_name(acl_id: int, rows: Sequence[_Namesake], own_key: str) -> str:
     row_of_acl = next((row for row in rows if row.id == acl_id), None)
     for text in (row_of_acl.name, acl_names.write(row_of_acl.owner, row_of_acl.name)) if row_of_acl else ():
         name = acl_names.read(text)
@@ -281,8 +306,8 @@ def acls_with(repository_id: int, principals: Principals, at_least: Permission) 
 def shown_entries(cx: Connection, acl: Acl, principals: Principals, *, every: bool = False) -> dict[str, Permission]:
     """Return, by name, the entries of the ACL that the caller may see.
 
-    Its owner and administrators see all entries, other callers only those that apply to them. ``every`` shows all
-    entries to anybody, as to the owner of an object that carries the ACL.
+    Its owner and administrators see all entries, other callers only those that apply to them. With ``every``, it
+    returns all entries to any caller: the owner of an object may see all entries of its ACL.
     """
     accessors: Collection[str] = acl.entries
     if not (every or owns(acl.owner_key, principals)):
@@ -366,7 +391,7 @@ def _look_up(cx: Connection, repository_id: int, texts: Collection[str], princip
     return row_by_text
 
 
-def _choose(rows: Sequence[_Row], name: AclName, own_key: str) -> _Row | None:
+def _choose(rows: Sequence[_R], name: AclName, own_key: str) -> _R | None:
     """Choose the ACL that the name means for the caller with this key, among those that they may see."""
     if name.shown_id:
         return next((row for row in rows if row.shown_id == name.shown_id), None)
@@ -392,21 +417,20 @@ def _candidates(repository_id: int, names: Collection[AclName], own_key: str, pr
     return sa.select(acls).where(sa.or_(*ways), visible_to(principals))
 
 
-def _namesakes(acl_ids: Collection[int], own_key: str, principals: Principals) -> sa.Select[Any]:
-    """Make a query for the visible ACLs that a name of one of these could mean for the caller.
+def _namesakes(visible: sa.ColumnElement[bool]) -> PreparedStatement:
+    """Make a statement for the visible ACLs that a name of one of ``carried`` could mean for the caller ``own_key``.
 
-    It has a row for each at least. A row has the id and the public id of the ACL in question as ``carried_id`` and
-    ``carried``.
+    It has a row for each at least.
     """
     carried = acls.alias("carried")
     same = sa.and_(acls.c.repository_id == carried.c.repository_id, acls.c.name == carried.c.name)
     # As in ``_candidates``, each way uses a database index of its own.
-    ways = [acls.c.owner_key == own_key, acls.c.owner_name == carried.c.owner_name, acls.c.common]
-    namesake = sa.and_(sa.or_(*(sa.and_(same, way) for way in ways)), visible_to(principals))
-    return (
-        sa.select(acls, carried.c.id.label("carried_id"), carried.c.shown_id.label("carried"))
-        .select_from(carried.outerjoin(acls, namesake))
-        .where(carried.c.id.in_(acl_ids))
+    ways = [acls.c.owner_key == sa.bindparam("own_key"), acls.c.owner_name == carried.c.owner_name, acls.c.common]
+    columns = (getattr(acls.c, name) for name in _Namesake._fields[2:])
+    return PreparedStatement(
+        sa.select(carried.c.id, carried.c.shown_id, *columns)
+        .select_from(carried.outerjoin(acls, sa.and_(sa.or_(*(sa.and_(same, way) for way in ways)), visible)))
+        .where(carried.c.id.in_(sa.bindparam("carried", expanding=True)))
     )
 
 
@@ -414,8 +438,14 @@ def visible_to(principals: Principals) -> sa.ColumnElement[bool]:
     """Make the condition that the caller may see an ACL: it is theirs, built in, or permits them something."""
     if principals.administrator:
         return sa.true()
-    permits = acl_entries.permits(acls.c.id, sorted(principals.accessors))
-    return sa.or_(acls.c.owner_key.in_(["", principals.key]), permits)
+    return _visible(principals.key, sorted(principals.accessors))
+
+
+def _visible(
+    own_key: str | sa.BindParameter[str], accessors: Collection[str] | sa.BindParameter[Any]
+) -> sa.ColumnElement[bool]:
+    own = sa.or_(acls.c.owner_key == "", acls.c.owner_key == own_key)
+    return sa.or_(own, acl_entries.permits(acls.c.id, accessors))
 
 
 def owns(owner_key: str, principals: Principals) -> bool:
@@ -442,6 +472,17 @@ def _check_owned(acl: Acl, principals: Principals) -> None:
         raise NotPermitted(f"Only its owner or an administrator may change the ACL {acl.name!r}.")
 
 
+_NAMESAKES = {
+    True: _namesakes(sa.true()),
+    False: _namesakes(_visible(sa.bindparam("own_key"), sa.bindparam("accessors", expanding=True))),
+}
+"""By whether the caller is an administrator, who sees every ACL."""
+
+_BUILT_IN_ID = PreparedStatement(
+    sa.select(acls.c.id).where(
+        acls.c.repository_id == sa.bindparam("repository"), acls.c.owner_key == "", acls.c.name == sa.bindparam("name")
+    )
+)
 _other_acls = acls.alias()
 _PERMISSIONS = {int(permission): permission for permission in Permission}
 

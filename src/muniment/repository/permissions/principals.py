@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from muniment.clock import Instant
 from muniment.naming import fold_name
 from muniment.repository.permissions import bearers
-from muniment.repository.permissions.bearers import Identify
+from muniment.repository.permissions.bearers import Identify, KeyMemory
 
 OWNER = "owner"
 WORLD = "world"
@@ -61,7 +61,7 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
         return frozenset((*(self._key(name) for name in self.names if "@" in name), WORLD))
 
     def key_for(self, cx: Connection, owner: str, now: Instant) -> str:
-        """Return the key for what a user is to own, whom the caller names."""
+        """Return the key under which rows of the user ``owner`` are stored; the caller names this user."""
         name = fold_name(owner)
         if name == fold_name(self.id):
             return self.key
@@ -78,6 +78,21 @@ class Principals(msgspec.Struct, frozen=True, dict=True):
             keyed = msgspec.structs.replace(self, keys=keys)
             vars(self)["_keyed"] = keyed
         return keyed
+
+    def bound(self, memory: KeyMemory) -> "Principals | None":
+        """Return the caller with the keys of their identities; None if the memory lacks one or none was sent.
+
+        A binding never changes, so one memory is asked once.
+        """
+        asked: tuple[KeyMemory, Principals] | None = vars(self).get("_bound")
+        if asked is not None and asked[0] is memory:
+            return asked[1]
+        keys = memory.of(self.names)
+        if keys is None:
+            return None
+        caller = self.with_keys(keys)
+        vars(self)["_bound"] = memory, caller
+        return caller
 
     def _key(self, name: str) -> str:
         # A name whose identity has no known key must not pass for the name's first bearer.

@@ -122,7 +122,7 @@ def add(
     now: Instant,
 ) -> SavedSearch:
     """Keep a new saved search or template, owned by the caller. Raises WrongValue, QuotaExceeded."""
-    texts = _checked(change)
+    texts = _check(change)
     if not texts.get("name"):
         raise WrongValue("Name the search: its 'object_name' has at least one character.")
     columns: dict[str, Any] = {
@@ -142,19 +142,19 @@ def add(
     }
     columns["size"] = _size(columns["name"], columns["description"], document)
     _check_quota(cx, principals.key, quota, searches=1, size=columns["size"])
-    return _saved(cx.execute(saved_searches.insert().values(columns).returning(saved_searches)).one())
+    return _to_search(cx.execute(saved_searches.insert().values(columns).returning(saved_searches)).one())
 
 
 def find(cx: Connection, repository_id: int, kind: Kind, search_id: str, principals: Principals) -> SavedSearch:
     """Return a saved search or template that the caller may see. Raises UnknownSavedSearch."""
-    return _saved(_row(cx, sa.select(saved_searches), repository_id, kind, search_id, principals))
+    return _to_search(_row(cx, sa.select(saved_searches), repository_id, kind, search_id, principals))
 
 
 def change(
     cx: Connection,
     repository_id: int,
     search_id: str,
-    wanted: SearchChange,
+    search_change: SearchChange,
     principals: Principals,
     quota: SavedSearchQuota,
     now: Instant,
@@ -166,15 +166,15 @@ def change(
     WrongValue, QuotaExceeded (only if it grows).
     """
     saved = _own(cx, repository_id, "search", search_id, principals, expected)
-    columns: dict[str, Any] = {**_checked(wanted), "modified": now, "revision": saved.revision + 1}
-    if wanted.public is not None:
-        columns["public"] = wanted.public
+    columns: dict[str, Any] = {**_check(search_change), "modified": now, "revision": saved.revision + 1}
+    if search_change.public is not None:
+        columns["public"] = search_change.public
     document = saved.document
-    if wanted.document is not None and wanted.document != document:
-        document = wanted.document
+    if search_change.document is not None and search_change.document != document:
+        document = search_change.document
         columns |= _document_columns(document)
         stored_results.remove_all(cx, search_id)
-    if wanted.public is False:
+    if search_change.public is False:
         stored_results.remove_all(cx, search_id, but=saved.owner_key)
     name, description = columns.get("name", saved.name), columns.get("description", saved.description)
     columns["size"] = _size(name, description, document)
@@ -182,7 +182,7 @@ def change(
     if grown > 0:
         _check_quota(cx, saved.owner_key, quota, size=grown)
     update = saved_searches.update().where(saved_searches.c.id == search_id).values(columns)
-    return _saved(cx.execute(update.returning(saved_searches)).one())
+    return _to_search(cx.execute(update.returning(saved_searches)).one())
 
 
 def remove(
@@ -202,25 +202,25 @@ def remove(
 def store_results(
     cx: Connection,
     repository_id: int,
-    found: SavedSearch,
+    search: SavedSearch,
     object_ids: list[str],
     principals: Principals,
     quota: SavedSearchQuota,
     now: Instant,
 ) -> None:
-    """Keep what the caller has found by this saved search. Raises UnknownSavedSearch, QuotaExceeded, VersionConflict.
+    """Store the ids of this search's hits for the caller. Raises UnknownSavedSearch, QuotaExceeded, VersionConflict.
 
-    It is a VersionConflict if the search was changed after the caller had executed it.
+    Raises VersionConflict if the search was changed after the caller had executed it.
     """
     query = sa.select(saved_searches).with_for_update()
-    row = _row(cx, query, repository_id, "search", found.id, principals)
-    if row.revision != found.revision:
+    row = _row(cx, query, repository_id, "search", search.id, principals)
+    if row.revision != search.revision:
         raise VersionConflict("The search was changed while it was executed: try again.")
-    written = stored_results.write(object_ids)
+    text = stored_results.write(object_ids)
     # What is replaced counts no more.
-    stored_results.remove(cx, found.id, principals.key)
-    _check_quota(cx, principals.key, quota, size=len(written))
-    stored_results.keep(cx, found.id, principals.key, written, now)
+    stored_results.remove(cx, search.id, principals.key)
+    _check_quota(cx, principals.key, quota, size=len(text))
+    stored_results.keep(cx, search.id, principals.key, text, now)
 
 
 def page(
@@ -242,10 +242,8 @@ def page(
             OrderKey(saved_searches.c.id),
         )
     )
-    found = pages.fetch(
-        cx, _members(repository_id, kind, principals), _property_of(kind), own_first, stretch, selection
-    )
-    return [ListedSearch(_summary(row), place) for row, place in found]
+    rows = pages.fetch(cx, _members(repository_id, kind, principals), _property_of(kind), own_first, stretch, selection)
+    return [ListedSearch(_summary(row), place) for row, place in rows]
 
 
 def count(
@@ -255,12 +253,12 @@ def count(
     return pages.count(cx, _members(repository_id, kind, principals), _property_of(kind), selection)
 
 
-def with_documents(cx: Connection, found: Sequence[SearchSummary]) -> list[SavedSearch]:
+def with_documents(cx: Connection, summaries: Sequence[SearchSummary]) -> list[SavedSearch]:
     """Read the documents of these searches, those of one page, in one statement."""
-    ids = [one.id for one in found]
+    ids = [each.id for each in summaries]
     query = sa.select(saved_searches.c.id, *_DOCUMENT_COLUMNS).where(saved_searches.c.id.in_(ids))
     by_id = {row.id: _document(row) for row in cx.execute(query)}
-    return [SavedSearch(**msgspec.structs.asdict(one), document=by_id[one.id]) for one in found]
+    return [SavedSearch(**msgspec.structs.asdict(each), document=by_id[each.id]) for each in summaries]
 
 
 def may_change(search: SearchSummary, principals: Principals) -> bool:
@@ -318,7 +316,7 @@ def _own(
 ) -> SavedSearch:
     """Return what the caller may change, and keep others from changing it before the commit."""
     query = sa.select(saved_searches).with_for_update()
-    saved = _saved(_row(cx, query, repository_id, kind, search_id, principals))
+    saved = _to_search(_row(cx, query, repository_id, kind, search_id, principals))
     if not may_change(saved, principals):
         raise NotPermitted("Only its owner or an administrator may change this search.")
     if expected is not None and expected != saved.revision:
@@ -347,7 +345,7 @@ def _check_quota(cx: Connection, key: str, quota: SavedSearchQuota, *, size: int
         )
 
 
-def _checked(change: SearchChange) -> dict[str, str]:
+def _check(change: SearchChange) -> dict[str, str]:
     """Return the texts of a change by column. Raises WrongValue."""
     texts = {"name": (change.name, LONGEST_NAME), "description": (change.description, LONGEST_DESCRIPTION)}
     for text, longest in texts.values():
@@ -375,7 +373,7 @@ def _summary(row: Any) -> SearchSummary:
     return SearchSummary(**_fields(row))
 
 
-def _saved(row: Any) -> SavedSearch:
+def _to_search(row: Any) -> SavedSearch:
     return SavedSearch(**_fields(row), document=_document(row))
 
 

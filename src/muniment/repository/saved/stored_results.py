@@ -30,10 +30,10 @@ def write(object_ids: Sequence[str]) -> str:
     return msgspec.json.encode(object_ids).decode()
 
 
-def keep(cx: Connection, search_id: str, caller: str, written: str, now: Instant) -> None:
+def keep(cx: Connection, search_id: str, caller: str, text: str, now: Instant) -> None:
     """Keep a snapshot in the place of the caller's one before. ``caller`` is the caller's key."""
     remove(cx, search_id, caller)
-    columns = {"stored": now, "size": len(written), "format": FORMAT, "object_ids": written}
+    columns = {"stored": now, "size": len(text), "format": FORMAT, "object_ids": text}
     cx.execute(saved_results.insert().values(search_id=search_id, caller=caller, **columns))
 
 
@@ -69,8 +69,8 @@ def remove(cx: Connection, search_id: str, caller: str) -> None:
 
 def remove_all(cx: Connection, search_id: str, *, but: str | None = None) -> None:
     """Remove every caller's snapshot of a search, ``but`` for this caller's."""
-    removed = saved_results.delete().where(saved_results.c.search_id == search_id)
-    cx.execute(removed if but is None else removed.where(saved_results.c.caller != but))
+    statement = saved_results.delete().where(saved_results.c.search_id == search_id)
+    cx.execute(statement if but is None else statement.where(saved_results.c.caller != but))
 
 
 def forget(cx: Connection, caller: str) -> int:

@@ -4,6 +4,7 @@ Characters that XML 1.0 forbids are left out, so a feed is well-formed whatever 
 """
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 
@@ -23,6 +24,8 @@ class Link(msgspec.Struct, frozen=True):
 class FeedEntry(msgspec.Struct, frozen=True):
     """One entry of a feed. Only search feeds have ``score`` and ``terms``. ``address`` is the address of the object.
 
+    ``marks`` are the places of the summary that match; None: the caller does not want them.
+
     ``inlined`` is the thing itself: a value for JSON, or the text of an element for XML; None: its address alone.
     ``author_address`` is the address of a user who is the author.
     """
@@ -37,6 +40,13 @@ class FeedEntry(msgspec.Struct, frozen=True):
     terms: tuple[str, ...] = ()
     inlined: object = None
     author_address: str = ""
+    marks: tuple[tuple[int, int], ...] | None = None
+
+    def written_marks(self) -> Iterator[tuple[int, int]]:
+        """List the marks as places of the summary that is written, which lacks what XML forbids."""
+        for mark in self.marks or ():
+            start, end = (len(_clean(self.summary[:at])) for at in mark)
+            yield start, end
 
 
 class FeedFacetValue(msgspec.Struct, frozen=True):
@@ -139,6 +149,9 @@ def _entry(entry: FeedEntry, shared: _Escaped, *, links: bool) -> str:
         terms = "".join([f"<dm:term>{shared[term]}</dm:term>" for term in entry.terms])
         # given 2.9 lists no address of a hit's owner.
         relevance = f"<relevance:score>{entry.score:.4f}</relevance:score>\n<dm:terms>{terms}</dm:terms>\n"
+        if entry.marks is not None:
+            marks = "".join([f'<dm:mark start="{start}" end="{end}"/>' for start, end in entry.written_marks()])
+            relevance += f"<dm:marks>{marks}</dm:marks>\n"
     elif entry.author_address:
         author += f"<uri>{shared[entry.author_address]}</uri>"
     return (
@@ -201,6 +214,8 @@ def _json_entry(entry: FeedEntry, media_type: str, *, links: bool) -> dict[str, 
     if entry.score is not None:
         document["score"] = _score(entry.score)
         document["terms"] = [_clean(term) for term in entry.terms]
+    if entry.marks is not None:
+        document["marks"] = [{"start": start, "end": end} for start, end in entry.written_marks()]
     document["content"] = entry.inlined
     if entry.inlined is None:
         document["content"] = {"src": entry.address, "type": media_type, "content-type": media_type}

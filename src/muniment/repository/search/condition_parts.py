@@ -113,13 +113,13 @@ class Examiner:
         self._leaves = leaves
         self._fields = ("text", "metadata") if may_read else ("metadata",)
         self._left = MOST_COMPARISONS
-        self._weights: dict[tuple[Leaf, str], float] = {}
+        self._weights: dict[Leaf, float] = {}
 
     def part(self, expression: Expression, condition: Condition) -> ConditionPart:
         """Decide an expression and what ``bind`` made of it; words by which it is met count for ``contributions``."""
         decided, weighed = self._part(expression, condition)
-        for leaf, field in weighed:
-            self._weights[leaf, field] += self._weight(leaf, field) or 0.0
+        for leaf in weighed:
+            self._weights[leaf] += self._weight(leaf) or 0.0
         return decided
 
     def compared(self, condition: Condition) -> Outcome:
@@ -127,13 +127,13 @@ class Examiner:
         self._left -= _cost(condition, self._values)
         return "unknown" if self._left < 0 else outcome_of(evaluate.compares(condition, self._acl, self._values))
 
-    def contributions(self) -> list[tuple[LeafWeight, str, float]]:
-        """List the words and phrases that match, with the field and what they add to the score there.
+    def contributions(self) -> list[tuple[LeafWeight, tuple[str, ...], float]]:
+        """List the words and phrases that match, with where they do and what they add to the score.
 
         Words behind a NOT are none of them. One that matches where the rest of its part does not adds nothing.
         """
         leaves = self._leaves or {}
-        return [(leaves[leaf], field, weight) for (leaf, field), weight in self._weights.items()]
+        return [(leaves[leaf], self._found_in(leaves[leaf]), weight) for leaf, weight in self._weights.items()]
 
     def _part(self, expression: Expression, condition: Condition) -> "_Decided":
         match expression:
@@ -183,21 +183,24 @@ class Examiner:
         kind, values = _LEAF_KINDS[type(leaf)], (leaf.text,)
         if self._leaves is None:
             return ConditionPart(kind, "unknown", values=values, looked_in=self._fields), []
-        fields = tuple(field for field in self._fields if self._weight(leaf, field) is not None)
-        found = [(leaf, field) for field in fields]
-        if offered:
-            for each in found:
-                self._weights.setdefault(each, 0.0)
-        part = ConditionPart(kind, outcome_of(bool(fields)), values=values, fields=fields, looked_in=self._fields)
-        return part, found
+        matches = self._weight(leaf) is not None
+        if offered and matches:
+            self._weights.setdefault(leaf, 0.0)
+        fields = self._found_in(self._leaves[leaf])
+        part = ConditionPart(kind, outcome_of(matches), values=values, fields=fields, looked_in=self._fields)
+        return part, [leaf] if matches else []
 
-    def _weight(self, leaf: Leaf, field: str) -> float | None:
+    def _found_in(self, known: LeafWeight) -> tuple[str, ...]:
+        places = {"text": known.in_text, "metadata": known.in_metadata is not None}
+        return tuple(field for field in self._fields if places[field])
+
+    def _weight(self, leaf: Leaf) -> float | None:
         assert self._leaves is not None  # noqa: S101 - nothing is weighed otherwise
         known = self._leaves[leaf]
-        return known.in_content if field == "text" else known.in_metadata
+        return known.anywhere if "text" in self._fields else known.in_metadata
 
 
-_Decided: TypeAlias = tuple[ConditionPart, list[tuple[Leaf, str]]]
+_Decided: TypeAlias = tuple[ConditionPart, list[Leaf]]
 """A part, and the words and phrases that add to the score by it, each as often as it does."""
 
 _KINDS = {

@@ -46,17 +46,18 @@ _UNITS = 10_000
 
 
 class TermMatch(msgspec.Struct, frozen=True):
-    """A word or phrase that matches in the ``text`` or the ``metadata``, and what it adds to the score.
+    """A word or phrase that matches, in the ``text``, the ``metadata`` or both, and what it adds to the score.
 
-    Where any word is enough, ``together`` is what words near each other add, and that all words match. The weights of
-    all matches add up to the score as it is shown. ``properties`` are those of the metadata that hold it, and None if
-    they were not looked through.
+    Where any word is enough, one match is ``together``: what it adds that words stand in the same form as in the query
+    or near each other, and that all words match. The weights of all matches add up to the score as it is shown.
+    ``properties`` are those of the metadata that hold it, and None if they were not looked through.
     """
 
     term: str
-    field: str
+    fields: tuple[str, ...]
     weight: str
     properties: tuple[str, ...] | None = ()
+    together: bool = False
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -345,9 +346,9 @@ def _matches(score: str, examiner: Examiner) -> tuple[TermMatch, ...]:
     together = [rest] if rest > _TOGETHER else []
     weights = shares(score, exact + together)
     words = tuple(
-        TermMatch(leaf.term, field, weight, () if field == "text" else leaf.properties)
-        for (leaf, field, _), weight in zip(found, weights[: len(found)], strict=True)
+        TermMatch(leaf.term, fields, weight, leaf.properties if "metadata" in fields else ())
+        for (leaf, fields, _), weight in zip(found, weights[: len(found)], strict=True)
     )
     if not together:
         return words
-    return *words, TermMatch(" ".join(dict.fromkeys(match.term for match in words)), "together", weights[-1])
+    return *words, TermMatch(" ".join(dict.fromkeys(match.term for match in words)), (), weights[-1], together=True)

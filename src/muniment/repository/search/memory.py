@@ -37,7 +37,7 @@ class GrantedAcls(msgspec.Struct, frozen=True):
 
 
 class SearchMemory:
-    """Remembers for the searches of one process. ``cx`` must be a snapshot."""
+    """Remembers queries, types and ACLs for the searches of one process. ``cx`` must be a snapshot."""
 
     def __init__(self) -> None:
         self._read: Memory[tuple[ReadsQuery, bytes], Query] = Memory(_BYTES)

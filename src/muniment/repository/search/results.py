@@ -51,7 +51,7 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     """A caller's question: a query as they wrote it, and the page of hits that they want.
 
     ``narrowings`` are the values of the query's facets that hits must have. ``bare``: the hits need neither excerpts
-    nor terms. The first page begins behind the first ``start`` hits.
+    nor terms. ``marks``: they say where their excerpts match. The first page begins behind the first ``start`` hits.
     """
 
     query: Query
@@ -63,10 +63,15 @@ class SearchQuestion(msgspec.Struct, frozen=True):
     bare: bool = False
     start: int = 0
     words: WordsNeeded = "all"
+    marks: bool = False
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """One hit, with the object's properties as the database has them now."""
+    """One hit, with the object's properties as the database has them now.
+
+    ``marks`` are the places of the summary that match: the first character, and the one behind the last. They are None
+    unless the caller wants them.
+    """
 
     object_id: str
     title: str
@@ -75,6 +80,7 @@ class Hit(msgspec.Struct, frozen=True):
     updated: Instant
     score: float
     terms: tuple[str, ...]
+    marks: tuple[tuple[int, int], ...] | None = None
 
 
 class HitPage(msgspec.Struct, frozen=True):
@@ -130,14 +136,18 @@ def search(
             question,
         )
     wanted = prepared(cx, snapshot, repository, principals, question, now, max_pending, memory)
-    wanted = msgspec.structs.replace(wanted, offset=offset, limit=question.items_per_page + 1)
-    if question.query.sorts:
+    wanted = msgspec.structs.replace(wanted, offset=offset, limit=question.items_per_page)
+    answer: Answer | None = None
+    if sorts := question.query.sorts:
+        answer = sorting.answer(snapshot, wanted, sorts, memory.catalogue(cx, repository.id), max_sorted, type_prefix)
+    if sorts and answer is None:
         view = RepositoryView.read(cx, repository, principals)
-        counters = sorting.counters(cx, view, snapshot, wanted, question.query.sorts, max_sorted, type_prefix)
+        one_more = msgspec.structs.replace(wanted, limit=question.items_per_page + 1)
+        counters = sorting.counters(cx, view, snapshot, one_more, sorts, max_sorted, type_prefix)
         on_page = tuple(counters[: question.items_per_page])
         page = _shown(cx, snapshot, repository, principals, question, wanted, on_page)
         return msgspec.structs.replace(page, has_more=len(counters) > len(on_page), counters=on_page)
-    answer, visible_objects = snapshot.search(wanted), wanted.visible
+    answer, visible_objects = answer or snapshot.search(wanted), wanted.visible
     summaries = objects.summaries(cx, repository.id, [hit.object_id for hit in answer.hits])
     hits = [
         _to_hit(hit, summary)
@@ -149,17 +159,15 @@ def search(
         log.error("hits without permission", repository=repository.name, hits=refused)
         total = None if total is None else total - refused
     return HitPage(
-        hits=tuple(hits[: question.items_per_page]),
+        hits=tuple(hits),
         page=question.page,
         items_per_page=question.items_per_page,
         total=total,
-        has_more=len(answer.hits) > question.items_per_page,
+        has_more=answer.more,
         position=snapshot.position,
         facets=answer.facets,
         facet_hits=answer.facet_hits,
-        counters=tuple([summaries[hit.object_id].seq for hit in hits[: question.items_per_page]])
-        if snapshot.numbered
-        else (),
+        counters=tuple([summaries[hit.object_id].seq for hit in hits]) if snapshot.numbered else (),
         relaxed=_relaxed_query(question) is not None,
     )
 
@@ -302,6 +310,7 @@ def prepared(
         facets=counted,
         facet_hits=question.query.facet_hits,
         bare=question.bare,
+        marks=question.marks,
     )
 
 
@@ -376,7 +385,10 @@ def visible(
     }
     hidden = missed.keys() - decidable.keys()
     if principals.administrator:
-        return Visible(everything=True, owner=principals.key, hidden=frozenset(hidden))
+        seen = frozenset(decidable)
+        return Visible(
+            everything=True, owner=principals.key, hidden=frozenset(hidden), decided=seen, browse=seen, read=seen
+        )
     granted = (memory or SearchMemory()).granted(cx, repository.id, principals)
     browsable, readable = set(), set()
     for object_id, row in objects.rows(cx, repository.id, list(decidable)).items():
@@ -412,4 +424,5 @@ def _to_hit(hit: IndexHit, summary: ObjectSummary) -> Hit:
         updated=summary.modified,
         score=hit.score,
         terms=hit.terms,
+        marks=hit.marks,
     )

@@ -1,8 +1,8 @@
-"""Hits in the order of a query's sorts: the index says which objects are hits, the database orders them.
+"""Hits in the order of a query's sorts: by the index where it knows that order exactly, else by the database.
 
-The index cannot order by the values of properties exactly. So all hits' counters are taken from it, and one statement
-of the database orders them as lists are ordered. The index has one order of its own: the last modification.
-Source: docs/aql.md, "Order".
+The index knows the order by values that it holds as the database does, as long as it has missed no change of them. For
+any other order, and for pages far down, all hits' counters are taken from the index, and one statement of the database
+orders them as lists are ordered. Source: docs/aql.md, "Order"; docs/decisions/0053.
 """
 
 from collections.abc import Sequence
@@ -13,15 +13,63 @@ from sqlalchemy.engine import Connection
 from muniment.repository.aql.tree import SortCriterion
 from muniment.repository.filters.reader import MAX_SORT_KEYS
 from muniment.repository.filters.tree import SortKey
-from muniment.repository.index.contract import Search, Snapshot
+from muniment.repository.index.contract import Answer, Search, Snapshot, SortedBy
 from muniment.repository.objects import lists
+from muniment.repository.objects.object_types import Catalogue
 from muniment.repository.objects.view import RepositoryView
-from muniment.repository.refusals import BadQuery, BadSort
+from muniment.repository.refusals import BadQuery, BadSort, UnknownProperty
 
 MOST_SORTED = 100_000
 """How many hits a search may have that is sorted by properties."""
 
 _MODIFICATION = "r_modify_date"
+
+_SORTABLE = frozenset(
+    {"r_object_id", "r_object_type", "r_creator_name", _MODIFICATION, "r_modifier", "r_full_content_size"}
+)
+"""The properties which only the repository writes and by whose values the index can order."""
+
+
+def answer(
+    snapshot: Snapshot,
+    search: Search,
+    sorts: Sequence[SortCriterion],
+    catalogue: Catalogue,
+    most: int = MOST_SORTED,
+    type_prefix: str = "",
+) -> Answer | None:
+    """Answer a search in the order of these sorts by the index alone; None where ``counters`` must be asked.
+
+    It is as of the search's read of the database: ``search`` names the hits with values that the index may have missed.
+    Raises BadQuery as ``counters``.
+    """
+    sorted_by = [_sorted_by(sort, catalogue, type_prefix) for sort in sorts]
+    known = [sort for sort in sorted_by if sort is not None]
+    if search.visible.decided or len(known) < len(sorts) or len({sort.name for sort in known}) < len(sorts):
+        return None
+    if len(sorts) > MAX_SORT_KEYS or [sort.name for sort in known] == [_MODIFICATION]:
+        return None
+    found = snapshot.search_sorted(search, known)
+    if found is not None and (found.total or 0) > most:
+        raise _too_many(most)
+    return found if found is None or search.total else msgspec.structs.replace(found, total=None)
+
+
+def _sorted_by(sort: SortCriterion, catalogue: Catalogue, type_prefix: str) -> SortedBy | None:
+    """Return what the index orders by for a sort; None for what it does not hold as lists compare it."""
+    try:
+        definition = catalogue.property(sort.name)
+    except UnknownProperty:
+        return None
+    if definition.repeating or sort.name == "acl_name" or (sort.name == "r_object_type" and type_prefix):
+        return None
+    if sort.name.startswith("r_") and sort.name not in _SORTABLE:
+        return None
+    return SortedBy(sort.name, definition.kind, descending=not sort.ascending, folded=not sort.ascii)
+
+
+def _too_many(most: int) -> BadQuery:
+    return BadQuery(f"A search with more than {most} hits cannot be sorted by properties: narrow the query.")
 
 
 def counters(
@@ -45,7 +93,7 @@ def counters(
     order = lists.order_of(cx, view, sort_keys, type_prefix=type_prefix)
     hits = snapshot.counters(msgspec.structs.replace(search, offset=0, limit=most + 1), "made")
     if len(hits) > most:
-        raise BadQuery(f"A search with more than {most} hits cannot be sorted by properties: narrow the query.")
+        raise _too_many(most)
     return lists.sort(cx, view, hits, order, search.offset, search.limit)
 
 

@@ -68,7 +68,7 @@ class Walk(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, name: bytes, counters: Sequence[int], *, cut: bool = False) -> Self:
-        """Make a walk of a new edition."""
+        """Make a walk with an edition that no other walk has."""
         return cls(name, secrets.token_bytes(8), counters, cut)
 
     def part(self, offset: int, limit: int) -> "Slice":

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from muniment import db
 from muniment.clock import SECOND, Instant
 from muniment.db import Database
-from muniment.directory.oauth import tokens
-from muniment.directory.oauth.token_requests import TokenResponse
+from muniment.directory.oauth import grants, tokens
+from muniment.directory.oauth.token_requests import JointRequest, TokenRequest, TokenResponse
 from muniment.directory.oauth.tokens import PurgeProgress
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import DeadToken, InvalidGrant, UnparseableToken
@@ -173,8 +173,12 @@ def test_a_sweep_looks_at_no_more_than_it_is_told_and_passes_over_nothing(office
     assert all(before - after <= 3 for before, after in pairwise(left))
 
 
-def test_at_most_so_many_tokens_of_a_grant_live(directory_db: Database, now: Instant) -> None:
+@pytest.mark.parametrize("few", [1, 2, tokens.FEW])
+def test_at_most_so_many_tokens_of_a_grant_live(
+    directory_db: Database, now: Instant, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
     """Beyond them a refresh is told when the oldest expires; expired ones do not count, purged or not."""
+    monkeypatch.setattr(tokens, "FEW", few)
     office = Office(directory_db, now, DirectoryOptions(live_tokens=3, access_token_seconds=100))
     issued, other = office.issue(now), office.issue(now)
     for later in (10, 20):
@@ -192,6 +196,53 @@ def test_at_most_so_many_tokens_of_a_grant_live(directory_db: Database, now: Ins
         office.refresh(issued, now - 3600 * SECOND)
     assert refused.value.retry_seconds == 100, "bounded, though the clock went back"
     assert isinstance(office.sign_in(now), TokenResponse), "another sign-in is another grant"
+
+
+def test_many_live_tokens_are_counted_once_and_again_where_the_limit_may_be_near(
+    directory_db: Database, now: Instant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "FEW", 3)
+    office = Office(directory_db, now, DirectoryOptions(live_tokens=8, access_token_seconds=100))
+    issued = office.issue(now)
+
+    def counts(at: Instant) -> int:
+        with counted(office.db) as sent:
+            try:
+                office.refresh(issued, at)
+            except Overloaded:
+                return -1
+        return sum("count(*)" in statement for statement in sent)
+
+    assert [counts(now + SECOND) for _ in range(9)] == [0, 0, 1, 0, 0, 0, 0, -1, -1]
+    later = now + 101 * SECOND
+    assert [counts(later) for _ in range(3)] == [0, 0, 0], "all but few have expired"
+    assert [counts(later) for _ in range(3)] == [1, 0, 0], "the number was too high, so they are counted"
+    office.options = DirectoryOptions(live_tokens=5, access_token_seconds=100)
+    assert counts(later) == -1, "a lower limit holds at once"
+
+
+def test_a_second_refresh_of_a_grant_and_a_locked_grant_are_decided_alone(office: Office, now: Instant) -> None:
+    first, second = office.issue(now), office.issue(now)
+    texts = [first.refresh_token, first.refresh_token, second.refresh_token, "unknown"]
+    decide_each = grants.GRANTS["refresh_token"].decide_each
+    assert decide_each is not None
+
+    def together(cx: sa.Connection) -> list[object]:
+        requests = [
+            TokenRequest("refresh_token", "app", None, None, {"refresh_token": str(text)}, "::1") for text in texts
+        ]
+        asked = [JointRequest(request, None) for request in requests]
+        return list(decide_each(cx, office.options, office.memory, office.clients, asked, now, False))
+
+    with office.db.begin() as cx:
+        outcomes = together(cx)
+    assert [type(outcome) for outcome in outcomes] == [TokenResponse, type(None), TokenResponse, InvalidGrant]
+    assert _rows(office)["access_tokens"] == 4
+    if office.db.dialect == "postgresql":
+        with office.db.begin() as holder, office.db.begin() as cx:
+            holder.execute(sa.text("SELECT * FROM grants ORDER BY id LIMIT 1 FOR UPDATE"))
+            outcomes = together(cx)
+        assert [type(outcome) for outcome in outcomes] == [type(None), type(None), TokenResponse, InvalidGrant]
 
 
 def test_counting_the_live_tokens_takes_no_statement_of_its_own(office: Office, now: Instant) -> None:
@@ -257,7 +308,7 @@ def test_what_is_over_is_found_along_an_index(office: Office, now: Instant, work
     questions: dict[str, Callable[[sa.Connection], object]] = {
         "dead grants": lambda cx: tokens.purge(cx, now * 2, 10),
         "expired tokens": lambda cx: tokens.purge_expired(cx, tokens.PURGE_START, now * 2, 10),
-        "a refresh": lambda cx: tokens.lock_grant(cx, digest, 10_000, now),
+        "a refresh": lambda cx: tokens.lock_grants(cx, [digest], 10_000, now, wait=True),
     }
     on_driver = db.on_driver
 

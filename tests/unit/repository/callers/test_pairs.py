@@ -69,7 +69,7 @@ def play(act: Callable[[Scene], Awaitable[None]], **options: Any) -> None:
         scene = Scene(**options)
         await act(scene)
         await scene.pairs.close()
-        assert not scene.pairs._known
+        assert not scene.pairs._memories
         assert not scene.pairs._of_account
         assert not scene.pairs._under_way
         assert scene.directory.unavailable or not scene.directory.living
@@ -248,7 +248,7 @@ def test_a_sign_in_under_way_when_the_server_stops_leaves_no_grant() -> None:
 def test_neither_name_nor_password_is_kept() -> None:
     async def act(scene: Scene) -> None:
         await scene.token("marta@staff", "right")
-        ((digest, known),) = scene.pairs._known.items()
+        ((digest, known),) = scene.pairs._memories.items()
         kept = repr((digest, known.account, known.place, scene.pairs._of_account))
         assert "right" not in kept
         assert "marta" not in kept

@@ -48,8 +48,9 @@ def test_a_hit_is_explained_by_its_words_fields_and_weights_which_add_up_to_the_
     (hit,) = site.client.get(HERE, params={"q": "pump OR nothing"}, headers=BORIS).json()["entries"]
     assert (told["object-id"], told["user"], told["hit"]) == (made, "boris@demo", True)
     assert told["score"] == hit["score"]
-    assert [(match["term"], match["field"]) for match in told["matches"]] == [("pump", "text"), ("pump", "metadata")]
-    assert told["matches"][1]["properties"] == ["title", "object_name"]
+    word, together = told["matches"]
+    assert (word["term"], word["found-in"], together["together"]) == ("pump", ["text", "metadata"], True)
+    assert told["matches"][0]["properties"] == ["title", "object_name"]
     assert sum(int(match["weight"].replace(".", "")) for match in told["matches"]) == int(
         told["score"].replace(".", "")
     )
@@ -227,7 +228,7 @@ def test_properties_are_not_named_where_there_is_too_much_to_look_through(
     made = site.shelf.add("pump", "pump", "public")
     site.shelf.catch_up()
     monkeypatch.setattr(examining, "MOST_COMPARED", 3)
-    in_metadata = next(match for match in why(site, made, "pump")["matches"] if match["field"] == "metadata")
+    (in_metadata,) = [match for match in why(site, made, "pump")["matches"] if "metadata" in match["found-in"]]
     assert "properties" not in in_metadata
     assert float(in_metadata["weight"]) > 0
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from starlette.applications import Starlette
 
-from muniment import schema
+from muniment import db, schema
 from muniment.clock import Instant
 from muniment.db import Database
 from muniment.repository import removal, repositories
@@ -154,15 +154,16 @@ def test_of_callers_at_one_time_none_gets_past_the_quota(shelf: Shelf) -> None:
     assert len(refused) == 14
 
 
-def test_many_new_objects_are_counted_by_one_statement(shelf: Shelf) -> None:
+def test_many_new_objects_are_counted_by_one_statement(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
+    on_driver = db.on_driver
 
-    def note(_cx: object, _cursor: object, statement: str, *_rest: object) -> None:
-        sent.append(statement)
+    def note(cx: Connection, sql: str, values: Any = None, *, each: bool = False) -> Any:
+        sent.append(sql)
+        return on_driver(cx, sql, values, each=each)
 
-    sa.event.listen(shelf.database.engine, "before_cursor_execute", note)
+    monkeypatch.setattr(db, "on_driver", note)
     make(shelf, MARTA, StorageQuota(), *range(100))
-    sa.event.remove(shelf.database.engine, "before_cursor_execute", note)
     assert sum("INTO usage" in statement for statement in sent) == 1
 
 

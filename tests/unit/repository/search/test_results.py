@@ -1,7 +1,7 @@
 """What a caller may see of an index that is behind, and how a page is put together."""
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import pytest
 from sqlalchemy.engine import Connection
@@ -13,7 +13,17 @@ from muniment.repository.aql.conditions import BoundQuery, Carries, ConditionSet
 from muniment.repository.aql.tree import Fulltext, PropertyList, Query, Term, Value
 from muniment.repository.change_log import changes
 from muniment.repository.change_log.changes import Kind, Position
-from muniment.repository.index.contract import Answer, DocumentDigest, Examination, IndexHit, Order, Search, Visible
+from muniment.repository.index.contract import (
+    Answer,
+    DocumentDigest,
+    Examination,
+    IndexHit,
+    Order,
+    Search,
+    SortedBy,
+    Visible,
+    WordCount,
+)
 from muniment.repository.index.document import Document
 from muniment.repository.objects import creation, object_types
 from muniment.repository.objects.table import StoredObject
@@ -34,9 +44,9 @@ KINDS: tuple[Kind, ...] = ("created", "properties", "owner", "acl", "content", "
 class Given:
     """A snapshot that answers what a test tells it to, and remembers what it was asked."""
 
-    def __init__(self, position: Position, *hits: str, total: int | None = None) -> None:
+    def __init__(self, position: Position, *hits: str, total: int | None = None, more: bool = False) -> None:
         self.position = position
-        self.answer = Answer(tuple(IndexHit(hit, 1.0, "", ()) for hit in hits), total)
+        self.answer = Answer(tuple(IndexHit(hit, 1.0, "", ()) for hit in hits), total, more=more)
         self.asked: list[Search] = []
 
     def search(self, search: Search) -> Answer:
@@ -49,6 +59,9 @@ class Given:
         """Know counters."""
         return True
 
+    def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> None:
+        """Know no order by values."""
+
     def counters(self, search: Search, order: Order) -> list[int]:
         """Have no hit in any order."""
         raise NotImplementedError((search, order))
@@ -56,6 +69,14 @@ class Given:
     def examine(self, search: Search, key: str) -> Examination | None:
         """Hold no object."""
         raise NotImplementedError((search, key))
+
+    def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
+        """Complete nothing."""
+        raise NotImplementedError((search, beginning, limit))
+
+    def correction(self, visible: Visible, word: str) -> str | None:
+        """Correct nothing."""
+        raise NotImplementedError((visible, word))
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Hold nothing."""
@@ -163,10 +184,10 @@ def test_a_query_for_what_moves_with_the_acl_does_not_see_objects_whose_acl_move
     assert not scene.visible(OTHER, BoundQuery((), OneOf("title", ("x",)))).hidden
 
 
-def test_a_page_asks_for_one_hit_more_to_know_whether_another_follows(scene: Scene) -> None:
-    given = Given(scene.position, scene.public.id, scene.private.id, total=2)
+def test_a_page_has_the_hits_of_the_answer_and_says_whether_others_follow(scene: Scene) -> None:
+    given = Given(scene.position, scene.public.id, total=2, more=True)
     page = scene.page(given, OWNER, items=1, number=2)
-    assert (given.asked[0].offset, given.asked[0].limit) == (1, 2)
+    assert (given.asked[0].offset, given.asked[0].limit) == (1, 1)
     assert [found.object_id for found in page.hits] == [scene.public.id]
     assert (page.has_more, page.total, page.position) == (True, 2, scene.position)
     assert (page.hits[0].title, page.hits[0].owner) == ("a public one", OWNER.id)

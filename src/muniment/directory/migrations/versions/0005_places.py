@@ -14,7 +14,7 @@ depends_on = None
 def upgrade() -> None:
     """Add the columns, move the present counts into them, and make the key.
 
-    A sign-in first needs the key in a snapshot, which cannot make it.
+    The first use of the key is in a sign-in's snapshot, which cannot write one.
     """
     for column in ("tries", "places"):
         op.add_column("entries", sa.Column(column, sa.Text, nullable=False, server_default="{}"))

@@ -1,22 +1,27 @@
 """The refresh grant: a client sends the refresh token of a living grant (given 4.1, RFC 6749 6)."""
 
-import msgspec
+from collections.abc import Sequence
+
 from sqlalchemy.engine import Connection
 
 from muniment.clock import SECOND, Instant
-from muniment.directory.oauth import access, token_requests, tokens
+from muniment.directory import marks
+from muniment.directory.marks import MarkedMemory
+from muniment.directory.oauth import access, clients, token_requests, tokens
 from muniment.directory.oauth.access import AccessMemory
-from muniment.directory.oauth.token_requests import GrantType, TokenAttempt, TokenResponse
-from muniment.directory.oauth.tokens import Grant
+from muniment.directory.oauth.clients import Client, PublicClientMemory
+from muniment.directory.oauth.token_requests import GrantType, JointRequest, TokenAttempt, TokenRequest, TokenResponse
+from muniment.directory.oauth.tokens import LockedGrant
 from muniment.directory.options import DirectoryOptions
 from muniment.directory.refusals import (
     AccessEnded,
+    InvalidClient,
     InvalidGrant,
     InvalidScope,
     UnknownResource,
     UnparseableToken,
 )
-from muniment.web.refusals import Overloaded
+from muniment.web.refusals import Overloaded, Refusal
 
 _REFUSED = "The refresh token is not, or no longer, valid for this client."
 
@@ -33,42 +38,110 @@ def _decide(
     _password_ok: bool,
     now: Instant,
 ) -> TokenResponse:
-    """Issue another access token of the grant, if the user is still live and in the access role.
+    """Issue another access token of the grant, as ``_decide_each`` does."""
+    request = JointRequest(attempt.request, attempt.client)
+    (outcome,) = _decide_each(cx, options, memory, MarkedMemory(0), [request], now, True)
+    assert outcome is not None  # noqa: S101 - what is decided alone is decided
+    if isinstance(outcome, Refusal):
+        raise outcome
+    return outcome
 
-    Raises InvalidGrant. Raises InvalidScope for a scope of another resource, and Overloaded while the grant has as many
-    live access tokens as a grant may have.
+
+def _decide_each(
+    cx: Connection,
+    options: DirectoryOptions,
+    memory: AccessMemory,
+    remembered_clients: PublicClientMemory,
+    requests: Sequence[JointRequest],
+    now: Instant,
+    alone: bool,
+) -> list[TokenResponse | Refusal | None]:
+    """Issue another access token of each grant, if the user is still live and in the access role.
+
+    The refusals are InvalidClient, InvalidGrant, InvalidScope for a scope of another resource, and Overloaded while the
+    grant has as many live access tokens as a grant may have. None stands for what has to be decided ``alone``: a second
+    refresh of a grant, and a grant that another decision has locked.
     """
-    grant, generation, full_until = _grant_of(cx, options, attempt.request["refresh_token"], now)
-    if not grant.alive(now) or grant.client_id != attempt.client.id:
-        raise InvalidGrant(_REFUSED)
-    scope = attempt.request.parameters.get("scope")
-    if scope is not None and token_requests.resource_of(cx, options.names, scope).id != grant.resource_id:
-        raise InvalidScope("The scope is not the one the refresh token was issued for.")
+    outcomes: list[TokenResponse | Refusal | None] = [None] * len(requests)
+    places: dict[bytes, int] = {}
+    for place, asked in enumerate(requests):
+        try:
+            places.setdefault(_digest(cx, asked.request["refresh_token"]), place)
+        except InvalidGrant as refusal:
+            outcomes[place] = _client_refusal(cx, remembered_clients, asked) or refusal
+    locked = tokens.lock_grants(cx, list(places), options.live_tokens, now, wait=alone)
+    granted: dict[int, LockedGrant] = {}
+    for digest, place in places.items():
+        found = locked.get(digest)
+        if found is None:
+            if alone:
+                refusal_of_client = _client_refusal(cx, remembered_clients, requests[place])
+                outcomes[place] = refusal_of_client or InvalidGrant(_REFUSED)
+            continue
+        try:
+            client = _client(cx, remembered_clients, requests[place], found.generation)
+            _require(cx, options, memory, requests[place].request, client, found, now)
+            granted[place] = found
+        except Refusal as refusal:
+            outcomes[place] = refusal
+    issued = token_requests.issue_another(cx, options, list(granted.values()), now)
+    for place, response in zip(granted, issued, strict=True):
+        outcomes[place] = response
+    return outcomes
+
+
+def _client(cx: Connection, memory: PublicClientMemory, asked: JointRequest, generation: str) -> Client:
+    """Return the client of a request, which has authenticated or needs not to. Raises InvalidClient."""
+    if asked.client is not None:
+        return asked.client
+    client_id = asked.request.client_id
+    return clients.recall(memory, client_id, None, generation) or clients.find(cx, memory, client_id, None)
+
+
+def _client_refusal(cx: Connection, memory: PublicClientMemory, asked: JointRequest) -> InvalidClient | None:
+    """Return the refusal of a request's client, which comes before that of its token; None if there is none."""
     try:
-        access.decide(cx, memory, options.names, grant.question, generation)
-    except (AccessEnded, UnknownResource) as refusal:
-        raise InvalidGrant(_REFUSED) from refusal
-    if full_until:
-        # No token is issued for longer than this. A later end comes from an earlier setting, or from a clock that was
-        # wrong.
-        seconds = min(-(-(full_until - now) // SECOND), options.access_token_seconds)
-        raise Overloaded("This sign-in has as many live access tokens as it may have: use one of those.", seconds)
-    return token_requests.issue(cx, options, grant, msgspec.UNSET, now)
+        _client(cx, memory, asked, marks.read_generation(cx))
+    except InvalidClient as refusal:
+        return refusal
+    return None
 
 
-def _grant_of(
-    cx: Connection, options: DirectoryOptions, refresh_token: str, now: Instant
-) -> tuple[Grant, str, Instant]:
+def _digest(cx: Connection, refresh_token: str) -> bytes:
     try:
         parsed = tokens.parse(cx, refresh_token)
     except UnparseableToken as unparseable:
         raise InvalidGrant(_REFUSED) from unparseable
     if parsed.kind != "refresh":
         raise InvalidGrant(_REFUSED)
-    locked = tokens.lock_grant(cx, parsed.digest, options.live_tokens, now)
-    if locked is None:
+    return parsed.digest
+
+
+def _require(
+    cx: Connection,
+    options: DirectoryOptions,
+    memory: AccessMemory,
+    request: TokenRequest,
+    client: Client,
+    locked: LockedGrant,
+    now: Instant,
+) -> None:
+    """Raise a refusal unless the grant may have another access token now."""
+    grant = locked.grant
+    if not grant.alive(now) or grant.client_id != client.id:
         raise InvalidGrant(_REFUSED)
-    return locked
+    scope = request.parameters.get("scope")
+    if scope is not None and token_requests.resource_of(cx, options.names, scope).id != grant.resource_id:
+        raise InvalidScope("The scope is not the one the refresh token was issued for.")
+    try:
+        access.decide(cx, memory, options.names, grant.question, locked.generation)
+    except (AccessEnded, UnknownResource) as refusal:
+        raise InvalidGrant(_REFUSED) from refusal
+    if locked.full_until:
+        # No token is issued for longer than this. A later end comes from an earlier setting, or from a clock that was
+        # wrong.
+        seconds = min(-(-(locked.full_until - now) // SECOND), options.access_token_seconds)
+        raise Overloaded("This sign-in has as many live access tokens as it may have: use one of those.", seconds)
 
 
-REFRESH_TOKEN = GrantType(("refresh_token",), None, _check, _decide)
+REFRESH_TOKEN = GrantType(("refresh_token",), None, _check, _decide, decide_each=_decide_each)

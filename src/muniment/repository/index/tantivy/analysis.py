@@ -100,6 +100,10 @@ class Analyser:
         """Return the words without stop words, or all if they are nothing else."""
         return [word for word in words if self._stopping.analyze(normal(word.text))] or words
 
+    def is_stop_word(self, text: str) -> bool:
+        """Say whether a text is nothing but stop words."""
+        return not self._stopping.analyze(normal(text))
+
     def flattened(self, text: str) -> str:
         """Fold text character by character, so that every character keeps its place."""
         if text.isascii():
@@ -123,12 +127,12 @@ class Analyser:
             folded = self._folded[character] = words[0][1][0] if words else character
         return folded
 
-    def spans(self, text: str, stemmed: bool) -> list[Span]:
-        """Split a ``normal`` text into words, or into stems, with the characters that each covers."""
+    def spans(self, text: str, stemmed: bool, most: int | None = None) -> list[Span]:
+        """Split a ``normal`` text into words, or into stems, with their characters; ``most``: the first ones."""
         words = self.stems if stemmed else self.exact_words
         return [
             Span(each.position, each.text, each.char_offset_from, each.char_offset_to)
-            for each in words.pre_tokenize(text).tokens
+            for each in words.pre_tokenize(text).tokens[:most]
         ]
 
 

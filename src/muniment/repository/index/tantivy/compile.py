@@ -8,7 +8,6 @@ which reads only the terms of the range. A range of numbers goes through the par
 """
 
 import itertools
-import math
 import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, TypeAlias, assert_never
@@ -43,10 +42,11 @@ from muniment.repository.aql.tree import (
     Without,
 )
 from muniment.repository.folding import fold
-from muniment.repository.index.contract import Leaf, Statistics, Visible
+from muniment.repository.index.contract import Leaf, Visible
 from muniment.repository.index.tantivy import fields, regexes
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.leaves import has_keywords, leaves, needs_all
+from muniment.repository.index.tantivy.rarity import Rarity
 from muniment.repository.refusals import BadQuery
 
 _SEVERAL = 100
@@ -55,12 +55,15 @@ _SEVERAL = 100
 LEAD = 4096.0
 """What an object scores more that meets the keywords of a relaxed search as they were written.
 
-It is more than what words score by themselves: among a million objects a word scores at most 62, in content and
-metadata together, and a relaxed search has few words (``relaxation.MOST_WORDS``).
+It is more than what words score by themselves: among a million objects a word scores at most 33, with all that
+its form and its neighbours add, and a relaxed search has few words (``relaxation.MOST_WORDS``).
 """
 
 _NEIGHBOURS, _SLOP = 0.12, 2
 """What part of its score as a phrase a pair of words adds, and how far from each other the two may stand."""
+
+_AS_WRITTEN = 0.1
+"""What part of its score a word adds that stands in the object just as in the query, and not in another form."""
 
 MATCHES = 24
 """The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
@@ -72,10 +75,10 @@ PermissionMemory: TypeAlias = Memory[tuple[frozenset[int], str], Query]
 
 
 class CompiledLeaf(NamedTuple):
-    """A leaf of a query, and the queries of the engine that find it in the content and in the metadata."""
+    """A leaf of a query, and the queries of the engine that find it anywhere in an object, and in the metadata."""
 
     leaf: Leaf
-    in_content: Query
+    anywhere: Query
     in_metadata: Query
 
 
@@ -83,36 +86,38 @@ class CompiledQuery(NamedTuple):
     """A bound query as queries of the engine, for any caller: objects that match anywhere, or in the metadata alone.
 
     Without keywords both are one. ``leaves`` are those by which a hit may have been found, each once. With
-    ``needs_all`` each hit has matched all of them.
+    ``needs_all`` each hit has matched all of them. ``level`` is the score of every hit, None where hits differ.
     """
 
     anywhere: Query
     in_metadata: Query
     leaves: tuple[CompiledLeaf, ...]
     needs_all: bool
+    level: float | None = None
 
 
 class Compiler:
-    """Compiles queries for one searcher. If ``statistics`` are given, they replace those of the index in scores.
+    """Compiles queries for one index. If a ``rarity`` is given, words weigh what they weigh for its caller.
 
-    ``permissions`` remembers the queries for what ACLs permit, which depend on the schema alone.
+    ``number`` is the format of the index. ``permissions`` remembers the queries for what ACLs permit, which depend on
+    the schema alone.
     """
 
     def __init__(
         self,
         index: tantivy.Index,
-        searcher: tantivy.Searcher,
         schema: tantivy.Schema,
+        number: int,
         analyser: Analyser,
         permissions: "PermissionMemory",
-        statistics: Statistics | None = None,
+        rarity: Rarity | None = None,
     ) -> None:
         self._index = index
-        self._searcher = searcher
         self._schema = schema
+        self._searched = {readable: fields.searched(number, readable=readable) for readable in (True, False)}
         self._analyser = analyser
         self._permissions = permissions
-        self._statistics = statistics
+        self._rarity = rarity
         self._expressions = 0
 
     def compile(self, query: BoundQuery) -> CompiledQuery:
@@ -120,25 +125,31 @@ class Compiler:
 
         Raises BadQuery for a name that no property can have, and for regular expressions that would take too long.
         """
+        every_leaf = list(leaves(query.condition, choose=self._analyser.content_words))
+        compiled = tuple(
+            CompiledLeaf(leaf, self.leaf(leaf, readable=True), self.leaf(leaf, readable=False))
+            for leaf in dict.fromkeys(every_leaf)
+        )
+        all_needed = needs_all(query.condition)
+        is_level = bool(every_leaf) and all_needed and all(map(self._is_level, every_leaf))
+        return CompiledQuery(*self.hits(query), compiled, all_needed, float(len(every_leaf)) if is_level else None)
+
+    def hits(self, query: BoundQuery) -> tuple[Query, Query]:
+        """Make the queries for what matches anywhere, and in the metadata alone. Raises as ``compile``."""
         narrowed = [(Occur.Must, _silent(self._terms(fields.TYPE, query.types)))] if query.types else []
 
-        def within(content: bool) -> Query:
+        def within(readable: bool) -> Query:
             condition = query.condition
-            required = [] if condition is None else [(Occur.Must, self._condition(condition, content))]
+            required = [] if condition is None else [(Occur.Must, self._condition(condition, readable))]
             return Query.boolean_query([*narrowed, *required] or [(Occur.Must, _silent(Query.all_query()))])
 
-        anywhere = within(content=True)
+        anywhere = within(readable=True)
         by_keywords = query.condition is not None and has_keywords(query.condition)
-        compiled = tuple(
-            CompiledLeaf(leaf, self.leaf(leaf, content=True), self.leaf(leaf, content=False))
-            for leaf in dict.fromkeys(leaves(query.condition, choose=self._analyser.content_words))
-        )
-        in_metadata = within(content=False) if by_keywords else anywhere
-        return CompiledQuery(anywhere, in_metadata, compiled, needs_all(query.condition))
+        return anywhere, within(readable=False) if by_keywords else anywhere
 
     def comparison(self, condition: Condition) -> Query:
         """Make the query for the objects that meet a condition on their properties, without a score."""
-        return _silent(self._condition(condition, content=False))
+        return _silent(self._condition(condition, readable=False))
 
     def visible(self, query: CompiledQuery, visible: Visible) -> Query:
         """Make the query for those of a query's objects that the caller may see.
@@ -146,10 +157,25 @@ class Compiler:
         An object that the caller may read may match anywhere. An object that they may only browse must match in the
         metadata.
         """
-        if _alike(visible) or query.in_metadata is query.anywhere:
+        if _is_one(query, visible):
             return _all_of([_silent(self.browsable(visible)), query.anywhere])
         found_anywhere = _all_of([_silent(self.readable(visible)), query.anywhere])
-        return _any_of([found_anywhere, _all_of([_silent(self._only_browsable(visible)), query.in_metadata])])
+        only_browsable = self.only_browsable(visible) or Query.empty_query()
+        return _any_of([found_anywhere, _all_of([_silent(only_browsable), query.in_metadata])])
+
+    def scoring(self, query: CompiledQuery, visible: Visible) -> Query:
+        """Make a query that scores the objects which ``visible`` finds as that does; it may find others as well."""
+        return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
+
+    def holding(self, visible: Visible, word: str, exact: bool) -> Query:
+        """Make the query by which a caller finds the objects with a word, in its exact form or by its stem."""
+        anywhere, in_metadata = (
+            _silent(
+                _any_of([self._term(pair.words if exact else pair.stems, word) for pair in self._searched[readable]])
+            )
+            for readable in (True, False)
+        )
+        return self.visible(CompiledQuery(anywhere, in_metadata, (), needs_all=True), visible)
 
     def among(self, query: Query, keys: Collection[str]) -> Query:
         """Make the query for those of a query's objects that have one of these keys."""
@@ -163,6 +189,15 @@ class Compiler:
         """Make the query for everything that the caller may read."""
         return self._permitted(visible, visible.read_acls, visible.read)
 
+    def only_browsable(self, visible: Visible) -> Query | None:
+        """Make the query for what the caller may browse and not read; None if that is nothing."""
+        if _alike(visible):
+            return None
+        browse_acls = self._acls(visible.browse_acls - visible.read_acls)
+        not_owned = [(Occur.MustNot, owner) for owner in self._owner(visible)]
+        permitted = Query.boolean_query([(Occur.Must, browse_acls), *not_owned]) if not_owned else browse_acls
+        return self._apply_decisions(visible, permitted, visible.browse - visible.read)
+
     def matching(self, keys: Collection[str], queries: Sequence[Query]) -> Query:
         """Make a query for a few objects. Each scores the sum of 2**n over those ``queries`` n that find it.
 
@@ -172,9 +207,11 @@ class Compiler:
         found = [(Occur.Should, Query.const_score_query(query, float(1 << n))) for n, query in enumerate(queries)]
         return Query.boolean_query([few, *found])
 
-    def leaf(self, leaf: Leaf, content: bool) -> Query:
-        """Make the query for a leaf in the content, or in the metadata."""
-        stems, words = (fields.CONTENT, fields.CONTENT_EXACT) if content else (fields.METADATA, fields.METADATA_EXACT)
+    def leaf(self, leaf: Leaf, readable: bool) -> Query:
+        """Make the query for a leaf anywhere in an object that the caller may read, or else in the metadata."""
+        return _any_of([self._leaf(leaf, *pair) for pair in self._searched[readable]])
+
+    def _leaf(self, leaf: Leaf, stems: str, words: str) -> Query:
         match leaf:
             case Phrase():
                 return self._words(words, self._analyser.exact(leaf.text))
@@ -187,12 +224,6 @@ class Compiler:
                 return self._words(stems, self._analyser.stemmed(leaf.text))
             case _:
                 assert_never(leaf)
-
-    def _only_browsable(self, visible: Visible) -> Query:
-        browse_acls = self._acls(visible.browse_acls - visible.read_acls)
-        not_owned = [(Occur.MustNot, owner) for owner in self._owner(visible)]
-        permitted = Query.boolean_query([(Occur.Must, browse_acls), *not_owned]) if not_owned else browse_acls
-        return self._apply_decisions(visible, permitted, visible.browse - visible.read)
 
     def _permitted(self, visible: Visible, acls: frozenset[int], decided: frozenset[str]) -> Query:
         if visible.everything:
@@ -220,15 +251,15 @@ class Compiler:
             permitted = Query.boolean_query([(Occur.Must, permitted), hidden])
         return permitted
 
-    def _condition(self, condition: Condition, content: bool) -> Query:
+    def _condition(self, condition: Condition, readable: bool) -> Query:
         match condition:
             case ConditionSet():
-                parts = [self._condition(part, content) for part in condition.conditions]
+                parts = [self._condition(part, readable) for part in condition.conditions]
                 return _all_of(parts) if condition.operator == "AND" else _any_of(parts)
             case Unless():
-                return _all_of([], [self._condition(condition.condition, content)])
+                return _all_of([], [self._condition(condition.condition, readable)])
             case Fulltext(keywords):
-                return Query.empty_query() if keywords is None else self._keywords(keywords, content)
+                return Query.empty_query() if keywords is None else self._keywords(keywords, readable)
             case Carries():
                 return _silent(self._acls(frozenset(condition.acls)))
             case OneOf() | Between() | Like() | HasValue():
@@ -236,42 +267,51 @@ class Compiler:
             case _:
                 assert_never(condition)
 
-    def _keywords(self, keywords: Keywords, content: bool) -> Query:
+    def _keywords(self, keywords: Keywords, readable: bool) -> Query:
         match keywords:
             case Both():
-                required = [self._keywords(part, content) for part in keywords.parts if not isinstance(part, Without)]
-                excluded = [self._keywords(part.part, content) for part in keywords.parts if isinstance(part, Without)]
+                required = [self._keywords(part, readable) for part in keywords.parts if not isinstance(part, Without)]
+                excluded = [self._keywords(part.part, readable) for part in keywords.parts if isinstance(part, Without)]
                 return _all_of(required, excluded)
             case Either():
-                return _any_of([self._keywords(part, content) for part in keywords.parts])
+                words = [part for part in keywords.parts if isinstance(part, Term)]
+                closer = self._closer(words, readable) if len(words) == len(keywords.parts) > 1 else []
+                return _any_of([*(self._keywords(part, readable) for part in keywords.parts), *closer])
             case AnyWord():
-                return self._any_word(keywords, content)
+                return self._any_word(keywords, readable)
             case Without():
-                return _all_of([], [self._keywords(keywords.part, content)])
+                return _all_of([], [self._keywords(keywords.part, readable)])
             case Term() | Wild() | Phrase():
-                where = (False, True) if content else (False,)
-                return _any_of([self.leaf(keywords, content=in_content) for in_content in where])
+                return self.leaf(keywords, readable)
             case _:
                 assert_never(keywords)
 
-    def _any_word(self, sought: AnyWord, content: bool) -> Query:
+    def _any_word(self, sought: AnyWord, readable: bool) -> Query:
         """Make the query for any of some words. Objects that come first score ``LEAD`` more."""
-        found = [(Occur.Should, self._keywords(word, content)) for word in self._analyser.content_words(sought.words)]
-        first = Query.const_score_query(self._keywords(sought.first, content), LEAD)
-        return Query.boolean_query([*found, (Occur.Should, first), *self._neighbours(sought.words, content)])
+        words = self._analyser.content_words(sought.words)
+        first = Query.const_score_query(self._keywords(sought.first, readable), LEAD)
+        return _any_of([*(self.leaf(word, readable) for word in words), first, *self._closer(sought.words, readable)])
 
-    def _neighbours(self, words: Sequence[Term], content: bool) -> list[tuple[Occur, Query]]:
-        """Make queries that add to the score where two neighbours in the question are close to each other in a text."""
-        field = fields.CONTENT if content else fields.METADATA
+    def _closer(self, words: Sequence[Term], readable: bool) -> list[Query]:
+        """Make queries that add to the score of objects that hold words just as the query does.
+
+        That is, a word in the same form, or two neighbours close to each other. Each object that these queries find has
+        one of the words.
+        """
+        queries = []
         stems = [
             [stem for _, stem in self._analyser.stemmed(word.text)] for word in self._analyser.without_stop_words(words)
         ]
-        pairs: list[list[str | tuple[int, str]]] = [[*one, *after] for one, after in itertools.pairwise(stems)]
-        return [
-            (Occur.Should, Query.boost_query(Query.phrase_query(self._schema, field, pair, _SLOP), _NEIGHBOURS))
-            for pair in pairs
-            if len(pair) > 1
-        ]
+        pairs = [[*word, *following] for word, following in itertools.pairwise(stems)]
+        for field in self._searched[readable]:
+            for word in self._analyser.content_words(words):
+                as_written = self._words(field.words, self._analyser.exact(word.text))
+                queries.append(Query.boost_query(as_written, _AS_WRITTEN))
+            for pair in pairs:
+                if len(pair) > 1:
+                    near = Query.phrase_query(self._schema, field.stems, [*pair], _SLOP)
+                    queries.append(Query.boost_query(self._weighed(near, field.stems, pair), _NEIGHBOURS))
+        return queries
 
     def _words(self, field: str, words: list[tuple[int, str]]) -> Query:
         if not words:
@@ -279,7 +319,14 @@ class Compiler:
         if len(words) == 1:
             return self._word(field, words[0][1])
         first_place = words[0][0]
-        return Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
+        phrase = Query.phrase_query(self._schema, field, [(place - first_place, word) for place, word in words])
+        return self._weighed(phrase, field, [word for _, word in words])
+
+    def _is_level(self, leaf: Leaf) -> bool:
+        """Say whether every object that a leaf finds scores 1: a single word with wildcards, looked up in one field."""
+        words = self._analyser.wild(leaf.text) if isinstance(leaf, Wild) else []
+        one_field = all(len(pairs) == 1 for pairs in self._searched.values())
+        return one_field and [len(pattern.pieces) > 1 for _, pattern in words] == [True]
 
     def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
         """Make the query for words that match these patterns and follow each other."""
@@ -310,12 +357,11 @@ class Compiler:
         return [Query.fuzzy_term_query(self._schema, field, words[0][1], 1, True, False)]
 
     def _word(self, field: str, word: str) -> Query:
-        query = Query.term_query(self._schema, field, word, "freq")
-        if self._statistics is None or (field, word) not in self._statistics.document_frequency:
-            return query
-        visible_weight = _idf(self._statistics.document_frequency[field, word], self._statistics.documents)
-        own_weight = _idf(self._searcher.doc_freq(field, word), self._searcher.num_docs)
-        return Query.boost_query(query, visible_weight / own_weight)
+        return self._weighed(Query.term_query(self._schema, field, word, "freq"), field, [word])
+
+    def _weighed(self, query: Query, field: str, words: Sequence[str]) -> Query:
+        """Give a query for a word or a phrase the weight that it has for the caller."""
+        return query if self._rarity is None else Query.boost_query(query, self._rarity.factor(field, words))
 
     def _comparison(self, comparison: OneOf | Between | Like | HasValue) -> Query:
         if not _NAME.fullmatch(comparison.name):
@@ -384,6 +430,11 @@ class Compiler:
         return Query.term_set_query(self._schema, field, sorted(values))
 
 
+def _is_one(query: CompiledQuery, visible: Visible) -> bool:
+    """Say whether one query finds what may be read and what may be browsed."""
+    return _alike(visible) or query.in_metadata is query.anywhere
+
+
 def _alike(visible: Visible) -> bool:
     return visible.everything or (visible.browse_acls, visible.browse) == (visible.read_acls, visible.read)
 
@@ -426,8 +477,3 @@ def _any_of(parts: Sequence[Query]) -> Query:
     if len(parts) == 1:
         return parts[0]
     return Query.boolean_query([(Occur.Should, query) for query in parts])
-
-
-def _idf(documents_with: int, documents: int) -> float:
-    documents = max(documents, documents_with)
-    return math.log(1 + (documents - documents_with + 0.5) / (documents_with + 0.5))

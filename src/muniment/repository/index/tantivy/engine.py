@@ -28,12 +28,14 @@ class _About(msgspec.Struct, frozen=True):
 
 
 class TantivyIndex:
-    """An index folder that is open for reading (an Index). It follows every commit, and a folder that replaces it."""
+    """An index folder that is open for reading (an Index).
+
+    It reads the newest commit, also after another folder has replaced this one.
+    """
 
     def __init__(self, folder: Path, language: str = "English") -> None:
         self._folder = folder
         self._analyser = Analyser(language)
-        self._schema = fields.schema()
         self._memory = SnapshotMemory()
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
@@ -47,10 +49,7 @@ class TantivyIndex:
         with self._lock, failures.refused("the index could not be opened"):
             index = self._current()
             if self._snapshot is None:
-                dated = self._format >= fields.DATED
-                self._snapshot = TantivySnapshot(
-                    index, index.searcher(), self._schema, self._analyser, self._memory, dated=dated
-                )
+                self._snapshot = TantivySnapshot(index, index.searcher(), self._analyser, self._memory, self._format)
             return self._snapshot
 
     def close(self) -> None:

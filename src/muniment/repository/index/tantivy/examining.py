@@ -22,7 +22,10 @@ from muniment.repository.index.tantivy.leaves import leaves
 from muniment.repository.index.text import normal
 
 MOST_COMPARED = 2_000_000
-"""How many characters of metadata are looked through, all words and phrases together, to name their properties."""
+"""How many characters of metadata are looked through, all words and phrases together, to name their properties.
+
+As many of the text are, to say whether what is in the metadata is in the text as well.
+"""
 
 
 def examine(
@@ -39,15 +42,24 @@ def examine(
 
     wanted = list(dict.fromkeys(leaves(search.query.condition, denied=True, choose=analyser.content_words)))
     score = weight(query)
-    weights = [(weight(compiler.leaf(leaf, True)), weight(compiler.leaf(leaf, False))) for leaf in wanted]
-    places = _properties(analyser, document, wanted, [in_metadata is not None for _, in_metadata in weights])
+    weights = [
+        (weight(compiler.leaf(leaf, readable=True)), weight(compiler.leaf(leaf, readable=False))) for leaf in wanted
+    ]
+    is_in_metadata = [in_metadata is not None for _, in_metadata in weights]
+    finder = Finder(analyser, wanted)
+    places = _properties(finder, document, is_in_metadata)
+    beginning = document.text[: MOST_COMPARED // max(sum(is_in_metadata), 1)]
+    in_text = [
+        finder.occurs(beginning, at) if weights[at][1] is not None else weights[at][0] is not None
+        for at in range(len(wanted))
+    ]
     return Examination(
         document,
         search.visible.may_read(document),
         score if score is None or any(leaves(search.query.condition)) else 0.0,
         tuple(
-            LeafWeight(leaf, shown_term(leaf), in_content, in_metadata, names)
-            for leaf, (in_content, in_metadata), names in zip(wanted, weights, places, strict=True)
+            LeafWeight(leaf, shown_term(leaf), anywhere, in_metadata, is_in_text, names)
+            for leaf, (anywhere, in_metadata), is_in_text, names in zip(wanted, weights, in_text, places, strict=True)
         ),
     )
 
@@ -59,14 +71,11 @@ def _document(searcher: tantivy.Searcher, compiler: Compiler, key: str) -> Docum
     return fields.read_document(searcher.doc(hits[0][1]))
 
 
-def _properties(
-    analyser: Analyser, document: Document, wanted: Sequence[Leaf], found: Sequence[bool]
-) -> list[tuple[str, ...] | None]:
+def _properties(finder: Finder, document: Document, found: Sequence[bool]) -> list[tuple[str, ...] | None]:
     """Name, for each leaf that was found in the metadata, the properties that hold it."""
     values = [(name, normal(value)) for name, value in keyword_values(document.values, document.ids)]
     if sum(found) * sum(len(value) for _, value in values) > MOST_COMPARED:
         return [None if is_found else () for is_found in found]
-    finder = Finder(analyser, wanted)
     return [
         tuple(dict.fromkeys(name for name, value in values if finder.occurs(value, at))) if is_found else ()
         for at, is_found in enumerate(found)

@@ -1,11 +1,16 @@
-"""Which part of a text is around the first match? Excerpts are found without splitting the whole text into words.
+"""Which part of a text shows best why it was found? Excerpts are found without splitting the whole text into words.
 
 In a huge text, the beginnings of the query's words are searched for. Only the text at these places is split into words
-and compared. The excerpt depends on the text and the query alone, never on other documents.
+and compared. Where several words match, the part with the most of them is shown; stop words hardly count. The excerpt
+depends on the text and the query alone, never on other documents.
 """
 
+import itertools
+import operator
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
+from typing import TypeAlias
 
 from muniment.memories import Memory
 from muniment.repository.aql import patterns
@@ -18,6 +23,9 @@ LENGTH = 200
 """The approximate length of an excerpt, in characters."""
 
 _BEFORE = 60
+_WINDOW = LENGTH - _BEFORE - 20
+_EACH = 4
+_STOP_WORD = 0.1
 _FIRST_PIECE = 192
 _PIECE = 65_536
 _TRIES = 2000
@@ -25,102 +33,173 @@ _SPLIT_WHOLE = 200_000
 _REMEMBERED = 200
 _MORE = "…"
 _WORD = re.compile(r"[^\W_]{1,600}")
+_SENTENCE_END = re.compile(r"""[.!?]["')\]\u201d]*\s+(?=["'(\[\u201c]?[^\W\da-z_])|[\u3002\uff01\uff1f]""")
 
 
 class Finder:
-    """Finds the first match of a query's leaves (words and phrases) in a text. Any thread may use it."""
+    """Finds where a query's leaves (words and phrases) match in a text. Any thread may use it."""
 
     def __init__(self, analyser: Analyser, leaves: Sequence[Term | Wild | Phrase]) -> None:
         self._analyser = analyser
         self._patterns = [_Pattern(analyser, leaf) for leaf in leaves]
 
     def excerpt(self, text: str, leaves: Collection[int] | None = None, *, thorough: bool = True) -> str | None:
-        """Cut out the part of a text around the first match of any of these leaves; None when nothing matches.
+        """Cut out the part of a text where most of these leaves match; None when nothing matches.
 
-        ``leaves`` are places in the sequence of the finder's leaves; None means all of them. Unless ``thorough``, it
-        looks at the first 64 KiB alone.
+        It is the first such part in the first piece of 64 KiB in which anything matches. ``leaves`` are places in the
+        sequence of the finder's leaves; None means all of them. Unless ``thorough``, it looks at the first piece alone.
         """
-        chosen = self._patterns if leaves is None else [self._patterns[at] for at in leaves]
-        patterns = [pattern for pattern in chosen if pattern.words]
-        place = self._first_place(text, patterns, thorough) if patterns else None
-        return None if place is None else cut(text, place)
+        patterns = self._chosen(leaves)
+        places = self._places(text, patterns, thorough) if patterns else []
+        return cut(text, *_best(places)) if places else None
+
+    def marks(self, excerpt: str) -> tuple[tuple[int, int], ...]:
+        """Return where an excerpt holds any of the leaves: the first character of each match, and the one behind it."""
+        begin = len(excerpt) - len(excerpt.lstrip(_MORE))
+        text = normal(excerpt.strip(_MORE))
+        breaks = [at for at, character in enumerate(text) if character == BREAK]
+        matches = set[tuple[int, int]]()
+        for pattern in self._chosen(None):
+            spans = self._analyser.spans(text, pattern.stemmed)
+            matches |= {
+                (span.start, pattern.end(spans, at)) for at, span in enumerate(spans) if pattern.matches(spans, at)
+            }
+        return tuple(
+            (begin + start - bisect_left(breaks, start), begin + end - bisect_left(breaks, end))
+            for start, end in _apart(sorted(matches))
+        )
 
     def occurs(self, text: str, leaf: int) -> bool:
         """Say whether the leaf at this place in the sequence of the finder's leaves matches in a text."""
         pattern = self._patterns[leaf]
-        return bool(pattern.words) and self._first_place(text, [pattern], True) is not None
+        return bool(pattern.words) and bool(self._places(text, [pattern], True))
 
-    def _first_place(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> int | None:
-        tries = _TRIES
+    def _chosen(self, leaves: Collection[int] | None) -> list["_Pattern"]:
+        chosen = self._patterns if leaves is None else [self._patterns[at] for at in leaves]
+        return [pattern for pattern in chosen if pattern.words]
+
+    def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
+        """List the first matches of each pattern in the first piece of a text that has any; of one pattern the first.
+
+        The beginning of a text is a piece of its own, and is enough if it holds all of the patterns.
+        """
+        tries, most = _TRIES, _EACH if len(patterns) > 1 else 1
         overlap = max(len(pattern.beginning) for pattern in patterns)
         begin, end = 0, _FIRST_PIECE
-        while begin < len(text):
+        places: list[_Place] = []
+        while begin < len(text) and tries > 0:
             flat = self._analyser.flattened(text[begin : end + overlap])
-            places = []
+            matching = 0
             for pattern in patterns:
-                at, tries = self._in_piece(pattern, text, begin, flat, tries)
-                if at is not None:
-                    places.append(at)
-            if places:
-                return min(places)
-            if tries <= 0:
-                break
-            if begin and not thorough:
+                at, left = flat.find(pattern.beginning), most
+                while at >= 0 and left and tries > 0:
+                    if begin + at == 0 or not text[begin + at - 1].isalnum():
+                        tries -= 1
+                        if self._matches_at(pattern, text, begin + at):
+                            places.append((begin + at, pattern))
+                            left -= 1
+                    at = flat.find(pattern.beginning, at + 1)
+                matching += left < most
+            if (begin and (places or not thorough)) or matching == len(patterns):
                 break
             begin, end = end, end + _PIECE
-        return self._by_splitting(text[:_SPLIT_WHOLE], patterns) if thorough else None
-
-    def _in_piece(self, pattern: "_Pattern", text: str, begin: int, flat: str, tries: int) -> tuple[int | None, int]:
-        at = flat.find(pattern.beginning)
-        while at >= 0 and tries > 0:
-            if begin + at == 0 or not text[begin + at - 1].isalnum():
-                tries -= 1
-                if self._matches_at(pattern, text, begin + at):
-                    return begin + at, tries
-            at = flat.find(pattern.beginning, at + 1)
-        return None, tries
+        return places or (self._by_splitting(text[:_SPLIT_WHOLE], patterns) if thorough else [])
 
     def _matches_at(self, pattern: "_Pattern", text: str, at: int) -> bool:
         """Say whether the leaf matches at this place. For a single word, the answer is remembered."""
         word = _WORD.match(text, at) if len(pattern.words) == 1 else None
         if word is None:
-            return pattern.matches(self._analyser.spans(text[at : at + pattern.reach], pattern.stemmed), 0)
+            beginning = text[at : at + pattern.reach]
+            return pattern.matches(self._analyser.spans(beginning, pattern.stemmed, pattern.places), 0)
         return pattern.answers.answer(
             word[0], lambda: pattern.matches(self._analyser.spans(word[0], pattern.stemmed), 0)
         )
 
-    def _by_splitting(self, text: str, patterns: Sequence["_Pattern"]) -> int | None:
-        places = []
+    def _by_splitting(self, text: str, patterns: Sequence["_Pattern"]) -> list["_Place"]:
+        places: list[_Place] = []
         for pattern in patterns:
             spans = self._analyser.spans(text, pattern.stemmed)
-            places += [span.start for at, span in enumerate(spans) if pattern.matches(spans, at)][:1]
-        return min(places, default=None)
+            starts = (span.start for at, span in enumerate(spans) if pattern.matches(spans, at))
+            places += [(at, pattern) for at in itertools.islice(starts, 1)]
+        return places
 
 
 def beginning(text: str) -> str:
     """Cut out the beginning of a text."""
-    return cut(text, 0)
+    return cut(text, 0, 0)
 
 
-def cut(text: str, at: int) -> str:
-    """Cut out the part of a text around a place, at whole words, with white space collapsed."""
-    before = " ".join(text[max(0, at - 4 * _BEFORE) : at].split()) if at else ""
-    gap = " " if at and text[at - 1].isspace() and before else ""
+def cut(text: str, first: int, last: int) -> str:
+    """Cut out the part of a text from a little before ``first`` to a little after ``last``, both counted in characters.
+
+    It begins and ends with a sentence, if one begins or ends near by, else with a word. White space is collapsed.
+    """
+    before = " ".join(text[max(0, first - 4 * _BEFORE) : first].split()) if first else ""
+    gap = " " if first and text[first - 1].isspace() and before else ""
     if len(before) > _BEFORE:
-        before = before[-_BEFORE:]
-        before = _MORE + before[before.find(" ") + 1 :] if " " in before else _MORE + before
-    elif at > 4 * _BEFORE:
+        near = before[-_BEFORE:] + gap
+        sentence = _SENTENCE_END.search(near + text[first])
+        if sentence is not None and sentence.end() <= len(near):
+            before, gap = near[sentence.end() :], ""
+        else:
+            near = near[: len(near) - len(gap)]
+            before = _MORE + near[near.find(" ") + 1 :]
+    elif first > 4 * _BEFORE:
         before = _MORE + before
     room = LENGTH - len(before)
-    after = " ".join(text[at : at + room + _BEFORE].split())
+    after = " ".join(text[first : first + room + _BEFORE].split())
     if len(after) <= room:
-        after = " ".join(text[at : at + 4 * LENGTH].split())
+        after = " ".join(text[first : first + 4 * LENGTH].split())
     if len(after) > room:
-        after = after[:room]
-        after = after[: after.rfind(" ")] + _MORE if " " in after else after + _MORE
-    elif len(text) > at + 4 * LENGTH and text[at + 4 * LENGTH :][:4096].strip():
+        after = _ending(after, max(last - first, room // 2), room)
+    elif len(text) > first + 4 * LENGTH and text[first + 4 * LENGTH :][:4096].strip():
         after += _MORE
     return (before + gap + after).replace(BREAK, "")
+
+
+def _ending(text: str, least: int, most: int) -> str:
+    """Cut a text at the last end of a sentence between two lengths, else at a word."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, least, most + 2) if match.end() <= most]
+    if ends:
+        return text[: ends[-1]].rstrip()
+    text = text[:most]
+    return text[: text.rfind(" ")] + _MORE if " " in text else text + _MORE
+
+
+def _best(places: list["_Place"]) -> tuple[int, int]:
+    """Return the first and the last match of the window in which the most patterns match; of equal ones the first."""
+    if len(places) == 1:
+        return places[0][0], places[0][0]
+    places.sort(key=operator.itemgetter(0))
+    within: dict[_Pattern, int] = dict.fromkeys([pattern for _, pattern in places], 0)
+    best, window = 0.0, (0, 0)
+    weight, behind, last = 0.0, 0, len(places)
+    for at, pattern in places:
+        while behind < last and places[behind][0] <= at + _WINDOW:
+            entering = places[behind][1]
+            if not within[entering]:
+                weight += entering.weight
+            within[entering] += 1
+            behind += 1
+        if weight > best + _STOP_WORD / 2:
+            best, window = weight, (at, places[behind - 1][0])
+            if behind == last:
+                break
+        within[pattern] -= 1
+        if not within[pattern]:
+            weight -= pattern.weight
+    return window
+
+
+def _apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Unite ranges that overlap; they are in order."""
+    apart: list[tuple[int, int]] = []
+    for start, end in ranges:
+        if apart and start < apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
+        else:
+            apart.append((start, end))
+    return apart
 
 
 class _Pattern:
@@ -129,6 +208,7 @@ class _Pattern:
     def __init__(self, analyser: Analyser, leaf: Term | Wild | Phrase) -> None:
         self.answers: Memory[str, bool] = Memory(_REMEMBERED)
         self.stemmed = isinstance(leaf, Term) and not leaf.fuzzy
+        self.weight = _STOP_WORD if isinstance(leaf, Term) and analyser.is_stop_word(leaf.text) else 1.0
         self.reach = 4 * len(leaf.text) + 200
         text = normal(leaf.text)
         self.words: list[tuple[int, Sequence[Pattern]]]
@@ -154,17 +234,31 @@ class _Pattern:
                 # Other forms of a word may end differently from its stem (happi, happy; love, loving).
                 self.beginning = self.beginning.rstrip("aeiouy") or self.beginning
 
+    @property
+    def places(self) -> int:
+        """How many places its words take up in a text."""
+        return self.words[-1][0] - self.words[0][0] + 1
+
+    def end(self, spans: Sequence[Span], at: int) -> int:
+        """Return the character behind the words that match from this span on."""
+        last = spans[at].place + self.words[-1][0] - self.words[0][0]
+        return max(span.end for span in spans[at:] if span.place <= last)
+
     def matches(self, spans: Sequence[Span], at: int) -> bool:
         """Say whether the words match from this span on."""
         if at >= len(spans):
             return False
         first_place, start = self.words[0][0], spans[at].place
-        word_at = {span.place: span.word for span in spans[at : at + self.words[-1][0] - first_place + 1]}
+        word_at = {span.place: span.word for span in spans[at : at + self.places]}
         for place, alternatives in self.words:
             word = word_at.get(start + place - first_place)
             if word is None or not any(_matches(word, pattern) for pattern in alternatives):
                 return False
         return True
+
+
+_Place: TypeAlias = tuple[int, _Pattern]
+"""Where a pattern matches in a text."""
 
 
 def _matches(word: str, pattern: Pattern) -> bool:

@@ -21,6 +21,7 @@ from muniment.repository.aql.tree import Value
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import FacetCounts, FacetValue
 from muniment.repository.index.tantivy import fields
+from muniment.repository.index.tantivy.order import index_kind
 from muniment.repository.refusals import BadQuery
 
 MOST_VALUES = 65_000
@@ -57,9 +58,14 @@ class FacetCounter:
         self._compile = compile_condition
         self._questions = 0
 
-    def count(self, query: Query, facet: BoundFacet) -> FacetCounts:
-        """Count a query's hits by a facet. Raises BadQuery where it would take too long."""
-        candidates = self._candidates(query, facet)
+    def count(self, query: Query, several: Sequence[BoundFacet]) -> tuple[FacetCounts, ...]:
+        """Count a query's hits by facets, all their values at once. Raises BadQuery where it takes too long."""
+        by_value = {str(at): _terms(facet) for at, facet in enumerate(several) if _by_each_value(facet)}
+        answers = self._ask(query, by_value) if by_value else {}
+        return tuple(self._count(query, facet, answers.get(str(at))) for at, facet in enumerate(several))
+
+    def _count(self, query: Query, facet: BoundFacet, answer: object) -> FacetCounts:
+        candidates = self._candidates(query, facet, answer)
         if facet.sort == "FREQUENCY":
             candidates.sort(key=lambda each: (-each.hits, each.place))
         else:
@@ -80,9 +86,10 @@ class FacetCounter:
     def _within(self, query: Query, facet: BoundFacet, value: _Candidate) -> FacetCounts | None:
         if facet.nested is None:
             return None
-        return self.count(_and(query, self._compile(value.condition)), facet.nested)
+        (counts,) = self.count(_and(query, self._compile(value.condition)), [facet.nested])
+        return counts
 
-    def _candidates(self, query: Query, facet: BoundFacet) -> list[_Candidate]:
+    def _candidates(self, query: Query, facet: BoundFacet, answer: object) -> list[_Candidate]:
         if facet.limit < 1:
             return []
         if facet.buckets:
@@ -94,15 +101,13 @@ class FacetCounter:
         elif (unit := facet.unit) is not None:
             candidates = self._by_period(query, facet, unit)
         else:
-            candidates = self._by_value(query, facet)
+            candidates = self._by_value(facet, msgspec.convert(answer, _Terms, strict=False))
         if facet.with_null and (count := self._hits(query, facet.of_none())):
             candidates.append(_Candidate((1 << 62, 0, ""), "NULL", narrowing.NO_VALUE, facet.of_none(), count))
         return candidates
 
-    def _by_value(self, query: Query, facet: BoundFacet) -> list[_Candidate]:
-        kind = _index_kind(facet)
-        terms = {"field": _path(kind, facet), "size": MOST_VALUES, "segment_size": MOST_VALUES}
-        answer = msgspec.convert(self._ask(query, {"values": {"terms": terms}})["values"], _Terms, strict=False)
+    def _by_value(self, facet: BoundFacet, answer: "_Terms") -> list[_Candidate]:
+        kind = index_kind(facet.kind, folded=facet.folded)
         if answer.sum_other_doc_count or answer.doc_count_error_upper_bound:
             raise BadQuery(f"The facet {facet.id[:100]!r} has too many values to be counted: narrow the search.")
         candidates = []
@@ -196,16 +201,13 @@ class _Metric(msgspec.Struct):
     value: float | None = None
 
 
-def _index_kind(facet: BoundFacet) -> str:
-    match facet.kind:
-        case "string" | "id":
-            return "s" if facet.folded else "v"
-        case "boolean":
-            return "b"
-        case "double":
-            return "f"
-        case _:
-            return "i"
+def _by_each_value(facet: BoundFacet) -> bool:
+    return facet.limit > 0 and not facet.buckets and facet.unit is None
+
+
+def _terms(facet: BoundFacet) -> dict[str, object]:
+    path = _path(index_kind(facet.kind, folded=facet.folded), facet)
+    return {"terms": {"field": path, "size": MOST_VALUES, "segment_size": MOST_VALUES}}
 
 
 def _value(kind: str, key: str | float) -> Value:

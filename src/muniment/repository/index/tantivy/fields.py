@@ -4,10 +4,17 @@ All properties are in one JSON field with a sub-object for each kind, so that a 
 schema. ``s`` holds strings as they are compared, ``v`` strings as they were written, both after a marker: without it, a
 string that looks like a time would become one. ``i`` holds whole numbers and instants, ``f`` doubles as integers of the
 same order, ``b`` truth values as 0 and 1.
+
+Words are in two pairs of fields. Those who may read an object search its ``anywhere``: title and name, which count as
+often as ``HEADING_WEIGHT`` says, then the other metadata, then the text. Those who may only browse it search its
+``metadata``, which is the same without the text. Of each pair, one field holds stems and the other exact words. Between
+two values there is a gap, so that no phrase reaches from one to the next.
 """
 
+import itertools
 import struct
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import tantivy
@@ -22,22 +29,34 @@ from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.text import normal
 
-FORMAT = 3
+FORMAT = 4
 """The number of the format. Raise it with every change of the fields or their content: agents rebuild older indexes."""
 
-READABLE = frozenset({1, 2, FORMAT})
+READABLE = frozenset({1, 2, 3, FORMAT})
 """The formats that searches can use until the rebuild is done.
 
-Formats 1 and 2 have no time of modification, and their number field holds the id: hits without a score are ordered by
-id. Format 1 also has ids among the words of the metadata.
+Formats before 4 have the text in a pair of fields of its own, and a title counts as much as any metadata. Formats 1 and
+2 have no time of modification, and their number field holds the id: hits without a score are ordered by id. Format 1
+also has ids among the words of the metadata.
 """
 
 DATED = 3
 """The first format with the time of each object's modification."""
 
+WEIGHTED = 4
+"""The first format with all words that a reader searches in one field."""
+
 KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "owner", "properties"
 NUMBER, MODIFIED = "number", "modified"
-METADATA, METADATA_EXACT, CONTENT, CONTENT_EXACT = "metadata", "metadata_exact", "content", "content_exact"
+
+TEXT = "text"
+"""The stored text, in UTF-8. Before ``WEIGHTED``, ``content`` holds it."""
+
+HEADINGS = ("title", "object_name")
+"""The properties that name an object to people."""
+
+HEADING_WEIGHT = 3
+"""How often a word of a heading counts. So it outranks a word of a text of the same length, or of a third of it."""
 
 POSITION = "\0position"
 NOTHING = "\0nothing"
@@ -45,6 +64,22 @@ MARKER = "="
 
 VALUE_KINDS = ("s", "i", "f", "b")
 """The sub-objects of PROPERTIES of which one holds the values of a property that has any."""
+
+
+class WordFields(NamedTuple):
+    """Two fields of the same words: their stems, and the words as they are."""
+
+    stems: str
+    words: str
+
+
+ANYWHERE = WordFields("anywhere", "anywhere_exact")
+METADATA = WordFields("metadata", "metadata_exact")
+CONTENT = WordFields("content", "content_exact")
+"""The text alone, in formats before ``WEIGHTED``."""
+
+EXACT = frozenset(fields.words for fields in (ANYWHERE, METADATA, CONTENT))
+"""The fields of words as they are."""
 
 LEAST, MOST = -(2**63), 2**63 - 1
 """The integers that the index can hold."""
@@ -85,20 +120,28 @@ _read_right_decoder = msgspec.json.Decoder(ReadRight)
 _found_by_decoder = msgspec.json.Decoder(FoundBy)
 
 
-def schema() -> tantivy.Schema:
-    """Make the schema. A field is stored only where excerpts or the checker need it."""
+def schema(number: int = FORMAT) -> tantivy.Schema:
+    """Make the schema of a format. A field is stored only where excerpts or the checker need it."""
     builder = tantivy.SchemaBuilder()
     for name in (KEY, TYPE, ACL, OWNER):
         builder.add_text_field(name, stored=name == KEY, tokenizer_name="raw", index_option="basic")
     builder.add_unsigned_field(NUMBER, indexed=True, fast=True)
     builder.add_bytes_field(SOURCE, stored=True)
     builder.add_json_field(PROPERTIES, fast=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field(METADATA, tokenizer_name="stems")
-    builder.add_text_field(METADATA_EXACT, tokenizer_name="words")
-    builder.add_text_field(CONTENT, stored=True, tokenizer_name="stems")
-    builder.add_text_field(CONTENT_EXACT, tokenizer_name="words")
-    builder.add_integer_field(MODIFIED, indexed=True, fast=True)  # the last, so that the older formats' schema is equal
+    for pair in dict.fromkeys((METADATA, *searched(number, readable=True))):
+        builder.add_text_field(pair.stems, stored=pair == CONTENT, tokenizer_name="stems")
+        builder.add_text_field(pair.words, tokenizer_name="words")
+    if number >= WEIGHTED:
+        builder.add_bytes_field(TEXT, stored=True)
+    builder.add_integer_field(MODIFIED, indexed=True, fast=True)  # the last, so that formats 1 to 3 have equal fields
     return builder.build()
+
+
+def searched(number: int, *, readable: bool) -> Sequence[WordFields]:
+    """Return the fields that a search looks through in objects that the caller may read, or may only browse."""
+    if not readable:
+        return (METADATA,)
+    return (ANYWHERE,) if number >= WEIGHTED else (CONTENT, METADATA)
 
 
 def register(index: tantivy.Index, analyser: Analyser) -> None:
@@ -112,7 +155,6 @@ def to_tantivy(document: Document) -> tantivy.Document:
 
     To add one field after the other takes a third of the time of ``from_dict``, which compares each with the schema.
     """
-    metadata = [normal(value) for _, value in keyword_values(document.values, document.ids)]
     made = tantivy.Document()
     made.add_text(KEY, document.key)
     made.add_unsigned(NUMBER, document.seq)
@@ -122,12 +164,26 @@ def to_tantivy(document: Document) -> tantivy.Document:
     made.add_text(ACL, str(document.acl))
     made.add_text(OWNER, document.owner)
     made.add_json(PROPERTIES, _by_kind(document.values))
-    for text in metadata:
-        made.add_text(METADATA, text)
-        made.add_text(METADATA_EXACT, text)
-    made.add_text(CONTENT, document.text)
-    made.add_text(CONTENT_EXACT, document.text)
+    for text in _weighted(document):
+        for field in (*ANYWHERE, *METADATA):
+            made.add_text(field, text)
+    for field in ANYWHERE:
+        made.add_text(field, document.text)
+    made.add_bytes(TEXT, document.text.encode())
     return made
+
+
+def _weighted(document: Document) -> Iterator[str]:
+    """List the metadata that keywords look at, as often as each counts. Equal headings are one."""
+    headings, others = dict[str, None](), []
+    for name, value in keyword_values(document.values, document.ids):
+        if name in HEADINGS:
+            headings[normal(value)] = None
+        else:
+            others.append(normal(value))
+    for heading in headings:
+        yield from itertools.repeat(heading, HEADING_WEIGHT)
+    yield from others
 
 
 def source(document: Document) -> bytes:
@@ -191,8 +247,8 @@ def owner_key(source: Source) -> str:
 
 def read_text(stored: tantivy.Document) -> str:
     """Return the text from a document of the engine."""
-    text = stored.get_first(CONTENT)
-    return text if isinstance(text, str) else ""
+    text = stored.get_first(TEXT) or stored.get_first(CONTENT.stems)
+    return text.decode() if isinstance(text, bytes) else text if isinstance(text, str) else ""
 
 
 def read_document(stored: tantivy.Document) -> Document:

@@ -1,13 +1,20 @@
-"""In which order does the built-in engine return hits? By score, by modification or by counter; ties by counter."""
+"""In which order does the built-in engine return hits? By score, modification, values or counter; ties by counter.
+
+One aggregation orders hits by the values of several properties and by counter: each hit is a bucket of its own, and
+the engine keeps those of the page alone.
+"""
 
 import itertools
+from collections.abc import Sequence
 from typing import TypeAlias
 
+import msgspec
 import tantivy
 from tantivy import DocAddress, FieldType, Occur, Query
 
 from muniment.clock import Instant
-from muniment.repository.index.contract import Order
+from muniment.repository.aql.values import Kind
+from muniment.repository.index.contract import Order, SortedBy
 from muniment.repository.index.tantivy import fields
 
 REACH = 2_000
@@ -16,11 +23,17 @@ REACH = 2_000
 Ranked: TypeAlias = tuple[float, DocAddress]
 """The engine's address of a hit, with its score or the value by which it is ordered."""
 
+MOST_BUCKETS = 2_000
+"""The depth up to which hits are ordered by the values of properties."""
+
+_SORTED = 255
+"""The length from which on a text may differ from another one in characters that do not count."""
+
+_SEVERAL = 100
+"""The number of terms up to which an OR is faster than a set."""
+
 _BESIDE = 200
 """How many hits beyond a page are read first, to find all hits whose score equals that of the last hit."""
-
-_FURTHER = 4
-"""The factor by which more hits are read when the first ones do not include all of them."""
 
 
 class Ranking:
@@ -54,11 +67,11 @@ class Ranking:
         count = end + _BESIDE
         result = self._searcher.search(query, count, count=total)
         ranked = list(result.hits)
-        while len(ranked) == count <= REACH and ranked[end - 1][0] == ranked[-1][0]:
-            count = min(_FURTHER * count, REACH + 1)
-            ranked = list(self._searcher.search(query, count, count=False).hits)
+        if len(ranked) == count <= REACH and ranked[end - 1][0] == ranked[-1][0]:
+            ranked = list(self._searcher.search(query, REACH + 1, count=False).hits)
         if end < len(ranked) <= REACH:
-            ranked = [hit for hit in ranked if hit[0] >= ranked[end - 1][0]]
+            edge = ranked[end - 1][0]
+            ranked = ranked[:end] + list(itertools.takewhile(lambda hit: hit[0] == edge, ranked[end:]))
         return self._head_in_order(ranked)[offset:end], count_of(result)
 
     def by_modification(
@@ -86,6 +99,44 @@ class Ranking:
                 tied = self._modified_at(query, int(instant), skipped, len(tied))
             in_order += tied
         return [(0.0, address) for _, address in in_order], count_of(result)
+
+    def by_values(
+        self, query: Query, sorts: Sequence[SortedBy], offset: int, limit: int
+    ) -> tuple[list[int], int] | None:
+        """Return the counters of a page of hits in the order of these properties, and the total.
+
+        None where the engine does not know the order: of hits deeper than ``MOST_BUCKETS``, of long texts, and of
+        dates of which the index holds milliseconds alone.
+        """
+        if offset + limit > MOST_BUCKETS or any(sort.name in _CUT for sort in sorts):
+            return None
+        sources = [
+            {str(at): {"terms": {"field": _path(sort), "order": _DIRECTIONS[sort.descending], **_MISSING_LAST}}}
+            for at, sort in enumerate(sorts)
+        ]
+        buckets = {"size": offset + limit, "sources": [*sources, {_COUNTER: {"terms": {"field": fields.NUMBER}}}]}
+        total = {"value_count": {"field": fields.NUMBER}}
+        asked = {"page": {"composite": buckets}, "total": total} if limit > 0 else {"total": total}
+        answer = msgspec.convert(self._searcher.aggregate(query, asked), _Sorted)
+        keys = [bucket.key for bucket in answer.page.buckets]
+        if any(isinstance(value, str) and len(value) > _SORTED for key in keys for value in key.values()):
+            return None
+        return [int(key[_COUNTER] or 0) for key in keys[offset:]], int(answer.total.value)
+
+    def with_counters(self, query: Query, counters: Sequence[int]) -> list[Ranked]:
+        """Return those of a query's hits that have these counters, in this order."""
+        if not counters:
+            return []
+        if len(counters) <= _SEVERAL:
+            terms = [Query.term_query(self._schema, fields.NUMBER, counter, "basic") for counter in counters]
+            these = Query.boolean_query([(Occur.Should, term) for term in terms])
+        else:
+            these = Query.term_set_query(self._schema, fields.NUMBER, counters)
+        found = self._searcher.search(both(query, Query.const_score_query(these, 0.0)), len(counters), count=False).hits
+        places = {counter: place for place, counter in enumerate(counters)}
+        numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in found])
+        numbered = sorted(zip(numbers, found, strict=True), key=lambda each: places[int(each[0] or 0)])
+        return [hit for _, hit in numbered]
 
     def by_counter(self, query: Query, offset: int, limit: int, *, total: bool) -> tuple[list[Ranked], int | None]:
         """Return a page of hits in the order in which the objects were made."""
@@ -130,6 +181,48 @@ class Ranking:
         for _, group in itertools.groupby(numbered, key=lambda each: each[0][0]):
             in_order += [hit for hit, _ in sorted(group, key=lambda each: each[1] or 0)]
         return in_order
+
+
+class _Bucket(msgspec.Struct, frozen=True):
+    key: dict[str, str | int | None]
+
+
+class _Buckets(msgspec.Struct, frozen=True):
+    buckets: tuple[_Bucket, ...] = ()
+
+
+class _Metric(msgspec.Struct, frozen=True):
+    value: float
+
+
+class _Sorted(msgspec.Struct, frozen=True):
+    total: _Metric
+    page: _Buckets = _Buckets()
+
+
+_COUNTER = "counter"
+_DIRECTIONS = ("asc", "desc")
+_MISSING_LAST = {"missing_bucket": True, "missing_order": "last"}
+_CUT = frozenset({"r_creation_date"})
+
+
+def _path(sort: SortedBy) -> str:
+    if sort.name == "r_modify_date":
+        return fields.MODIFIED
+    return f"{fields.PROPERTIES}.{index_kind(sort.kind, folded=sort.folded)}.{sort.name}"
+
+
+def index_kind(kind: Kind, *, folded: bool) -> str:
+    """Return the sub-object of the properties that holds values of this kind, texts folded or as they were written."""
+    match kind:
+        case "string" | "id":
+            return "s" if folded else "v"
+        case "boolean":
+            return "b"
+        case "double":
+            return "f"
+        case _:
+            return "i"
 
 
 def both(query: Query, other: Query) -> Query:

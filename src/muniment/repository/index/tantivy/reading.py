@@ -41,7 +41,7 @@ class Reading:
             offset += len(addresses)
 
     def digests(self, after: int, to: int | None, limit: int) -> list[DocumentDigest]:
-        """Read the digests of the first ``limit`` documents whose counters lie after one and up to another."""
+        """Read the digests of the first ``limit`` documents with counters above ``after`` and up to ``to``."""
         in_range = Query.range_query(
             *(self._schema, fields.NUMBER, FieldType.Unsigned),
             lower_bound=max(after, 0),

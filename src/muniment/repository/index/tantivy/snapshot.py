@@ -19,10 +19,12 @@ from muniment.repository.index.contract import (
     IndexHit,
     Order,
     Search,
+    SortedBy,
     Visible,
+    WordCount,
 )
 from muniment.repository.index.document import Document
-from muniment.repository.index.tantivy import examining, excerpts, failures, fields, reading
+from muniment.repository.index.tantivy import examining, excerpts, failures, fields, rarity, reading
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.compile import (
     MATCHES,
@@ -33,6 +35,8 @@ from muniment.repository.index.tantivy.compile import (
 )
 from muniment.repository.index.tantivy.facets import FacetCounter
 from muniment.repository.index.tantivy.order import Ranked, Ranking, both, count_of
+from muniment.repository.index.tantivy.rarity import Rarity, SeenCounts
+from muniment.repository.index.tantivy.vocabulary import Vocabulary
 from muniment.repository.index.text import normal
 from muniment.repository.refusals import IndexUnavailable
 
@@ -40,6 +44,9 @@ MOST_FED = 10_000
 """A search for fewer hits to feed the facets than this is obeyed; more hits are counted as fast as all of them."""
 
 _PLAN_BYTES, _PERMITTED_ACLS = 8_000_000, 200_000
+_CALLERS, _CALLER = 500_000, 5_000
+"""What the memory of callers may weigh: an ACL weighs 1, and what is remembered of a caller as much as this."""
+
 _SIZES = 10
 """How many times the size of a query its plan may have."""
 
@@ -66,27 +73,28 @@ class SnapshotMemory:
 
 
 class TantivySnapshot:
-    """The index as of one commit (a Snapshot). Any thread may use it. ``dated``: its format has modification times."""
+    """The index as of one commit (a Snapshot), of one of the formats ``fields.READABLE``. Any thread may use it."""
 
     def __init__(
         self,
         index: tantivy.Index,
         searcher: tantivy.Searcher,
-        schema: tantivy.Schema,
         analyser: Analyser,
         memory: SnapshotMemory,
-        *,
-        dated: bool,
+        number: int = fields.FORMAT,
     ) -> None:
         self._index = index
         self._searcher = searcher
-        self._schema = schema
+        self._format = number
+        self._schema = schema = fields.schema(number)
         self._analyser = analyser
         self._memory = memory
+        self._seen: Memory[rarity.CallerKey, SeenCounts] = Memory(_CALLERS)
         self._ranking = Ranking(searcher, schema)
         self._reading = reading.Reading(searcher, schema)
-        self._dated = dated
+        self._dated = number >= fields.DATED
         self._position = fields.read_position(searcher, schema)
+        self._documents = rarity.documents(searcher, schema)
 
     @property
     def position(self) -> Position:
@@ -106,12 +114,47 @@ class TantivySnapshot:
         """
         with failures.refused("a search failed"):
             compiler, plan, query = self._compiled(search)
-            ranked, total = self._page(query, search, scored=bool(plan.compiled.leaves))
-            hits = self._bare_hits(ranked) if search.bare else ()
-            if ranked and not search.bare:
-                hits = self._hits(compiler, search.visible, ranked, plan)
-            counts, fed = self._facets(compiler, query, search, scored=bool(plan.compiled.leaves))
-            return Answer(hits, total, counts, fed)
+            one_more = msgspec.structs.replace(search, limit=search.limit + 1) if search.limit > 0 else search
+            ranked, total = self._page(query, one_more, plan.compiled)
+            shown, more = ranked[: search.limit], len(ranked) > search.limit
+            return self._answer(compiler, plan, query, search, shown, total, more=more)
+
+    def search_sorted(self, search: Search, sorts: Sequence[SortedBy]) -> Answer | None:
+        """Answer a search in the order of these properties, equal hits by counter; None if the index cannot tell it.
+
+        One question to the engine orders and counts all hits, and another one scores those of the page.
+        """
+        if not self._dated:
+            return None
+        with failures.refused("a search failed"):
+            compiler, plan, query = self._compiled(search)
+            found = self._ranking.by_values(query, sorts, search.offset, search.limit)
+            if found is None:
+                return None
+            counters, total = found
+            # Who may see these hits is decided: to ask again whose ACLs they carry is most of the work.
+            ranked = self._ranking.with_counters(compiler.scoring(plan.compiled, search.visible), counters)
+            if not plan.compiled.leaves:
+                ranked = [(0.0, address) for _, address in ranked]
+            more = total > search.offset + search.limit
+            return self._answer(compiler, plan, query, search, ranked, total, more=more)
+
+    def _answer(
+        self,
+        compiler: Compiler,
+        plan: _Plan,
+        query: Query,
+        search: Search,
+        ranked: Sequence[Ranked],
+        total: int | None,
+        *,
+        more: bool,
+    ) -> Answer:
+        hits = self._bare_hits(ranked) if search.bare else ()
+        if ranked and not search.bare:
+            hits = self._hits(compiler, search.visible, ranked, plan, marks=search.marks)
+        counts, fed = self._facets(compiler, query, search, plan.compiled)
+        return Answer(hits, total, counts, fed, more)
 
     def counters(self, search: Search, order: Order) -> list[int]:
         """Return the counters of a search's hits in this order. Without keywords, the most relevant are the newest.
@@ -121,7 +164,9 @@ class TantivySnapshot:
         self._check_numbered()
         with failures.refused("a search failed"):
             _, plan, query = self._compiled(search)
-            if order == "relevance" and not plan.compiled.leaves:
+            if order == "relevance" and plan.compiled.level is not None:
+                order = "made"
+            elif order == "relevance" and not plan.compiled.leaves:
                 order = "newest"
             return self._ranking.counters(query, order, search.offset, search.limit)
 
@@ -129,7 +174,23 @@ class TantivySnapshot:
         """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``."""
         with failures.refused("a search failed"):
             compiler, _, query = self._compiled(search)
-            return examining.examine(self._searcher, compiler, self._analyser, search, query, key)
+            weighing = self._weighing(compiler, search.visible, self._seen_by(compiler, search.visible))
+            return examining.examine(self._searcher, weighing, self._analyser, search, query, key)
+
+    def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
+        """List the words that begin like this in the hits of a search, the most common first. Raises as ``search``."""
+        if self._format < fields.WEIGHTED:
+            return []
+        with failures.refused("a search failed"):
+            compiler, _, query = self._compiled(search)
+            return self._vocabulary(compiler, search.visible).completions(query, beginning, limit)
+
+    def correction(self, visible: Visible, word: str) -> str | None:
+        """Return the likeliest word in the place of one by which the caller finds nothing. Raises IndexUnavailable."""
+        if self._format < fields.WEIGHTED:
+            return None
+        with failures.refused("a search failed"):
+            return self._vocabulary(self._compiler(), visible).correction(word)
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Read the documents with these keys, or every document. Documents with the same key are all returned."""
@@ -156,34 +217,73 @@ class TantivySnapshot:
             raise IndexUnavailable("The index is being made anew for this release: try again in a while.")
 
     def _compiled(self, search: Search) -> tuple[Compiler, _Plan, Query]:
-        compiler = Compiler(
-            *(self._index, self._searcher, self._schema, self._analyser, self._memory.permissions),
-            search.statistics,
-        )
-        plan = self._plan(compiler, search)
-        query = compiler.visible(plan.compiled, search.visible)
-        return compiler, plan, query if search.among is None else compiler.among(query, search.among)
-
-    def _plan(self, compiler: Compiler, search: Search) -> _Plan:
         # Numbers and truth values of one size are equal in Python, and differ as JSON.
         written = _encoder.encode(search.query)
-        plan = self._memory.plans.recall(written) if search.statistics is None else None
+        compiler = self._compiler()
+        plan = self._plan(compiler, search, written)
+        compiled = plan.compiled
+        if compiled.leaves:
+            seen = self._seen_by(compiler, search.visible)
+            hits = seen.compiled.answer(
+                written,
+                lambda: self._weighing(compiler, search.visible, seen).hits(search.query),
+                _SIZES * len(written),
+            )
+            compiled = compiled._replace(anywhere=hits[0], in_metadata=hits[1])
+            plan = plan._replace(compiled=compiled)
+        query = compiler.visible(compiled, search.visible)
+        return compiler, plan, query if search.among is None else compiler.among(query, search.among)
+
+    def _compiler(self, rarity: Rarity | None = None) -> Compiler:
+        return Compiler(
+            *(self._index, self._schema, self._format, self._analyser, self._memory.permissions),
+            rarity,
+        )
+
+    def _vocabulary(self, compiler: Compiler, visible: Visible) -> Vocabulary:
+        return Vocabulary(self._searcher, self._schema, compiler, self._analyser, visible)
+
+    def _weighing(self, compiler: Compiler, visible: Visible, seen: SeenCounts) -> Compiler:
+        """Return a compiler by which words weigh what they weigh for the caller."""
+
+        def holding(word: str, exact: bool) -> Query:
+            return compiler.holding(visible, word, exact)
+
+        return self._compiler(Rarity(self._searcher, self._documents, holding, compiler.browsable(visible), seen))
+
+    def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:
+        """Return what is remembered of a caller, or a memory of this search alone if the snapshot has missed changes.
+
+        Objects that it does not hold at all, such as new ones, change nothing.
+        """
+        missed = visible.hidden | visible.decided
+        if missed and count_of(self._searcher.search(compiler.among(Query.all_query(), missed), 1)):
+            return SeenCounts()
+        key = rarity.caller_key(visible)
+        return self._seen.answer(key, SeenCounts, len(visible.browse_acls) + len(visible.read_acls) + _CALLER)
+
+    def _plan(self, compiler: Compiler, search: Search, written: bytes) -> _Plan:
+        plan = self._memory.plans.recall(written)
         if plan is not None:
             return plan
         compiled = compiler.compile(search.query)
         query_leaves = [each.leaf for each in compiled.leaves]
         finder = excerpts.Finder(self._analyser, query_leaves)
         plan = _Plan(compiled, finder, tuple(map(examining.shown_term, query_leaves)))
-        return plan if search.statistics is not None else self._memory.plans.keep(written, plan, _SIZES * len(written))
+        return self._memory.plans.keep(written, plan, _SIZES * len(written))
 
-    def _page(self, query: Query, search: Search, scored: bool) -> tuple[list[Ranked], int | None]:
+    def _page(self, query: Query, search: Search, compiled: CompiledQuery) -> tuple[list[Ranked], int | None]:
         """Return the hits of the page, and the total if the search wants it."""
+        scored = bool(compiled.leaves)
         limit, offset = max(search.limit, 0), search.offset
         if limit == 0:
             return [], count_of(self._searcher.search(query, 1, count=search.total))
         if search.among is not None and len(search.among) <= limit:
             result = self._searcher.search(query, limit, count=search.total)
             return [(score if scored else 0.0, address) for score, address in result.hits], count_of(result)
+        if compiled.level is not None and self._dated:
+            ranked, total = self._ranking.by_counter(query, offset, limit, total=search.total)
+            return [(compiled.level, address) for _, address in ranked], total
         by_score, by_modification = self._ranking.by_score, self._ranking.by_modification
         rank = by_score if scored else by_modification if self._dated else self._ranking.by_counter
         return rank(query, offset, limit, total=search.total)
@@ -199,6 +299,8 @@ class TantivySnapshot:
         visible: Visible,
         ranked: Sequence[Ranked],
         plan: _Plan,
+        *,
+        marks: bool,
     ) -> tuple[IndexHit, ...]:
         stored_documents = [self._searcher.doc(address) for _, address in ranked]
         keys = [fields.read_key(document) for document in stored_documents]
@@ -221,23 +323,26 @@ class TantivySnapshot:
             excerpt, terms, text = found[at], every_term, texts[at]
             if excerpt is None:
                 matched = matches[_place(address)]
-                in_text = [leaf for leaf in range(len(leaves)) if readable[at] and matched[leaf]]
                 in_metadata = [leaf for leaf in range(len(leaves)) if matched[len(leaves) + leaf]]
-                excerpt = plan.finder.excerpt(text, in_text) if text and in_text else None
+                anywhere = [leaf for leaf in range(len(leaves)) if matched[leaf]] if readable[at] else in_metadata
+                # What is not in the metadata must be in the text, so it is worth a thorough search.
+                thorough = len(anywhere) > len(in_metadata)
+                excerpt = plan.finder.excerpt(text, anywhere, thorough=thorough) if text and anywhere else None
                 if excerpt is None and in_metadata:
                     excerpt = _metadata_excerpt(plan.finder, fields.read_source(stored_documents[at]), in_metadata)
-                terms = tuple(dict.fromkeys([plan.terms[leaf] for leaf in sorted({*in_text, *in_metadata})]))
-            hits.append(
-                IndexHit(keys[at], float(score), excerpts.beginning(text) if excerpt is None else excerpt, terms)
-            )
+                terms = tuple(dict.fromkeys([plan.terms[leaf] for leaf in anywhere]))
+            if excerpt is None:
+                excerpt = excerpts.beginning(text)
+            matching = plan.finder.marks(excerpt) if marks else None
+            hits.append(IndexHit(keys[at], float(score), excerpt, terms, matching))
         return tuple(hits)
 
     def _matches(
         self, compiler: Compiler, keys: Sequence[str], leaves: Sequence[CompiledLeaf]
     ) -> Mapping[tuple[int, int], list[bool]]:
-        """Return, for each of these objects, whether each leaf is in its content, then whether in its metadata."""
+        """Return, for each of these objects, whether each leaf is anywhere in it, then whether in its metadata."""
         matches: dict[tuple[int, int], list[bool]] = defaultdict(list)
-        queries = [*(each.in_content for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
+        queries = [*(each.anywhere for each in leaves), *(each.in_metadata for each in leaves)] if keys else []
         for start in range(0, len(queries), MATCHES):
             some = queries[start : start + MATCHES]
             for sum_, address in self._searcher.search(compiler.matching(keys, some), len(keys), count=False).hits:
@@ -245,16 +350,15 @@ class TantivySnapshot:
         return matches
 
     def _facets(
-        self, compiler: Compiler, query: Query, search: Search, *, scored: bool
+        self, compiler: Compiler, query: Query, search: Search, compiled: CompiledQuery
     ) -> tuple[tuple[FacetCounts, ...], int | None]:
         """Count the hits by facets; with how many hits fed them, where that was not all."""
         if not search.facets:
             return (), None
-        fed, query = self._fed(query, search, scored=scored)
-        counter = FacetCounter(self._searcher, compiler.comparison)
-        return tuple(counter.count(query, facet) for facet in search.facets), fed
+        fed, query = self._fed(query, search, compiled)
+        return FacetCounter(self._searcher, compiler.comparison).count(query, search.facets), fed
 
-    def _fed(self, query: Query, search: Search, *, scored: bool) -> tuple[int | None, Query]:
+    def _fed(self, query: Query, search: Search, compiled: CompiledQuery) -> tuple[int | None, Query]:
         """Narrow a query to the first hits, where so few feed the facets."""
         fed = search.facet_hits
         if fed is None or fed > MOST_FED or (count_of(self._searcher.search(query, 1)) or 0) <= fed:
@@ -262,7 +366,7 @@ class TantivySnapshot:
         if fed == 0:
             return 0, Query.empty_query()
         first = msgspec.structs.replace(search, offset=0, limit=fed, total=False)
-        ranked, _ = self._page(query, first, scored=scored)
+        ranked, _ = self._page(query, first, compiled)
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in ranked])
         return fed, both(query, Query.term_set_query(self._schema, fields.NUMBER, [number or 0 for number in numbers]))
 

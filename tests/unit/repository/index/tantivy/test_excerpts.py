@@ -57,6 +57,51 @@ def test_the_earliest_of_several_is_shown() -> None:
     assert "valve" in found
 
 
+def test_the_part_with_most_of_the_words_is_shown_and_stop_words_hardly_count() -> None:
+    text = f"The pump of a house. {FILLER} the valve of the pump {FILLER} pump {FILLER} valve"
+    shown = excerpt(text, Term("pump"), Term("valve"))
+    assert shown is not None
+    assert "the valve of the pump" in shown
+    shown = excerpt(f"{FILLER} here is the one of all {FILLER} pumps stand", Term("the"), Term("of"), Term("pump"))
+    assert shown is not None
+    assert "pumps stand" in shown
+
+
+def test_a_far_word_does_not_draw_the_excerpt_away_from_a_near_pair() -> None:
+    text = f"red pump {FILLER} valve {FILLER} red {FILLER} pump valve red pump"
+    assert "pump valve red pump" in (excerpt(text, Term("red"), Term("pump"), Term("valve")) or "")
+
+
+def test_an_excerpt_begins_and_ends_with_a_sentence_that_does_so_near_by() -> None:
+    text = f"{FILLER}Nothing else. On Monday the pump broke. {'It was mended by night and ran. ' * 20}"
+    shown = excerpt(text, Term("pump"))
+    assert shown is not None
+    assert shown.startswith("On Monday the pump broke.")
+    assert shown.endswith("and ran.")
+    assert 100 < len(shown) <= excerpts.LENGTH
+    assert (excerpt(f"{FILLER} at no. 5 and e.g. there a pump {FILLER}", Term("pump")) or "").startswith("…")
+
+
+@pytest.mark.parametrize(
+    ("text", "leaves", "marked"),
+    [
+        ("Pumps and a pumping house", [Term("pump")], ["Pumps", "pumping"]),
+        (f"{FILLER}the old Pump {FILLER}", [Phrase("old pump"), Term("pump")], ["old Pump"]),
+        ("a pumphouse, école", [Wild("pum*"), Term("ecole")], ["pumphouse", "école"]),
+        ("foo-bar", [Term("foo-bar")], ["foo-bar"]),
+        (f"{FILLER}水道局は2024年に報告書を公開した。", [Term("報告"), Term("公開")], ["報告", "公開"]),
+        ("nothing", [Term("pump")], []),
+        ("", [Term("pump")], []),
+    ],
+)
+def test_marks_are_the_places_of_the_excerpt_that_match(
+    text: str, leaves: list[Term | Wild | Phrase], marked: list[str]
+) -> None:
+    finder = Finder(ENGLISH, leaves)
+    shown = finder.excerpt(normal(text)) or excerpts.beginning(text)
+    assert [shown[start:end] for start, end in finder.marks(shown)] == marked
+
+
 def test_white_space_is_collapsed_and_ends_are_whole() -> None:
     assert excerpt("a \t\n pump\r\n\r\nz", Term("pump")) == "a pump z"
     assert excerpts.beginning("  one\n\n two ") == "one two"

@@ -1,0 +1,1 @@
+"""Measures how good the hits are, on texts whose answers people have judged."""

@@ -1,0 +1,14 @@
+"""Let a grant hold a number that its live access tokens do not exceed."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "directory_0007"
+down_revision = "directory_0006"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the column. Of the grants that there are, nobody has counted the tokens yet."""
+    op.add_column("grants", sa.Column("live_bound", sa.Integer))

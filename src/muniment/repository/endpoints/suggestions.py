@@ -1,0 +1,65 @@
+"""What a search page shows while somebody types: completions, and a correction (docs/interface.md, ours 6)."""
+
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.repository.endpoints import collections, parameters, positions, search_requests, spelling
+from muniment.repository.endpoints.context import RepositoryContext, enter
+from muniment.repository.endpoints.documents import Documents, SuggestionsDocument
+from muniment.repository.endpoints.spelling import Written
+from muniment.repository.index.contract import Snapshot
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.search import suggestions
+from muniment.repository.search.suggestions import Suggestion, Suggestions
+from muniment.web.addresses import Address, AnswerDescription, Operation
+from muniment.web.responses import Table
+
+_DEFAULT, _MOST = 10, 50
+
+
+async def suggest(request: Request, context: RepositoryContext) -> Response:
+    """GET: complete and correct what has been typed."""
+    caller = await enter(request, context)
+    media_type = spelling.negotiate(request, spelling.both(context.options.names))
+    query, options = parameters.read(request), context.options
+    limit = min(collections.whole_number(query, "limit", _DEFAULT, 1), _MOST)
+
+    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
+        suggested = suggestions.suggest(
+            *(cx, snapshot, caller.repository, principals, query.get("q", ""), limit, context.clock()),
+            search_requests.limits(options),
+            options.max_pending_changes,
+            context.memory,
+        )
+        document = document_of(suggested)
+        return spelling.answer(media_type, "suggestions", document, options.names), caller.spell(
+            principals, snapshot.position
+        )
+
+    body, position = await caller.search(context.indexes(caller.repository), answered)
+    return Response(body, headers={"Content-Type": media_type, positions.HEADER: position, **spelling.PRIVATE})
+
+
+def address_below(wire: Documents, below: str, searching: Table) -> Address[RepositoryContext]:
+    """Describe the address of suggestions below a repository, which refuses what ``searching`` does."""
+    suggested = wire.thing(SuggestionsDocument, "suggestions")
+    operation = Operation(
+        suggest,
+        "Complete and correct what somebody is typing.",
+        parameters=(parameters.Q, parameters.SUGGESTIONS, parameters.PLAIN_POSITION),
+        answers=(AnswerDescription(200, "The suggestions.", suggested, (parameters.POSITION,)),),
+    )
+    return Address(f"{below}/search/suggestions", {"GET": operation}, searching)
+
+
+def document_of(suggested: Suggestions) -> dict[str, Written]:
+    """Spell suggestions for the wire."""
+    document: dict[str, Written] = {"completions": [_written(each) for each in suggested.completions]}
+    if suggested.correction is not None:
+        document["correction"] = _written(suggested.correction)
+    return document
+
+
+def _written(suggestion: Suggestion) -> dict[str, Written]:
+    return {"text": suggestion.text, "hits": suggestion.hits}
