@@ -83,6 +83,8 @@ class Place:
         page.get_by_label("User name").fill(USER)
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("navigation", name="Search")).to_be_visible()
+        page.wait_for_load_state("load")
 
 
 @pytest.fixture(scope="module")
