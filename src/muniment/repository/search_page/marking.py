@@ -44,6 +44,10 @@ class _Flat(dict[int, str]):
 _FLAT = _Flat()
 
 
+def _flat(text: str) -> str:
+    return text.lower() if text.isascii() else text.translate(_FLAT)
+
+
 def pieces(text: str, terms: Sequence[str]) -> list[Piece]:
     """Split a text into marked pieces and the others."""
     pattern = _pattern(tuple(terms))
@@ -51,7 +55,7 @@ def pieces(text: str, terms: Sequence[str]) -> list[Piece]:
         return [Piece(text, marked=False)] if text else []
     split: list[Piece] = []
     at = 0
-    for found in pattern.finditer(text.translate(_FLAT)):
+    for found in pattern.finditer(_flat(text)):
         if found.end() == found.start():
             continue
         if found.start() > at:
@@ -64,13 +68,13 @@ def pieces(text: str, terms: Sequence[str]) -> list[Piece]:
 def first(text: str, terms: Sequence[str]) -> int | None:
     """Return where the first marked word of a text begins; None without any."""
     pattern = _pattern(tuple(terms))
-    found = None if pattern is None else pattern.search(text.translate(_FLAT))
+    found = None if pattern is None else pattern.search(_flat(text))
     return None if found is None else found.start()
 
 
 @lru_cache(maxsize=256)
 def _pattern(terms: tuple[str, ...]) -> re.Pattern[str] | None:
-    forms = [form for term in terms[:_MOST_TERMS] if (form := _form(term.translate(_FLAT)))]
+    forms = [form for term in terms[:_MOST_TERMS] if (form := _form(_flat(term)))]
     return re.compile("|".join(sorted(forms, key=len, reverse=True))) if forms else None
 
 
