@@ -1,4 +1,4 @@
-"""The page to search from: a page of hits beside the same page before anything is searched, of the same server."""
+"""The page to search from: a page of hits beside the page with the empty box, and beside the feed of the same hits."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from bench.search_kinds import WORDS
 
 ROWS = ("search-page",)
 
-_HIT, _BARE = 'class="excerpt"', "Saved searches"
+_WANTED = {"hits": ['class="excerpt"'], "bare": ["Saved searches"], "feed": ["<summary"]}
 
 
 def search_page(run: Run) -> Iterator[Line]:
@@ -24,35 +24,39 @@ def search_page(run: Run) -> Iterator[Line]:
     texts = passages(run.size(50_000, 2_000))
     data = ours.prepare(run.folder("search-page") / "data")
     ours.fill(data, texts)
-    found: dict[str, list[Figures]] = {"hits": [], "bare": []}
+    found: dict[str, list[Figures]] = {side: [] for side in _WANTED}
     with ours.serving(data, "web.workers=2", f"repository.search_page_client={ours.CLIENT}") as site:
-        cookie = _signed_in(site)
-        questions = [httpx.QueryParams({"q": " ".join(words)}) for words in WORDS.asked(texts)]
+        cookie, token = _signed_in(site), site.signed_in()["access_token"]
+        questions = [" ".join(words) for words in WORDS.asked(texts)]
+        addresses = [f"{site.base}/search?{httpx.QueryParams({'q': one})}" for one in questions]
         asked = {
-            "hits": [Request("GET", f"{site.base}/search?{one}", "", (cookie,)) for one in questions],
+            "hits": [Request("GET", one, "", (cookie,)) for one in addresses],
             "bare": [Request("GET", f"{site.base}/search", "", (cookie,))],
+            "feed": [site.keywords(token, one) for one in questions],
         }
-        wanted = {"hits": [_HIT], "bare": [_BARE]}
 
         def ask(side: str) -> None:
-            requests = asked[side]
-            figures = load.run(requests, wanted[side], [site.program], seconds=run.seconds, connections=1)
+            figures = load.run(asked[side], _WANTED[side], [site.program], seconds=run.seconds, connections=1)
             found[side].append(figures)
 
-        load.run(asked["hits"], wanted["hits"], [site.program], seconds=2, connections=1)
+        load.run(asked["hits"], _WANTED["hits"], [site.program], seconds=2, connections=1)
         run.interleaved(*(partial(ask, side) for side in asked))
-    yield page.compared(
-        "search-page",
-        f"a page of 20 hits, {len(texts):,} real documents, 1 browser, p50",
-        "the page with the empty box",
-        [one.p50 for one in found["hits"]],
-        [one.p50 for one in found["bare"]],
-        unit=" ms",
-        target=page.at_most(3),
-        our_cpu=page.cpu(one.cpu for one in found["hits"]),
-        their_cpu=page.cpu(one.cpu for one in found["bare"]),
-        remark=f"{len(questions)} queries in turn; each page has excerpts, a total and five facets. Two workers.",
-    )
+    for beside, side, target in (
+        ("the page with the empty box", "bare", page.at_most(3)),
+        ("the feed of the same hits, with a token", "feed", None),
+    ):
+        yield page.compared(
+            "search-page",
+            f"a page of 20 hits, {len(texts):,} real documents, 1 browser, p50",
+            beside,
+            [one.p50 for one in found["hits"]],
+            [one.p50 for one in found[side]],
+            unit=" ms",
+            target=target,
+            our_cpu=page.cpu(one.cpu for one in found["hits"]),
+            their_cpu=page.cpu(one.cpu for one in found[side]),
+            remark=f"{len(questions)} queries in turn; the page has excerpts, a total and five facets. Two workers.",
+        )
 
 
 def _signed_in(site: Site) -> tuple[str, str]:
