@@ -61,7 +61,7 @@ _DAY_SECONDS = 86_400
 
 def build(
     settings: Settings, data: Path, *, clock: Callable[[], Instant] = now, access_log: AccessLog | None = None
-) -> ASGIApp:
+) -> HotFront:
     """Build the application over a data folder whose databases are migrated.
 
     Without an ``access_log``, each request's line is written at once. The application's lifespan opens this process's
@@ -108,18 +108,19 @@ def build(
         credential_parameters=credentials.parameters(settings.repository) if "repository" in settings.halves else (),
         access_log=access_log,
     )
-    front = HotFront(transport)
+    application: ASGIApp = transport
     repository = settings.repository
-    if "repository" not in settings.halves or not repository.cors_origins:
-        return front
-    return Cors(
-        front,
-        f"/{repository.names.prefix}",
-        repository.cors_origins,
-        credentials=repository.cors_credentials,
-        exposed=exposed(repository.names),
-        seconds=repository.cors_seconds,
-    )
+    if "repository" in settings.halves and repository.cors_origins:
+        application = Cors(
+            transport,
+            f"/{repository.names.prefix}",
+            repository.cors_origins,
+            credentials=repository.cors_credentials,
+            exposed=exposed(repository.names),
+            seconds=repository.cors_seconds,
+        )
+    front = HotFront(transport, application)
+    return front
 
 
 def reader(installation: Installation, repository: Repository) -> Index:

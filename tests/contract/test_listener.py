@@ -7,18 +7,21 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 import pytest
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from muniment import certificates
 from muniment.server import listener
 from muniment.server.listener import Listeners
+from muniment.web.hot import Foremost, HotFront
 from muniment.web.options import WebOptions
+from muniment.web.transport import Transport
 from tests.waiting import until
 
 CALLERS = 5
@@ -47,14 +50,15 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @contextmanager
-def serving(application: ASGIApp, folder: Path, **options: int) -> Iterator[int]:
+def serving(application: ASGIApp, folder: Path, front: HotFront | None = None, **options: int) -> Iterator[int]:
     """Serve plain HTTP in a thread, and say its port."""
     made = certificates.ensure(folder / "tls", ["localhost"], time.time_ns() // 1000)
     https, http = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
     listeners = Listeners(https, http, str(made.cert_file), str(made.key_file))
     stop, ready, interval = threading.Event(), threading.Event(), sys.getswitchinterval()
     serving = threading.Thread(
-        target=listener.serve, args=(application, listeners, msgspec.convert(options, WebOptions), stop, ready.set)
+        target=listener.serve,
+        args=(application, listeners, msgspec.convert(options, WebOptions), stop, ready.set, front),
     )
     serving.start()
     try:
@@ -138,14 +142,22 @@ async def whole_or_not(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def conversation(port: int, *requests: bytes) -> bytes:
-    """Send all requests at once, and return what comes until the server closes, without the time of day."""
+def conversation(port: int, *requests: bytes, has_read: Callable[[bytes], object] | None = None) -> bytes:
+    """Send all requests, and return what comes until the server closes, without the time of day and request ids.
+
+    They are sent together, unless ``has_read`` waits until the server has read each.
+    """
     with socket.create_connection(("127.0.0.1", port), timeout=30) as caller:
-        caller.sendall(b"".join(requests))
+        for piece in requests if has_read else [b"".join(requests)]:
+            with suppress(OSError):  # the server has closed already
+                caller.sendall(piece)
+            if has_read:
+                has_read(piece)
         arrived = b""
-        while piece := caller.recv(1 << 20):
-            arrived += piece
-    return re.sub(rb"date: [^\r]*", b"date: now", arrived)
+        with suppress(ConnectionResetError):
+            while part := caller.recv(1 << 20):
+                arrived += part
+    return re.sub(rb"(date|x-request-id): [^\r]*", rb"\1: any", arrived)
 
 
 @pytest.mark.parametrize("path", LINES)
@@ -163,3 +175,125 @@ def test_an_answer_by_one_write_is_the_same_as_uvicorns_own(
         theirs = conversation(port, request(f"/pieces{path}"), request(f"/pieces{path}", b"Connection: close"))
         assert b"x-forged" not in ours
         assert ours == theirs
+
+
+QUESTION = b'{"token": "t"}'
+
+
+def question(*lines: bytes, version: bytes = b"1.1", body: bytes = QUESTION) -> bytes:
+    """A request that a trusted proxy has received over HTTPS."""
+    head = [b"Host: localhost", b"X-Forwarded-Proto: https", b"Content-Type: application/json", *lines]
+    if not any(line.startswith(b"Transfer-Encoding") for line in lines):
+        head.append(b"Content-Length: %d" % len(body))
+    return b"POST /hot HTTP/%b\r\n%b\r\n\r\n%b" % (version, b"\r\n".join(head), body)
+
+
+LAST = b"GET /other HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+CHUNKED = question(
+    b"Transfer-Encoding: chunked", body=b"7\r\n%b\r\n7\r\n%b\r\n0\r\n\r\n" % (QUESTION[:7], QUESTION[7:])
+)
+
+# What is sent in each piece, and how many of the requests are answered at once.
+AT_ONCE: dict[str, tuple[list[bytes], int]] = {
+    "one, then another": ([question(), LAST], 1),
+    "two in one piece": ([question() + question() + LAST], 1),
+    "behind one that is not hot": ([LAST.replace(b"Connection: close\r\n", b"") + question(), LAST], 0),
+    "the last one": ([question(b"Connection: close")], 1),
+    "HTTP/1.0": ([question(version=b"1.0")], 1),
+    "chunks": ([CHUNKED, LAST], 1),
+    "the body later": ([question()[:-5], question()[-5:], LAST], 0),
+    "the head in two pieces": ([question()[:30], question()[30:], LAST], 1),
+    "a caller who waits to send the body": (
+        [question(b"Expect: 100-continue")[: -len(QUESTION)], QUESTION, LAST],
+        0,
+    ),
+    "nothing remembered": ([question(body=b"unknown"), LAST], 0),
+    "a failure": ([question(body=b"fail"), LAST], 0),
+    "no body": ([question(body=b""), LAST], 0),
+    "an unreadable end": ([question(b"Transfer-Encoding: chunked", body=b"5\r\nabcde\r\nZZ\r\n"), LAST], 0),
+}
+
+
+def remembering(recalled: list[bytes]) -> HotFront:
+    """Make a front that knows the answer to ``QUESTION``, and notes when it gives it at once."""
+
+    def recall(bodies: Sequence[bytes], _context: object) -> list[bytes | None]:
+        if b"fail" in bodies:
+            raise RuntimeError
+        recalled.extend(body for body in bodies if body == QUESTION)
+        return [b"remembered" if body == QUESTION else None for body in bodies]
+
+    async def decide(_scope: Scope, body: bytes, _context: object) -> bytes | None:
+        return b"remembered" if body == QUESTION else None
+
+    async def no() -> bool:
+        return False
+
+    def bug(*_arguments: object) -> Response:
+        return Response(status_code=500)
+
+    options = WebOptions(trusted_proxies=("127.0.0.1",))
+    front = HotFront(Transport(echo, options, sensitive_prefixes=["/hot"], requires_tls=no, shape=bug))
+    headers = ((b"content-type", b"application/json"),)
+    front.addresses = {"/hot": (Foremost(decide, b"application/json", headers, recall), None)}
+    return front
+
+
+async def echo(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer 404 with the request's body."""
+    if scope["type"] == "lifespan":
+        await answer(scope, receive, send)
+        return
+    body, more = b"", scope["method"] == "POST"
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    lines = [(b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 404, "headers": lines})
+    await send({"type": "http.response.body", "body": body})
+
+
+@pytest.mark.parametrize("form", AT_ONCE)
+def test_an_answer_at_once_is_the_one_that_a_task_gives(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recalled: list[bytes] = []
+    read: list[bytes] = []
+    data_received = listener._Protocol.data_received
+
+    def receive(protocol: listener._Protocol, data: bytes) -> None:
+        data_received(protocol, data)
+        read.append(data)
+
+    monkeypatch.setattr(listener._Protocol, "data_received", receive)
+    front, (pieces, at_once) = remembering(recalled), AT_ONCE[form]
+
+    def has_read(piece: bytes) -> None:
+        if piece is not LAST:
+            until(lambda: b"".join(read).endswith(piece), "a piece is not read")
+
+    with serving(front, tmp_path, front) as port:
+        answers_at_once = conversation(port, *pieces, has_read=has_read)
+    assert len(recalled) == at_once
+    read.clear()
+    with serving(front, tmp_path) as port:
+        answers_of_tasks = conversation(port, *pieces, has_read=has_read)
+    assert len(recalled) == at_once
+    assert answers_at_once == answers_of_tasks
+    assert answers_at_once.startswith(b"HTTP/1.1 ")
+
+
+def test_questions_of_several_callers_get_each_their_answer(tmp_path: Path) -> None:
+    recalled: list[bytes] = []
+    front = remembering(recalled)
+    with serving(front, tmp_path, front) as port, ExitStack() as stack:
+        callers = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30)) for _ in range(2 * CALLERS)
+        ]
+        for number, caller in enumerate(callers):
+            caller.sendall(question(b"Connection: close", body=QUESTION if number % 2 else b"number %d" % number))
+        for number, caller in enumerate(callers):
+            arrived = b"".join(iter(lambda caller=caller: caller.recv(65_536), b""))  # type: ignore[misc]
+            assert arrived.endswith(b"\r\n\r\n" + (b"remembered" if number % 2 else b"number %d" % number))
+    assert len(recalled) == CALLERS

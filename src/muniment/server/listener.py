@@ -7,8 +7,8 @@ import ssl
 import sys
 import threading
 from asyncio import TimerHandle, Transport
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any, NamedTuple, cast
 
 import structlog
 import uvicorn
@@ -33,6 +33,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from muniment.web.hot import HotFront
 from muniment.web.options import WebOptions
 from muniment.web.pace import Pace
 from muniment.web.transport import CutShort
@@ -71,24 +72,36 @@ class CannotStart(Exception):
 
 
 def serve(
-    app: ASGIApp, listeners: Listeners, options: WebOptions, stop: threading.Event, ready: Callable[[], None]
+    app: ASGIApp,
+    listeners: Listeners,
+    options: WebOptions,
+    stop: threading.Event,
+    ready: Callable[[], None],
+    front: HotFront | None = None,
 ) -> None:
     """Answer requests until ``stop`` is set. Then finish the requests under way within ``options.stop_seconds``.
 
-    ``ready`` is called when the sockets accept connections. Raises CannotStart.
+    ``ready`` is called when the sockets accept connections. ``front`` is asked first for what it can answer at once.
+    Raises CannotStart.
     """
     # A thread that has hashed a password, or has waited for the disk, waits no longer than this for the event loop.
     sys.setswitchinterval(_SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(app, listeners, options, stop, ready))
+        runner.run(_serve(app, listeners, options, stop, ready, front))
 
 
 async def _serve(
-    app: ASGIApp, listeners: Listeners, options: WebOptions, stop: threading.Event, ready: Callable[[], None]
+    app: ASGIApp,
+    listeners: Listeners,
+    options: WebOptions,
+    stop: threading.Event,
+    ready: Callable[[], None],
+    front: HotFront | None,
 ) -> None:
-    servers = [(_Server(_config(app, options, listeners)), listeners.https)]
+    protocol = _Protocol.with_options(options, front)
+    servers = [(_Server(_config(app, options, protocol, listeners)), listeners.https)]
     if listeners.http is not None:
-        servers.append((_Server(_config(app, options, None)), listeners.http))
+        servers.append((_Server(_config(app, options, protocol, None)), listeners.http))
     lifespan = LifespanOn(uvicorn.Config(app, lifespan="on", log_config=None, ws="none"))
     await lifespan.startup()
     if lifespan.should_exit:
@@ -114,10 +127,12 @@ async def _serve(
         await lifespan.shutdown()
 
 
-def _config(app: ASGIApp, options: WebOptions, secured: Listeners | None) -> uvicorn.Config:
+def _config(
+    app: ASGIApp, options: WebOptions, protocol: type["_Protocol"], secured: Listeners | None
+) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=_Protocol.with_options(options),
+        http=protocol,
         ws="none",
         lifespan="off",
         interface="asgi3",
@@ -160,9 +175,15 @@ class _Protocol(HttpToolsProtocol):
     A request's head has a deadline and a largest size. When a request is answered before its whole body has arrived,
     the rest of the body has a deadline. Answers have a lowest rate. Only the transfer coding ``chunked`` is accepted.
     After a request that cannot be read, earlier answers still go out in order, or not at all.
+
+    A request that the front may answer at once waits in ``_waiting_room`` if its whole body comes with its head. If the
+    front does not answer it then, its task starts.
     """
 
     _options = WebOptions()
+    _waiting_room: "_WaitingRoom | None" = None
+    _is_reading = False
+    _held: tuple[RequestResponseCycle, ASGI3Application] | None = None
     _head_size = 0
     _in_body = False
     _knows_coding = True
@@ -170,9 +191,10 @@ class _Protocol(HttpToolsProtocol):
     _current_cycle: RequestResponseCycle | None = None
 
     @classmethod
-    def with_options(cls, options: WebOptions) -> type["_Protocol"]:
-        """Return a protocol class that has these options."""
-        return type("_Protocol", (cls,), {"_options": options})
+    def with_options(cls, options: WebOptions, front: HotFront | None) -> type["_Protocol"]:
+        """Return a protocol class that has these options, and this front."""
+        waiting_room = None if front is None else _WaitingRoom(front)
+        return type("_Protocol", (cls,), {"_options": options, "_waiting_room": waiting_room})
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -189,7 +211,12 @@ class _Protocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if not self._in_body:
             self._head_size += len(data)
+        self._is_reading = True
         super().data_received(data)
+        self._is_reading = False
+        if self._held is not None:
+            (cycle, app), self._held = self._held, None
+            self.start_task(cycle, app)
         if self._head_size and not self._in_body and not self.transport.is_closing():
             # Nearly always the whole head came at once, and nobody is here.
             self._arm()
@@ -210,6 +237,9 @@ class _Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._in_body = False
         super().on_message_complete()
+        if self._held is not None and self._waiting_room is not None:
+            (cycle, app), self._held = self._held, None
+            self._waiting_room.enter(self, cycle, app)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -251,6 +281,14 @@ class _Protocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._current_cycle = cycle
+        room = self._waiting_room
+        if self._is_reading and room is not None and room.front.has(cycle.scope["path"]) and app is self.app:
+            self._held = cycle, app
+        else:
+            self.start_task(cycle, app)
+
+    def start_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Let the application answer a request in a task."""
         application = _overloaded if app is service_unavailable else app
 
         async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
@@ -299,6 +337,44 @@ class _Protocol(HttpToolsProtocol):
             self._head_deadline = None
 
 
+class _WaitingRoom:
+    """Holds the requests of all connections that the front may answer at once, until the bytes that came are read.
+
+    The front answers them together, because they may share one look at the database.
+    """
+
+    def __init__(self, front: HotFront) -> None:
+        self.front = front
+        self._waiting: list[tuple[_Protocol, RequestResponseCycle, ASGI3Application]] = []
+
+    def enter(self, protocol: _Protocol, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Take a request whose whole body has arrived."""
+        if not self._waiting:
+            protocol.loop.call_soon(self._answer)
+        self._waiting.append((protocol, cycle, app))
+
+    def _answer(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        writable = [_can_write(cycle) for _, cycle, _ in waiting]
+        ready = [request for request, can in zip(waiting, writable, strict=True) if can]
+        requests = [(cast(MutableMapping[str, Any], cycle.scope), bytes(cycle.body)) for _, cycle, _ in ready]
+        for (protocol, cycle, app), answer in zip(ready, self.front.answer_at_once(requests), strict=True):
+            if answer is None:
+                protocol.start_task(cycle, app)
+                continue
+            lines = b"".join([b"%b: %b\r\n" % pair for pair in cycle.default_headers])
+            closing = b"" if cycle.keep_alive else b"connection: close\r\n"
+            _write(cycle, b"".join([STATUS_LINE[200], lines, answer.header_lines, closing, b"\r\n", answer.body]))
+            cycle.on_response = _nothing
+        for (protocol, cycle, app), can in zip(waiting, writable, strict=True):
+            if not can:
+                protocol.start_task(cycle, app)
+
+
+def _can_write(cycle: RequestResponseCycle) -> bool:
+    return not (cycle.flow.write_paused or cycle.transport.is_closing())
+
+
 class _Sender:
     """Sends an answer (ASGI). The head and the body of a short answer in one piece go out by one write.
 
@@ -327,7 +403,7 @@ class _Sender:
                 if cycle.flow.write_paused and not cycle.disconnected:
                     await cycle.flow.drain()
                 if not cycle.disconnected:
-                    self._write(answer)
+                    _write(cycle, answer)
                 return
             await self._send(head)
         await self._send(message)
@@ -347,16 +423,20 @@ class _Sender:
         lines = [name + b": " + value for name, value in (*cycle.default_headers, *headers)]
         return STATUS_LINE[head["status"]] + b"\r\n".join(lines) + b"\r\n\r\n" + body
 
-    def _write(self, answer: bytes) -> None:
-        """Do what uvicorn's ``send`` does for the two messages of such an answer."""
-        cycle = self._cycle
-        cycle.response_started, cycle.waiting_for_100_continue = True, False
-        cycle.transport.write(answer)
-        cycle.response_complete = True
-        cycle.message_event.set()
-        if not cycle.keep_alive:
-            cycle.transport.close()
-        cycle.on_response()
+
+def _write(cycle: RequestResponseCycle, answer: bytes) -> None:
+    """Send a whole answer. Do what uvicorn's ``send`` does for the two messages of such an answer."""
+    cycle.response_started, cycle.waiting_for_100_continue = True, False
+    cycle.transport.write(answer)
+    cycle.response_complete = True
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        cycle.transport.close()
+    cycle.on_response()
+
+
+def _nothing() -> None:
+    """Stand for the protocol in a request that is answered, so that the two do not hold each other in memory."""
 
 
 class _Unread:

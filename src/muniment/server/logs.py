@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -86,7 +87,10 @@ def _write_together(lines: Sequence[AccessLine]) -> None:
     together: list[str] = []
     size = 0
     for line in lines:
-        text = _as_json({**line.fields(), **_OF_EACH_REQUEST, "timestamp": _timestamp(offset + line.ended)})
+        fields = line.fields()
+        fields |= _OF_EACH_REQUEST
+        fields["timestamp"] = _timestamp(offset + line.ended)
+        text = _as_json(fields)
         if together and size + len(text) >= _PIPE_BUF:
             stream.msg("\n".join(together))
             together, size = [], 0
@@ -96,7 +100,13 @@ def _write_together(lines: Sequence[AccessLine]) -> None:
 
 
 def _timestamp(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+    whole = int(seconds)
+    return f"{_second(whole)}.{int((seconds - whole) * 1_000_000):06d}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat()
 
 
 class _Lines(structlog.WriteLogger):

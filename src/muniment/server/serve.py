@@ -121,7 +121,7 @@ def _worker(installation: Installation, listeners: Listeners) -> Callable[[threa
         memory.start_trimming()
         access_log = logs.access_log(installation.settings)
         application = app.build(installation.settings, installation.data, access_log=access_log)
-        listener.serve(application, listeners, installation.settings.web, stop, ready)
+        listener.serve(application, listeners, installation.settings.web, stop, ready, application)
 
     return work
 

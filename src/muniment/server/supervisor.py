@@ -55,9 +55,10 @@ class _Child:
 def supervise(roles: Sequence[Role], stop_seconds: float, when_ready: Callable[[], None]) -> int:
     """Run each role in its own process until SIGTERM or SIGINT, and return the exit code.
 
-    ``when_ready`` is called when all processes can work. If a process fails before that, all processes end and the exit
-    code is 1. If a process fails later, it is started again after a pause, which doubles each time. At a stop the
-    processes have ``stop_seconds`` to finish, and a second signal kills them. No process outlives this one.
+    ``when_ready`` is called when all processes can work. If a process ends before that and could not work yet, all
+    processes end and the exit code is 1. If a process fails later, it is started again after a pause, which doubles
+    each time. At a stop the processes have ``stop_seconds`` to finish, and a second signal kills them. No process
+    outlives this one.
     """
     return _Supervisor(roles, stop_seconds, when_ready).run()
 
@@ -136,9 +137,7 @@ class _Supervisor:
             os.read(self._wake_out, 4096)
         for child in self._children:
             if child.pipe in readable:
-                child.ready = child.ready or os.read(child.pipe, 1) == b"1"
-                os.close(child.pipe)
-                child.pipe = -1
+                _close_pipe(child)
         if not self._announced and all(child.ready for child in self._children):
             self._announced = True
             self._when_ready()
@@ -154,8 +153,9 @@ class _Supervisor:
             self._forget(child)
             if self._stopping():
                 continue
-            if not self._announced or (child.role.vital and not os.WIFSIGNALED(status)):
-                log.error("process failed" if self._announced else "process could not start", process=child.role.name)
+            could_work = self._announced or child.ready
+            if not could_work or (child.role.vital and not os.WIFSIGNALED(status)):
+                log.error("process failed" if could_work else "process could not start", process=child.role.name)
                 self._failed = True
                 continue
             child.pause = _FIRST_PAUSE if lifetime >= _STEADY_SECONDS else min(child.pause * 2, _LONGEST_PAUSE)
@@ -165,8 +165,7 @@ class _Supervisor:
     def _forget(self, child: _Child) -> None:
         child.process = 0
         if child.pipe >= 0:
-            os.close(child.pipe)
-            child.pipe = -1
+            _close_pipe(child)
 
     def _stop(self) -> None:
         log.info("stopping")
@@ -191,6 +190,13 @@ class _Supervisor:
         for child in self._children:
             if child.process:
                 os.kill(child.process, number)
+
+
+def _close_pipe(child: _Child) -> None:
+    """Close the pipe of a child that is ready or has ended, and note whether it was ready."""
+    child.ready = os.read(child.pipe, 1) == b"1"
+    os.close(child.pipe)
+    child.pipe = -1
 
 
 def _run_role(role: Role, parent: int, pipe: int) -> int:

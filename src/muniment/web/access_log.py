@@ -37,10 +37,8 @@ class AccessLine(NamedTuple):
 
     def fields(self) -> dict[str, str | int | float | None]:
         """Return the fields of the log line, without those that every line has."""
-        caller = {} if self.caller_request_id is None else {"caller_request_id": self.caller_request_id}
-        return {
+        fields: dict[str, str | int | float | None] = {
             "request_id": self.request_id,
-            **caller,
             "method": self.method,
             "path": self.path,
             "status": self.status,
@@ -49,6 +47,9 @@ class AccessLine(NamedTuple):
             "scheme": self.scheme,
             "client": self.client,
         }
+        if self.caller_request_id is not None:
+            fields["caller_request_id"] = self.caller_request_id
+        return fields
 
 
 def to_structlog(lines: Sequence[AccessLine]) -> None:

@@ -1,8 +1,9 @@
-"""How is a frequent request answered with little work? In one of two short ways (decisions 0037, 0052).
+"""How is a frequent request answered with little work? In one of three short ways (decisions 0037, 0052, 0057).
 
-``HotFront`` stands before everything else and answers what is remembered or soon decided. ``HotEndpoint`` is an
-endpoint that takes its decision without Starlette's request and response. Both serve requests of one form:
-POST without a query, whose body has exactly one media type. The front also wants HTTPS, and both want the body in one
+``HotFront`` stands before everything else and answers what is remembered or soon decided. The listener asks it first
+for what it can answer at once (``HotFront.answer_at_once``), without a task. ``HotEndpoint`` is an endpoint that takes
+its decision without Starlette's request and response. All serve requests of one form:
+POST without a query, whose body has exactly one media type. The front also wants HTTPS, and all want the body in one
 piece. Whatever is not of this form, and whatever they leave to it, goes the ordinary way as it came. So does whatever
 the front's decision refuses: the endpoint answers the refusal, and decides nothing again.
 
@@ -11,13 +12,13 @@ lines are those of ``Transport``.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from muniment.web import pace
 from muniment.web.access_log import AccessLine
@@ -55,37 +56,85 @@ class Foremost(Generic[H]):
     It returns the answer that the endpoint would give now (status 200), or None if the endpoint has to answer; then it
     has changed nothing. It tells no event. If it changes anything, the endpoint is a ``HotEndpoint``, which answers
     whatever it raises. ``media_type`` and ``headers`` are as in ``Hot``.
+
+    ``recall`` gets bodies that have all arrived, and the half's context. For each it returns the same answer as
+    ``answer``, or None if it cannot know the answer without waiting. It changes nothing.
     """
 
     answer: Callable[[Scope, bytes, H], Awaitable[bytes | None]]
     media_type: bytes
     headers: _Pairs
+    recall: Callable[[Sequence[bytes], H], Sequence[bytes | None]] | None = None
+
+
+class AnswerAtOnce(NamedTuple):
+    """An answer of status 200: the lines of its headers, each with its end, and its body."""
+
+    header_lines: bytes
+    body: bytes
 
 
 class HotFront:
-    """ASGI middleware around ``Transport``. ``addresses`` are filled when the halves are open."""
+    """ASGI middleware around the application, which has ``transport`` in it, or is it.
 
-    def __init__(self, transport: Transport) -> None:
+    ``addresses`` are filled when the halves are open.
+    """
+
+    def __init__(self, transport: Transport, application: ASGIApp | None = None) -> None:
         self._transport = transport
+        self._application = application or transport
         self.addresses: Mapping[str, tuple[Foremost[object], object]] = {}
         """What may be answered here at which path, and the context for it."""
 
+    def has(self, path: str) -> bool:
+        """Return whether a request to this path may be answered at once."""
+        return path in self.addresses
+
+    def answer_at_once(self, requests: Sequence[tuple[Scope, bytes]]) -> list[AnswerAtOnce | None]:
+        """Answer requests whose whole bodies have arrived, as far as that needs no waiting.
+
+        Nothing has changed for a request that gets None, and it goes the ordinary way. So does a request whose answer
+        failed: that way meets the failure again, and answers it. Requests to one path share what ``recall`` reads.
+        """
+        start = time.perf_counter()
+        answers: list[AnswerAtOnce | None] = [None] * len(requests)
+        questions: dict[str, list[int]] = {}
+        for place, (scope, body) in enumerate(requests):
+            path = scope["path"]
+            if 0 < len(body) <= _LONGEST_BODY and self._takes(scope, dict(scope["headers"]), self.addresses[path][0]):
+                questions.setdefault(path, []).append(place)
+        for path, places in questions.items():
+            foremost, context = self.addresses[path]
+            if foremost.recall is None:
+                continue
+            try:
+                recalled = foremost.recall([requests[place][1] for place in places], context)
+            except Exception:  # noqa: BLE001, S112 - the ordinary way meets it again
+                continue
+            for place, answer in zip(places, recalled, strict=True):
+                if answer is not None:
+                    answers[place] = self._at_once(requests[place][0], foremost, answer, start)
+        return answers
+
+    def _at_once(self, scope: Scope, foremost: Foremost[object], answer: bytes, start: float) -> AnswerAtOnce:
+        host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+        lines = self._transport.way(scope, host).header_lines(foremost.headers)
+        request_id = new_request_id()
+        self._note(scope, request_id, 200, len(answer), start)
+        return AnswerAtOnce(
+            b"%bcontent-length: %d\r\nx-request-id: %b\r\n" % (lines, len(answer), request_id.encode()), answer
+        )
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
-        transport = self._transport
+        application = self._application
         if scope["type"] != "http" or scope["path"] not in self.addresses:
-            await transport(scope, receive, send)
+            await application(scope, receive, send)
             return
         start, headers = time.perf_counter(), dict(scope["headers"])
         foremost, context = self.addresses[scope["path"]]
-        transport.apply_proxy_headers(scope)
-        if not (
-            scope["scheme"] == "https"
-            and _has_form(scope, foremost.media_type)
-            and len(headers) == len(scope["headers"])
-            and b"x-request-id" not in headers
-        ):
-            await transport(scope, receive, send)
+        if not self._takes(scope, headers, foremost):
+            await application(scope, receive, send)
             return
         message = pace.begin(receive())
         answer = None
@@ -95,11 +144,11 @@ class HotFront:
             except Exception as error:  # noqa: BLE001 - the endpoint answers it
                 scope[_FAILURE], scope[STARTED] = error, start
         if answer is None:
-            await transport(scope, _again(message, receive), send)
+            await application(scope, _again(message, receive), send)
             return
         request_id, status = new_request_id(), None
         head = [
-            *transport.way(scope, headers.get(b"host", b"")).complete(foremost.headers),
+            *self._transport.way(scope, headers.get(b"host", b"")).complete(foremost.headers),
             (b"content-length", b"%d" % len(answer)),
             (b"x-request-id", request_id.encode()),
         ]
@@ -108,9 +157,22 @@ class HotFront:
             status = 200
             await send({"type": "http.response.body", "body": answer})
         finally:
-            end, client = time.perf_counter(), scope["client"][0] if scope.get("client") else None
-            line = (request_id, None, "POST", scope["path"], status, len(answer), start, end, "https", client)
-            transport.access_log.note(AccessLine(*line))
+            self._note(scope, request_id, status, len(answer), start)
+
+    def _takes(self, scope: Scope, headers: Mapping[bytes, bytes], foremost: Foremost[object]) -> bool:
+        """Return whether a request has the form of the front, and needs none of the rules of ``Transport``."""
+        self._transport.apply_proxy_headers(scope)
+        return (
+            scope["scheme"] == "https"
+            and _has_form(scope, foremost.media_type)
+            and len(headers) == len(scope["headers"])
+            and b"x-request-id" not in headers
+        )
+
+    def _note(self, scope: Scope, request_id: str, status: int | None, size: int, start: float) -> None:
+        end, client = time.perf_counter(), scope["client"][0] if scope.get("client") else None
+        line = (request_id, None, "POST", scope["path"], status, size, start, end, "https", client)
+        self._transport.access_log.note(AccessLine(*line))
 
 
 class HotEndpoint(Endpoint[H]):

@@ -162,13 +162,18 @@ class Transactions:
 
         On PostgreSQL the callers who wait at one time share one round trip, which begins after each of them has called.
         """
-        if self.database.dialect == "sqlite":
-            return self.glance_at_once(statement)
+        row = self.glance_without_waiting(statement)
+        if row is not None:
+            return row
         shared = self._shared_glances.get(statement)
         if shared is None:
             ask = partial(self.off_loop, self.glance_at_once, statement)
             shared = self._shared_glances[statement] = _SharedGlance(ask)
         return await shared.row()
+
+    def glance_without_waiting(self, statement: PreparedStatement) -> Sequence[Any] | None:
+        """Return what ``glance`` returns, or None on PostgreSQL, where it takes a round trip. Raises Busy."""
+        return self.glance_at_once(statement) if self.database.dialect == "sqlite" else None
 
     def glance_at_once(self, statement: PreparedStatement) -> Sequence[Any]:
         """Return what ``glance`` returns. Any thread may call it."""

@@ -263,6 +263,7 @@ class Way:
         self.page = page
         self.data = data
         self._completed: dict[_Pairs, _Pairs] = {}
+        self._lines: dict[_Pairs, bytes] = {}
 
     def complete(self, headers: _Pairs) -> _Pairs:
         """Complete the headers of an answer that is no page. There are few such headers: each result is kept."""
@@ -270,6 +271,12 @@ class Way:
             names = {name for name, _ in headers}
             self._completed[headers] = headers + tuple(pair for pair in self.data if pair[0] not in names)
         return self._completed[headers]
+
+    def header_lines(self, headers: _Pairs) -> bytes:
+        """Return the same headers as they are sent, each on a line with its end (RFC 9112 section 5)."""
+        if headers not in self._lines:
+            self._lines[headers] = b"".join(b"%b: %b\r\n" % pair for pair in self.complete(headers))
+        return self._lines[headers]
 
 
 class _Answer:

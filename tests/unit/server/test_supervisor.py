@@ -110,6 +110,23 @@ def test_one_that_falls_is_started_again_after_a_pause() -> None:
     assert printed.count("steady") == 1
 
 
+@pytest.mark.parametrize("vital", [False, True])
+def test_one_that_could_work_and_is_killed_while_another_starts_is_started_again(vital: bool) -> None:
+    killed = f"""
+    import signal
+    begun, begin = os.pipe()
+    def killed(stop, ready):
+        ready(); print("begun", flush=True); os.write(begin, os.getpid().to_bytes(4)); stop.wait()
+    def late(stop, ready):
+        os.kill(int.from_bytes(os.read(begun, 4)), signal.SIGKILL); os.read(begun, 4); ready(); stop.wait()
+    roles = [Role('killed', killed, vital={vital}), Role('late', late)]
+    """
+    code, printed = supervised(killed, stop_at="all ready")
+    assert code == 0, printed
+    assert printed.count("begun") == 2
+    assert "could not start" not in printed
+
+
 def test_when_a_vital_one_falls_everything_ends() -> None:
     vital = """
     def vital(stop, ready):

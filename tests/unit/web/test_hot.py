@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from muniment.db import Busy
 from muniment.web import bodies
-from muniment.web.hot import Foremost, Hot, HotEndpoint, HotFront
+from muniment.web.hot import AnswerAtOnce, Foremost, Hot, HotEndpoint, HotFront
 from muniment.web.options import WebOptions
 from muniment.web.refusals import Malformed, Refusal
 from muniment.web.responses import ErrorCode
@@ -57,19 +57,21 @@ async def send_to(application: Any, *pieces: bytes, late: bool = False, **change
     async def send(message: Message) -> None:
         sent.append(message)
 
-    headers = [(b"host", b"files.example.org"), (b"content-type", JSON), *changes.pop("more_headers", [])]
-    scope: Scope = {
+    await application(scope_of(**changes), receive, send)
+    return Answer(sent)
+
+
+def scope_of(*, more_headers: Sequence[tuple[bytes, bytes]] = (), **changes: Any) -> Scope:
+    return {
         "type": "http",
         "method": "POST",
         "path": "/dirws/hot",
         "query_string": b"",
         "scheme": "https",
-        "headers": headers,
+        "headers": [(b"host", b"files.example.org"), (b"content-type", JSON), *more_headers],
         "client": ("203.0.113.9", 4711),
         **changes,
     }
-    await application(scope, receive, send)
-    return Answer(sent)
 
 
 def endpoint(decide: Callable[[bytes], bytes | None]) -> HotEndpoint[None]:
@@ -89,8 +91,18 @@ def front(recall: Callable[[bytes], bytes | None], **options: Any) -> HotFront:
     inner = endpoint(lambda _body: None)
     settings = WebOptions(base_address="https://files.example.org", **options)
     made = HotFront(Transport(inner, settings, sensitive_prefixes=["/dirws"], requires_tls=no, shape=shape))
-    made.addresses = {"/dirws/hot": (Foremost(recalled, JSON, HEADERS), None)}
+
+    def recall_all(bodies: Sequence[bytes], _context: object) -> list[bytes | None]:
+        return [recall(body) for body in bodies]
+
+    made.addresses = {"/dirws/hot": (Foremost(recalled, JSON, HEADERS, recall_all), None)}
     return made
+
+
+def at_once(made: HotFront, body: bytes = BODY, **changes: Any) -> AnswerAtOnce | None:
+    """Return what the front answers at once, which needs nobody who receives or sends."""
+    (answer,) = made.answer_at_once([(scope_of(**changes), body)])
+    return answer
 
 
 def asked(application: Any, *pieces: bytes, **changes: Any) -> Answer:
@@ -171,6 +183,55 @@ def test_the_front_answers_what_is_remembered_with_the_headers_and_the_line_of_e
     assert {name: first[name] for name in first.keys() - changing} == {
         name: second[name] for name in second.keys() - changing
     }
+
+
+def test_an_answer_at_once_has_the_headers_and_the_line_of_every_answer() -> None:
+    with capture_logs() as lines:
+        hot = asked(front(lambda _body: b"remembered"), BODY)
+        answer = at_once(front(lambda _body: b"remembered"))
+    assert answer is not None
+    assert answer.body == b"remembered"
+    headers = dict(line.split(": ", 1) for line in answer.header_lines.decode().splitlines())
+    assert list(headers) == list(hot.headers)
+    assert headers == hot.headers | {"x-request-id": headers["x-request-id"]}
+    assert lines[1]["request_id"] == headers["x-request-id"]
+    assert {name: value for name, value in lines[1].items() if name not in {"request_id", "ms"}} == {
+        name: value for name, value in lines[0].items() if name not in {"request_id", "ms"}
+    }
+
+
+def test_requests_that_come_together_share_what_is_read_and_each_gets_its_own_answer() -> None:
+    reads: list[Sequence[bytes]] = []
+
+    def recall(bodies: Sequence[bytes], _context: object) -> list[bytes | None]:
+        reads.append(bodies)
+        return [body if body != b"unknown" else None for body in bodies]
+
+    async def never(_scope: Scope, _body: bytes, _context: object) -> bytes | None:
+        raise AssertionError
+
+    made = front(lambda _body: None)
+    made.addresses = {"/dirws/hot": (Foremost(never, JSON, HEADERS, recall), None)}
+    bodies = [b"one", b"unknown", b"", b"two"]
+    answers = made.answer_at_once([(scope_of(), body) for body in bodies])
+    assert [answer and answer.body for answer in answers] == [b"one", None, None, b"two"]
+    assert reads == [[b"one", b"unknown", b"two"]]
+
+
+def test_what_is_not_answered_at_once_leaves_no_line() -> None:
+    def fail(_body: bytes) -> bytes:
+        raise KeyError
+
+    def never(_body: bytes) -> bytes:
+        raise AssertionError
+
+    others = [(pieces[0], changes) for form, (pieces, changes) in OTHER_FORMS.items() if form != "two pieces"]
+    with capture_logs() as lines:
+        assert at_once(front(fail)) is None
+        assert at_once(front(lambda _body: None)) is None
+        for body, changes in [*others, *((BODY, changes) for changes in ORDINARY_AT_THE_FRONT.values())]:
+            assert at_once(front(never), body, **changes) is None
+    assert not lines
 
 
 ORDINARY_AT_THE_FRONT: dict[str, dict[str, Any]] = {

@@ -1,5 +1,7 @@
 """The short ways of the directory: whose token is this, and token requests (given 4.1, 4.3, decision 0037)."""
 
+from collections.abc import Sequence
+
 from starlette.requests import Request
 from starlette.types import Scope
 
@@ -7,6 +9,7 @@ from muniment import events
 from muniment.directory.console import sign_in
 from muniment.directory.context import Directory
 from muniment.directory.endpoints import oauth, spelling
+from muniment.directory.marks import BOTH, Marks
 from muniment.directory.oauth import tokeninfo as token_verification
 from muniment.web import bodies
 from muniment.web.hot import Foremost, Hot
@@ -18,6 +21,14 @@ _HEADERS = (
 )
 
 _REFRESH = b"refresh_token"
+
+
+def _recall(bodies: Sequence[bytes], directory: Directory) -> Sequence[bytes | None]:
+    present = directory.transactions.glance_without_waiting(BOTH)
+    if present is None:
+        return [None] * len(bodies)
+    marks, now = Marks(*present), directory.clock()
+    return [token_verification.recall(directory.answers, marks, body, now) for body in bodies]
 
 
 async def _tokeninfo(_scope: Scope, body: bytes, directory: Directory) -> bytes | None:
@@ -48,7 +59,7 @@ async def _refresh(scope: Scope, body: bytes, directory: Directory) -> bytes | N
     return await oauth.token(Request(scope), directory, form)
 
 
-TOKENINFO = Foremost(_tokeninfo, b"application/json", _HEADERS)
+TOKENINFO = Foremost(_tokeninfo, b"application/json", _HEADERS, _recall)
 """Answers what is remembered of a token. The endpoint works out whatever is not."""
 
 REFRESH = Foremost(_refresh, b"application/x-www-form-urlencoded", _HEADERS)
