@@ -213,9 +213,10 @@ def test_everything_is_reached_from_the_keyboard(place: Place, either_page: Page
 def test_keys_of_the_script_lead_to_the_box_from_hit_to_hit_and_from_mark_to_mark(place: Place, page: Page) -> None:
     place.sign_in(page, "?q=drained&sort=name")
     page.keyboard.press("Control+k")
-    expect(page.get_by_role("searchbox")).to_be_focused()
+    box = page.get_by_label("Search main")
+    expect(box).to_be_focused()
     page.keyboard.type("jk")
-    expect(page.get_by_role("searchbox")).to_have_value("jk")
+    expect(box).to_have_value("jk")
     hits = page.locator(".hits h3 a")
     hits.first.focus()
     for key, at in (("j", 1), ("j", 2), ("k", 1), ("k", 0), ("k", 0)):
@@ -239,6 +240,18 @@ def test_the_script_sends_a_new_order_at_once_and_leaves_out_what_is_empty(place
     page.get_by_role("button", name="Copy").first.click()
     expect(page.get_by_role("button", name="Copied")).to_have_count(1)
     assert page.evaluate("navigator.clipboard.readText()").startswith("<search ")
+
+
+def test_the_box_completes_what_is_typed_and_a_wrong_letter_is_corrected(place: Place, page: Page) -> None:
+    place.sign_in(page)
+    box = page.get_by_label("Search main")
+    box.press_sequentially("pump drai")
+    expect(page.locator("datalist option").first).to_have_attribute("value", "pump drained")
+    box.fill("pumq drained")
+    box.press("Enter")
+    page.get_by_role("link", name="pump drained", exact=True).click()
+    expect(page.get_by_role("heading", level=2, name="45 hits")).to_be_visible()
+    expect(page.get_by_text("Did you mean")).to_have_count(0)
 
 
 def test_markup_in_documents_and_questions_runs_nothing(place: Place, page: Page) -> None:

@@ -339,6 +339,36 @@ def test_an_address_that_cannot_be_read_is_refused_on_a_page(writer: Reader, que
     assert "Go to the front page" in writer.text
 
 
+def test_a_question_that_finds_nothing_is_corrected_by_words_that_the_reader_may_see(
+    site: Site, writer: Reader
+) -> None:
+    word = site.world.word()
+    found = site.create(f"{word}.txt", f"the {word}ing valve".encode())
+    site.world.catch_up()
+    writer.search(f"{word}img valve")
+    assert f"Did you mean {word}ing valve? 1 hit" in writer.text
+    writer.follow(f"{word}ing valve")
+    assert objects_of(writer)[0] == found
+    assert "Did you mean" not in writer.text
+    assert "Did you mean" not in writer.search(f'"{word}img valve"').text
+    stranger = Reader(site, site.world.reader).search(f"{word}img valve")
+    assert "Did you mean" not in stranger.text
+
+
+def test_what_is_typed_is_completed_by_words_that_the_reader_may_see(site: Site, writer: Reader) -> None:
+    word = site.world.word()
+    site.create(f"{word}.txt", f"the {word}ing valve".encode())
+    site.world.catch_up()
+    stranger = Reader(site, site.world.reader)
+    address, typed = f"{SEARCH}/suggestions", {"q": f"valve {word}i"}
+    answer = writer.http.get(address, params=typed)
+    assert answer.json() == {"completions": [{"text": f"valve {word}ing", "hits": 1}]}
+    assert answer.headers["cache-control"] == "no-store"
+    assert stranger.http.get(address, params=typed).json() == {"completions": []}
+    assert writer.http.get(address).json() == {"completions": []}
+    assert Reader(site).http.get(address, params=typed, follow_redirects=False).status_code == 303
+
+
 # Reading
 
 

@@ -33,6 +33,7 @@ USES: dict[tuple[str, str], tuple[Used, ...]] = {
     ("GET", ""): (Used(None, "found", "?q=document"), Used(None)),
     ("GET", "/saved"): (Used(None),),
     ("POST", "/saved"): (Used("last byte", form=SAVING), Used("queue", form=SAVING)),
+    ("GET", "/suggestions"): (Used(None, query="?q=docu"),),
     ("GET", "/objects/{id}"): (Used(None, "document", "?q=document"), Used(None, "document")),
     ("GET", "/objects/{id}/content"): (Used("first bytes", "content"), Used(None, "content")),
 }

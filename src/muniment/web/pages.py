@@ -109,7 +109,7 @@ def draw(
     )
     policy = _POLICY.format(
         style="'self'" if files is not None else f"'sha256-{_STYLE_HASH}'",
-        scripts="script-src 'self'; " if scripts else "",
+        scripts="script-src 'self'; connect-src 'self'; " if scripts else "",
     )
     return Response(text, status, {"Content-Security-Policy": policy, **(headers or {})}, media_type="text/html")
 

@@ -4,6 +4,8 @@ Words come from what the caller may see; counts are those of the search that the
 Source: docs/interface.md, ours 6; docs/aql.md, "While somebody types".
 """
 
+from collections.abc import Sequence
+
 import msgspec
 from sqlalchemy.engine import Connection
 
@@ -35,39 +37,64 @@ class Suggestions(msgspec.Struct, frozen=True):
     correction: Suggestion | None = None
 
 
-def suggest(
-    cx: Connection,
-    snapshot: Snapshot,
-    repository: Repository,
-    principals: Principals,
-    text: str,
-    limit: int,
-    now: Instant,
-    limits: QueryLimits,
-    max_pending: int = MAX_PENDING,
-    memory: SearchMemory | None = None,
-) -> Suggestions:
+class Asker(msgspec.Struct, frozen=True):
+    """Who is typing, and where: what every search of one request needs.
+
+    ``cx`` must be a read that began after the snapshot was taken.
+    """
+
+    cx: Connection
+    snapshot: Snapshot
+    repository: Repository
+    principals: Principals
+    now: Instant
+    limits: QueryLimits
+    max_pending: int = MAX_PENDING
+    memory: SearchMemory = msgspec.field(default_factory=SearchMemory)
+
+    def search_for(self, text: str) -> Search:
+        """Prepare the search for what has been typed. Raises BadQuery, IndexBehind, IndexUnavailable."""
+        query = Query(condition=Fulltext(keywords.read(text, self.limits)) if text else None)
+        question = SearchQuestion(query, 1, 1, include_total=True, bare=True)
+        who = (self.repository, self.principals, question, self.now, self.max_pending, self.memory)
+        return results.prepared(self.cx, self.snapshot, *who)
+
+
+def suggest(asker: Asker, text: str, limit: int) -> Suggestions:
     """Complete and correct what has been typed, in plain words; keywords with operators get no suggestion.
 
-    ``cx`` must be a read that began after the snapshot was taken. Raises BadQuery, IndexBehind, IndexUnavailable.
+    Raises BadQuery, IndexBehind, IndexUnavailable.
     """
-    words = text.split()
-    typed = keywords.read(text, limits) if 0 < len(words) <= MOST_WORDS else None
-    if typed is None or not relaxation.plain_words(typed):
+    words = _plain_words(asker, text)
+    if not words:
         return Suggestions()
-
-    def search_for(asked: str) -> Search:
-        query = Query(condition=Fulltext(keywords.read(asked, limits)) if asked else None)
-        question = SearchQuestion(query, 1, 1, include_total=True, bare=True)
-        return results.prepared(
-            cx, snapshot, repository, principals, question, now, max_pending, memory or SearchMemory()
-        )
-
     *before, beginning = words
-    completions = [] if text[-1].isspace() else snapshot.completions(search_for(" ".join(before)), beginning, limit)
+    search = asker.search_for(" ".join(before))
+    completions = [] if text[-1].isspace() else asker.snapshot.completions(search, beginning, limit)
     if completions:
         return Suggestions(tuple(Suggestion(" ".join((*before, each.word)), each.hits) for each in completions))
-    visible = search_for("").visible
-    corrected = " ".join(snapshot.correction(visible, word) or word for word in words)
-    hits = snapshot.search(search_for(corrected)).total if corrected != " ".join(words) else None
-    return Suggestions(correction=Suggestion(corrected, hits) if hits else None)
+    return Suggestions(correction=_corrected(asker, words))
+
+
+def correct(asker: Asker, text: str) -> Suggestion | None:
+    """Correct a question in plain words, where a word finds nothing; None if that does not help.
+
+    Raises BadQuery, IndexBehind, IndexUnavailable.
+    """
+    words = _plain_words(asker, text)
+    return _corrected(asker, words) if words else None
+
+
+def _plain_words(asker: Asker, text: str) -> list[str]:
+    words = text.split()
+    typed = keywords.read(text, asker.limits) if 0 < len(words) <= MOST_WORDS else None
+    return words if typed is not None and relaxation.plain_words(typed) else []
+
+
+def _corrected(asker: Asker, words: Sequence[str]) -> Suggestion | None:
+    visible = asker.search_for("").visible
+    corrected = " ".join(asker.snapshot.correction(visible, word) or word for word in words)
+    if corrected == " ".join(words):
+        return None
+    hits = asker.snapshot.search(asker.search_for(corrected)).total
+    return Suggestion(corrected, hits) if hits else None

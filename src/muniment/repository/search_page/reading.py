@@ -1,6 +1,6 @@
 """Reading one object: its properties, its text with the words that were searched, and its content to download."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -13,7 +13,7 @@ from muniment.repository.endpoints import collections, contents, representations
 from muniment.repository.endpoints.context import Caller, RepositoryContext
 from muniment.repository.extraction import queue
 from muniment.repository.extraction.queue import IndexStatus
-from muniment.repository.index.contract import Snapshot
+from muniment.repository.index.contract import Marker, Snapshot
 from muniment.repository.objects import objects
 from muniment.repository.objects.object_ids import holds_objects
 from muniment.repository.objects.properties import Value
@@ -33,6 +33,9 @@ _PART = 40_000
 """How many characters of a text are on one page, at most."""
 
 _BEFORE_A_CUT = 500
+
+_LOOKED_THROUGH = 25
+"""In how many parts of a text the first marked word is looked for."""
 
 _HEADINGS: Mapping[str, str] = {
     "object_name": "Name",
@@ -99,9 +102,9 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     object_id = representations.identifier(request)
     session = await sessions.opened(request, context)
     caller = await sessions.enter(request, context, session, asked.repository)
-    terms = await _terms(context, caller, asked, object_id) if asked.asks else ()
+    marker = await _marker(context, caller, asked, object_id) if asked.asks else None
     shown = await caller.read_long(
-        lambda cx, principals: _read(cx, caller.repository, principals, object_id, terms, part, context.options.names)
+        lambda cx, principals: _read(cx, caller.repository, principals, object_id, marker, part, context.options.names)
     )
     values = await searching.around(request, context, session, caller, asked)
     return frame.draw(request, "object.html", values | {"object": shown, "user_id": shown.user_id})
@@ -115,21 +118,20 @@ async def download(request: Request, context: RepositoryContext) -> Response:
     return await contents.download(request, context, caller)
 
 
-async def _terms(context: RepositoryContext, caller: Caller, asked: PageQuestion, object_id: str) -> tuple[str, ...]:
-    """Return the words by which the question finds the object; none where it does not find it."""
+async def _marker(context: RepositoryContext, caller: Caller, asked: PageQuestion, object_id: str) -> Marker | None:
+    """Return the function that marks the words of a question; None if the question does not find the object."""
 
-    def question(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[str, ...]:
+    def question(cx: Connection, snapshot: Snapshot, principals: Principals) -> Marker | None:
         query, _ = searching.question_query(cx, context.options, caller.repository, principals, asked)
         this = Property("r_object_id", "EQUAL", object_id)
         condition = this if query.condition is None else ExpressionSet("AND", (query.condition, this))
         alone = msgspec.structs.replace(query, condition=condition, sorts=())
-        found = searching.hits(cx, context, snapshot, caller.repository, principals, alone, asked.needed)
-        return next((hit.terms for hit in found.hits), ())
+        return searching.marker(cx, context, snapshot, caller.repository, principals, alone, asked.needed)
 
     try:
         return await caller.search(context.indexes(caller.repository), question)
     except (*searching.READABLE, UnknownSavedSearch, IndexBehind, IndexUnavailable):
-        return ()
+        return None
 
 
 def _read(
@@ -137,7 +139,7 @@ def _read(
     repository: Repository,
     principals: Principals,
     object_id: str,
-    terms: tuple[str, ...],
+    marker: Marker | None,
     part: int,
     names: RepositoryNames,
 ) -> ShownObject:
@@ -148,7 +150,7 @@ def _read(
     if permission < Permission.READ and not holds_objects(stored.id):
         why = "You may see that this document is there, and not read it."
     elif found := queue.text_of(cx, [stored.id]).get(stored.id, ""):
-        text = _text(found, terms, part)
+        text = _text(found, marker, part)
     elif not holds_objects(stored.id):
         why = _why(queue.status(cx, stored.id))
     return ShownObject(
@@ -200,16 +202,21 @@ def _why(status: IndexStatus) -> str:
     return f"{sentence} {reason}".strip()
 
 
-def _text(text: str, terms: tuple[str, ...], part: int) -> TextPart:
-    """Cut a part out of a text; part 0 is the one with the first marked word."""
+def _text(text: str, marker: Marker | None, part: int) -> TextPart:
+    """Cut a part out of a text; part 0 is the one with the first marked word, if that is near the beginning."""
     cuts = _cuts(text)
+
+    def marks_of(number: int) -> Sequence[tuple[int, int]]:
+        return marker(text[cuts[number - 1] : cuts[number]]) if marker else ()
+
     if part == 0:
-        at = marking.first(text, terms) or 0
-        part = next(number for number, end in enumerate(cuts[1:], 1) if at < end)
+        first_parts = range(1, min(len(cuts), _LOOKED_THROUGH + 1))
+        part = next((number for number in first_parts if marks_of(number)), 1)
     if part >= len(cuts):
         raise Malformed(f"The text has {len(cuts) - 1} parts.")
-    pieces = marking.pieces(text[cuts[part - 1] : cuts[part]], terms)
-    return TextPart(pieces, part, len(cuts) - 1, sum(piece.marked for piece in pieces))
+    marks = marks_of(part)
+    pieces = marking.pieces(text[cuts[part - 1] : cuts[part]], marks)
+    return TextPart(pieces, part, len(cuts) - 1, len(marks))
 
 
 def _cuts(text: str) -> list[int]:

@@ -18,7 +18,7 @@ from muniment.repository.refusals import (
     VersionConflict,
     WrongValue,
 )
-from muniment.repository.search_page import choices, frame, reading, saving, searching, sign_in
+from muniment.repository.search_page import choices, frame, reading, saving, searching, sign_in, suggesting
 from muniment.repository.search_page.questions import ORDERS
 from muniment.web.addresses import (
     BINARY,
@@ -145,6 +145,18 @@ def table() -> AddressTable[RepositoryContext]:
                     ),
                 },
                 _SAVED,
+            ),
+            Address(
+                "/suggestions",
+                {
+                    "GET": Operation(
+                        suggesting.show,
+                        "Complete what somebody is typing.",
+                        parameters=(_IN, Parameter("q", "What has been typed.")),
+                        answers=(AnswerDescription(200, "The completions.", {"application/json": {"type": "object"}}),),
+                    )
+                },
+                _SEARCHED,
             ),
             Address(
                 "/objects/{id}",

@@ -19,12 +19,12 @@ from muniment.repository import keys
 from muniment.repository.aql import as_json, as_xml, documents
 from muniment.repository.aql.tree import ExpressionSet, Query
 from muniment.repository.cursors import Stretch
-from muniment.repository.endpoints import saved_shapes, search, search_requests
+from muniment.repository.endpoints import saved_shapes, search, search_requests, suggestions
 from muniment.repository.endpoints.context import Caller, RepositoryContext, address
 from muniment.repository.endpoints.facets import AskedFacets
 from muniment.repository.endpoints.representations import View
 from muniment.repository.endpoints.search_requests import AskedSearch
-from muniment.repository.index.contract import FacetCounts, Snapshot
+from muniment.repository.index.contract import FacetCounts, Marker, Snapshot
 from muniment.repository.objects import folders, objects
 from muniment.repository.objects.view import RepositoryView
 from muniment.repository.options import RepositoryNames, RepositoryOptions
@@ -34,7 +34,8 @@ from muniment.repository.repositories import Repository
 from muniment.repository.saved import saved_searches
 from muniment.repository.saved.saved_searches import SavedSearch, SearchSummary
 from muniment.repository.search import paging, results, saved_documents
-from muniment.repository.search.results import HitPage, WordsNeeded
+from muniment.repository.search.results import HitPage, SearchQuestion, WordsNeeded
+from muniment.repository.search.suggestions import Suggestion, correct
 from muniment.repository.search_page import choices, frame, marking, questions, sessions
 from muniment.repository.search_page.choices import CHOICES, Choice
 from muniment.repository.search_page.marking import Piece
@@ -87,7 +88,10 @@ class ShownChoice(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """A page of hits with what stands around it. ``may_relax``: any word would be enough, if the caller wants that."""
+    """A page of hits with what stands around it. ``may_relax``: any word would be enough, if the caller wants that.
+
+    ``correction`` is what the caller may have meant, where no object has all of the words.
+    """
 
     user_id: str
     page: HitPage
@@ -97,6 +101,7 @@ class Results(msgspec.Struct, frozen=True):
     folder: str
     has_own_folders: bool
     may_relax: bool
+    correction: Suggestion | None
     query: Element | None
 
 
@@ -222,8 +227,24 @@ def answered(
         folder=shown_folders.get(asked.folder, ""),
         has_own_folders=bool(saved and query.locations and not asked.folder),
         may_relax=not page.relaxed and asked.needed != "any" and _may_relax(query),
+        correction=_correction(cx, context, snapshot, repository, principals, asked, page),
         query=document(options, asked, saved),
     )
+
+
+def _correction(
+    cx: Connection,
+    context: RepositoryContext,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    asked: PageQuestion,
+    page: HitPage,
+) -> Suggestion | None:
+    if not asked.words or (page.total and not page.relaxed):
+        return None
+    asker = suggestions.asker_of(cx, context, snapshot, repository, principals)
+    return correct(asker, asked.words)
 
 
 def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> bool:
@@ -256,6 +277,43 @@ def hits(
 
     Raises as ``results.search``.
     """
+    question = _question(cx, context, repository, principals, query, needed, number, bare=bare)
+    now, memory = context.clock(), context.memory
+    return paging.by_number(cx, snapshot, repository, principals, question, now, context.options, memory)
+
+
+def marker(
+    cx: Connection,
+    context: RepositoryContext,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    query: Query,
+    needed: WordsNeeded | None,
+) -> Marker | None:
+    """Return the function that marks what a query looks for in a text; None if the query has no hit.
+
+    Raises as ``results.search``.
+    """
+    question = _question(cx, context, repository, principals, query, needed, bare=True)
+    now, options, memory = context.clock(), context.options, context.memory
+    if not paging.by_number(cx, snapshot, repository, principals, question, now, options, memory).hits:
+        return None
+    most = options.max_pending_changes
+    return snapshot.marker(results.prepared(cx, snapshot, repository, principals, question, now, most, memory))
+
+
+def _question(
+    cx: Connection,
+    context: RepositoryContext,
+    repository: Repository,
+    principals: Principals,
+    query: Query,
+    needed: WordsNeeded | None,
+    number: int = 1,
+    *,
+    bare: bool = False,
+) -> SearchQuestion:
     wanted = AskedSearch(
         page=number,
         items_per_page=1 if bare else HITS,
@@ -268,11 +326,10 @@ def hits(
         repeated={},
         facets=AskedFacets(),
         words=needed or search_requests.default_words(context.options),
+        marks=not bare,
     )
     question = search.question_of(cx, context, repository, principals, wanted, query)
-    question = msgspec.structs.replace(question, bare=bare)
-    now, memory = context.clock(), context.memory
-    return paging.by_number(cx, snapshot, repository, principals, question, now, context.options, memory)
+    return msgspec.structs.replace(question, bare=bare)
 
 
 def document(options: RepositoryOptions, asked: PageQuestion, saved: SavedSearch | None) -> Element | None:
@@ -318,7 +375,7 @@ def _shown(cx: Connection, view: RepositoryView, page: HitPage) -> list[ShownHit
                 id=one.id,
                 title=title or one.name,
                 name=one.name if title and title != one.name else "",
-                excerpt=marking.pieces(hit.summary, hit.terms),
+                excerpt=marking.pieces(hit.summary, hit.marks or ()),
                 type=one.type,
                 format=choices.format_label(one.media_type) if one.content else "",
                 owner=one.owner,

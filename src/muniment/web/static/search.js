@@ -11,6 +11,31 @@ document.addEventListener("keydown", (event) => {
   box.select();
 });
 
+// What is being typed is completed in a list, which the browser shows and its keys reach.
+if (box?.dataset.suggestions) {
+  const list = Object.assign(document.createElement("datalist"), { id: "suggestions" });
+  box.after(list);
+  box.setAttribute("list", list.id);
+  let waiting, asking;
+  box.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(async () => {
+      asking?.abort();
+      asking = new AbortController();
+      const typed = box.value;
+      if (!typed.trim() || [...list.options].some((option) => option.value === typed)) return;
+      const repository = document.querySelector("#search [name=in]")?.value ?? box.dataset.repository;
+      const question = new URLSearchParams({ in: repository, q: typed });
+      try {
+        const answer = await fetch(`${box.dataset.suggestions}?${question}`, { signal: asking.signal, redirect: "error" });
+        if (!answer.ok) return;
+        const { completions } = await answer.json();
+        list.replaceChildren(...completions.map(({ text }) => Object.assign(document.createElement("option"), { value: text })));
+      } catch { /* the box does without */ }
+    }, 150);
+  });
+}
+
 // Among the hits, "j" and "k" lead from one to the next; in a text, from mark to mark.
 for (const [where, what] of [[".hits", "h3 a"], [".text", "mark"]]) {
   const list = document.querySelector(where);
