@@ -1,7 +1,9 @@
 """A real Chromium searches: with scripts and without, by keyboard alone, on a phone and on a desk, light and dark."""
 
+import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -317,4 +319,28 @@ def test_every_page_fits_its_width_can_be_read_and_is_clean_to_axe(place: Place,
         page.go_back()
     page.get_by_role("link", name="in Pumps and valves").first.click()
     sound()
+    context.close()
+
+
+@pytest.mark.parametrize(
+    ("picture", "path", "link"),
+    [
+        ("search-hits", "?q=was+it+drained+before+winter&type=document&page=2", ""),
+        ("search-document", "?q=drained&sort=name", "Report 07 on a pump"),
+    ],
+)
+def test_the_documentation_has_a_picture_of_the_page(place: Place, picture: str, path: str, link: str) -> None:
+    """MUNIMENT_WRITE_DOCS makes it anew."""
+    file = Path(__file__).parents[2] / "docs" / "pictures" / f"{picture}.png"
+    context = place.browser.new_context(viewport={"width": 1000, "height": 640}, color_scheme="light")
+    page = context.new_page()
+    place.sign_in(page, path)
+    if link:
+        page.get_by_role("link", name=link).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(link)
+    if os.environ.get("MUNIMENT_WRITE_DOCS"):
+        page.screenshot(path=file)
+    page.goto(f"{place.server.base}/docs/search-page")
+    shown = page.locator(f"img[src$='{file.name}']")
+    assert shown.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1000
     context.close()

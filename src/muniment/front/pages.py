@@ -101,10 +101,13 @@ async def contents(request: Request, halves: Halves) -> Response:
 async def document(request: Request, halves: Halves) -> Response:
     """Show a page of the documentation.
 
-    It is a page as HTML, or Markdown for who prefers that. An address that ends in ``.md`` is Markdown, except for a
-    caller who prefers a page, as a browser does.
+    It is a page as HTML, or Markdown for who prefers that, or a picture of such a page. An address that ends in ``.md``
+    is Markdown, except for a caller who prefers a page, as a browser does.
     """
     path = request.path_params["page"].rstrip("/")
+    picture = documentation.picture(path)
+    if picture is not None:
+        return Response(picture, media_type="image/png")
     if path == "":
         return await contents(request, halves)
     if path == documentation.DECISIONS.rstrip("/"):

@@ -32,7 +32,7 @@ from muniment.web.addresses import (
 from muniment.web.openapi import CallerCredentials
 
 _PAGE = {"text/html": TEXT}
-_DOCUMENT = {**_PAGE, "text/markdown": TEXT, "text/plain": TEXT}
+_DOCUMENT = {**_PAGE, "text/markdown": TEXT, "text/plain": TEXT, "image/png": BINARY}
 _STATUS = {"application/json": {"type": "object", "description": "What is well, part by part."}}
 
 
@@ -101,7 +101,13 @@ def table() -> AddressTable[Halves]:
             "front-door", pages.plain, {"application/json": PlainError, **_PAGE}, lambda error_code: error_code.code
         ),
         CredentialKind.NONE,
-        (Parameter("page", "Name of a page of the documentation, or of its file, which ends in .md.", place="path"),),
+        (
+            Parameter(
+                "page",
+                "Name of a page of the documentation, of its file (.md), or of one of its pictures.",
+                place="path",
+            ),
+        ),
     )
 
 

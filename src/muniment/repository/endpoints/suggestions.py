@@ -12,7 +12,7 @@ from muniment.repository.index.contract import Snapshot
 from muniment.repository.permissions.principals import Principals
 from muniment.repository.repositories import Repository
 from muniment.repository.search import suggestions
-from muniment.repository.search.suggestions import Asker, Suggestion, Suggestions
+from muniment.repository.search.suggestions import Suggestion, Suggestions, Typist
 from muniment.web.addresses import Address, AnswerDescription, Operation
 from muniment.web.responses import Table
 
@@ -27,8 +27,8 @@ async def suggest(request: Request, context: RepositoryContext) -> Response:
     limit = min(collections.whole_number(query, "limit", _DEFAULT, 1), _MOST)
 
     def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
-        asker = asker_of(cx, context, snapshot, caller.repository, principals)
-        suggested = suggestions.suggest(asker, query.get("q", ""), limit)
+        typist = typist_of(cx, context, snapshot, caller.repository, principals)
+        suggested = suggestions.suggest(typist, query.get("q", ""), limit)
         document = document_of(suggested)
         return spelling.answer(media_type, "suggestions", document, options.names), caller.spell(
             principals, snapshot.position
@@ -50,13 +50,13 @@ def address_below(wire: Documents, below: str, searching: Table) -> Address[Repo
     return Address(f"{below}/search/suggestions", {"GET": operation}, searching)
 
 
-def asker_of(
+def typist_of(
     cx: Connection, context: RepositoryContext, snapshot: Snapshot, repository: Repository, principals: Principals
-) -> Asker:
+) -> Typist:
     """Say who is typing, for the decisions of ``search.suggestions``."""
     limits, options = search_requests.limits(context.options), context.options
     who = (cx, snapshot, repository, principals, context.clock(), limits, options.max_pending_changes)
-    return Asker(*who, context.memory)
+    return Typist(*who, context.memory)
 
 
 def document_of(suggested: Suggestions) -> dict[str, Written]:

@@ -37,7 +37,7 @@ class Suggestions(msgspec.Struct, frozen=True):
     correction: Suggestion | None = None
 
 
-class Asker(msgspec.Struct, frozen=True):
+class Typist(msgspec.Struct, frozen=True):
     """Who is typing, and where: what every search of one request needs.
 
     ``cx`` must be a read that began after the snapshot was taken.
@@ -60,41 +60,41 @@ class Asker(msgspec.Struct, frozen=True):
         return results.prepared(self.cx, self.snapshot, *who)
 
 
-def suggest(asker: Asker, text: str, limit: int) -> Suggestions:
+def suggest(typist: Typist, text: str, limit: int) -> Suggestions:
     """Complete and correct what has been typed, in plain words; keywords with operators get no suggestion.
 
     Raises BadQuery, IndexBehind, IndexUnavailable.
     """
-    words = _plain_words(asker, text)
+    words = _plain_words(typist, text)
     if not words:
         return Suggestions()
     *before, beginning = words
-    search = asker.search_for(" ".join(before))
-    completions = [] if text[-1].isspace() else asker.snapshot.completions(search, beginning, limit)
+    search = typist.search_for(" ".join(before))
+    completions = [] if text[-1].isspace() else typist.snapshot.completions(search, beginning, limit)
     if completions:
         return Suggestions(tuple(Suggestion(" ".join((*before, each.word)), each.hits) for each in completions))
-    return Suggestions(correction=_corrected(asker, words))
+    return Suggestions(correction=_corrected(typist, words))
 
 
-def correct(asker: Asker, text: str) -> Suggestion | None:
+def correct(typist: Typist, text: str) -> Suggestion | None:
     """Correct a question in plain words, where a word finds nothing; None if that does not help.
 
     Raises BadQuery, IndexBehind, IndexUnavailable.
     """
-    words = _plain_words(asker, text)
-    return _corrected(asker, words) if words else None
+    words = _plain_words(typist, text)
+    return _corrected(typist, words) if words else None
 
 
-def _plain_words(asker: Asker, text: str) -> list[str]:
+def _plain_words(typist: Typist, text: str) -> list[str]:
     words = text.split()
-    typed = keywords.read(text, asker.limits) if 0 < len(words) <= MOST_WORDS else None
+    typed = keywords.read(text, typist.limits) if 0 < len(words) <= MOST_WORDS else None
     return words if typed is not None and relaxation.plain_words(typed) else []
 
 
-def _corrected(asker: Asker, words: Sequence[str]) -> Suggestion | None:
-    visible = asker.search_for("").visible
-    corrected = " ".join(asker.snapshot.correction(visible, word) or word for word in words)
+def _corrected(typist: Typist, words: Sequence[str]) -> Suggestion | None:
+    visible = typist.search_for("").visible
+    corrected = " ".join(typist.snapshot.correction(visible, word) or word for word in words)
     if corrected == " ".join(words):
         return None
-    hits = asker.snapshot.search(asker.search_for(corrected)).total
+    hits = typist.snapshot.search(typist.search_for(corrected)).total
     return Suggestion(corrected, hits) if hits else None

@@ -243,8 +243,8 @@ def _correction(
 ) -> Suggestion | None:
     if not asked.words or (page.total and not page.relaxed):
         return None
-    asker = suggestions.asker_of(cx, context, snapshot, repository, principals)
-    return correct(asker, asked.words)
+    typist = suggestions.typist_of(cx, context, snapshot, repository, principals)
+    return correct(typist, asked.words)
 
 
 def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> bool:

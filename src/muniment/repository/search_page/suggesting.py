@@ -24,8 +24,8 @@ async def show(request: Request, context: RepositoryContext) -> Response:
     caller = await sessions.enter(request, context, session, asked.repository)
 
     def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> dict[str, Written]:
-        asker = suggestions.asker_of(cx, context, snapshot, caller.repository, principals)
-        return suggestions.document_of(suggest(asker, asked.words or "", _MOST))
+        typist = suggestions.typist_of(cx, context, snapshot, caller.repository, principals)
+        return suggestions.document_of(suggest(typist, asked.words or "", _MOST))
 
     document = await caller.search(context.indexes(caller.repository), answered)
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
