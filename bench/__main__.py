@@ -13,7 +13,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import footprint_rows, growth_rows, page, postgres_rows, search_rows, token_rows, write_rows
+from bench import (
+    footprint_rows,
+    growth_rows,
+    page,
+    postgres_rows,
+    search_page_rows,
+    search_rows,
+    token_rows,
+    write_rows,
+)
 from bench.load import wrk_version
 from bench.page import Line
 from bench.peers import Missing
@@ -33,6 +42,7 @@ GROUPS = (
     Group(("tokeninfo", "refresh"), token_rows.peers),
     Group(("password",), token_rows.password),
     Group(search_rows.ROWS, search_rows.search),
+    Group(search_page_rows.ROWS, search_page_rows.search_page),
     Group(("import",), write_rows.importing),
     Group(("posts",), write_rows.posts),
     Group(("lag",), write_rows.lag),

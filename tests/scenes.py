@@ -46,6 +46,7 @@ _QUICK = (
     "log_level=warning",
     "web.base_address=https://muniment.test",
     "repository.basic_client=demo-client",
+    "repository.search_page_client=demo-client",
     "repository.default_partition=demo",
 )
 

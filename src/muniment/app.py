@@ -41,6 +41,8 @@ from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine
 from muniment.repository.people import People
 from muniment.repository.repositories import Repository
+from muniment.repository.search_page import frame as search_page_frame
+from muniment.repository.search_page import routes as search_page_routes
 from muniment.schema import check_schema
 from muniment.settings import Settings
 from muniment.web.access_log import AccessLog
@@ -99,7 +101,7 @@ def build(
     transport = Transport(
         answer,
         settings.web,
-        sensitive_prefixes=[f"/{settings.directory.names.prefix}"] if "directory" in settings.halves else [],
+        sensitive_prefixes=_sensitive_prefixes(settings),
         requires_tls=requires_tls,
         shape=_shape(settings),
         credential_headers=[frame.ticket_header(settings.directory.names)],
@@ -160,6 +162,7 @@ async def _open_halves(halves: Halves, stack: AsyncExitStack) -> list[Route]:
     if "repository" in installation.settings.halves:
         halves.repository = _open_repository(halves, stack)
         routes += repository_routes.routes(halves.repository)
+        routes += search_page_routes.routes(halves.repository)
     return [*routes, pages.unknown_addresses(halves, _shape(installation.settings))]
 
 
@@ -212,6 +215,13 @@ def attributes(settings: Settings) -> Attributes:
     """Return the directory's names of those attributes of a caller that a repository reads."""
     names = settings.directory.names
     return Attributes(*(names.attributes.get(name, name) for name in ATTRIBUTES))
+
+
+def _sensitive_prefixes(settings: Settings) -> list[str]:
+    """List the beginnings of the paths at which people and programs send passwords."""
+    prefixes = [f"/{settings.directory.names.prefix}"] if "directory" in settings.halves else []
+    offers_page = "repository" in settings.halves and settings.repository.offers_search_page
+    return [*prefixes, search_page_frame.PREFIX] if offers_page else prefixes
 
 
 def _shape(settings: Settings) -> Callable[[Request, ErrorCode, str], Response]:

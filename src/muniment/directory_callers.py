@@ -22,7 +22,7 @@ from muniment.directory.oauth.token_requests import TokenRequest
 from muniment.directory.options import DirectoryNames
 from muniment.directory.refusals import InvalidClient, InvalidScope, SignInRefused
 from muniment.directory.refusals import NotSignedIn as NoTicket
-from muniment.repository.callers.callers import Ask, Callers, Tickets, in_this_process
+from muniment.repository.callers.callers import Ask, Callers, PageSignIn, Tickets, in_this_process
 from muniment.repository.callers.credentials import TicketNames
 from muniment.repository.callers.pairs import AccessToken, EndGrant, Pairs, PairSignIn, SignIn
 from muniment.repository.callers.tokeninfo import Attributes, refusal_of
@@ -40,8 +40,12 @@ def callers(directory: Directory, options: RepositoryOptions, attributes: Attrib
     off_loop = None if transactions.database.dialect == "sqlite" else transactions.off_loop
     pairs = None
     if options.basic_client:
-        sign_in = pair_sign_in(directory, options)
+        sign_in = password_sign_in(directory, options.basic_client, options.basic_secret, "HTTP Basic")
         pairs = Pairs(sign_in, grant_end(directory), seconds=options.basic_seconds, most=options.basic_pairs)
+    page = None
+    if options.offers_search_page:
+        sign_in = password_sign_in(directory, options.search_page_client, options.search_page_secret, "search page")
+        page = PageSignIn(sign_in, grant_end(directory))
 
     async def csrf(ticket: str) -> str:
         # Whoever reads this token, such as a page of another origin that may read the repository's answers, cannot
@@ -58,6 +62,7 @@ def callers(directory: Directory, options: RepositoryOptions, attributes: Attrib
         identification(transactions.database, names),
         tickets=Tickets(ticket_names, in_this_process(ticket_question(directory), off_loop), csrf),
         pairs=pairs,
+        page=page,
     )
 
 
@@ -112,14 +117,14 @@ def ticket_question(directory: Directory) -> Ask:
     return ask
 
 
-def pair_sign_in(directory: Directory, options: RepositoryOptions) -> SignIn:
-    """Return a function that signs in callers who use HTTP Basic, by the password grant."""
+def password_sign_in(directory: Directory, client_id: str, secret: str, how: str) -> SignIn:
+    """Return a function that signs people in by the password grant of a client. ``how`` is the way they came."""
 
     async def sign_in(attempt: PairSignIn) -> AccessToken:
         request = TokenRequest(
             "password",
-            options.basic_client,
-            options.basic_secret or None,
+            client_id,
+            secret or None,
             attempt.pair.account,
             {
                 "username": attempt.pair.account,
@@ -128,7 +133,7 @@ def pair_sign_in(directory: Directory, options: RepositoryOptions) -> SignIn:
             },
             attempt.address,
         )
-        event = oauth.begin_sign_in(attempt.scope, request, "HTTP Basic")
+        event = oauth.begin_sign_in(attempt.scope, request, how)
         assert event is not None  # noqa: S101 - the password grant has an account
         event.result = "failed"
         try:
@@ -140,9 +145,10 @@ def pair_sign_in(directory: Directory, options: RepositoryOptions) -> SignIn:
         except (InvalidClient, InvalidScope) as refusal:
             log.error(  # noqa: TRY400 - a wrong setting, not a bug
                 "the directory refuses to sign callers in",
-                client=options.basic_client,
+                client=client_id,
+                how=how,
                 reason=refusal.sentence,
-                to_do="check repository.basic_client, repository.basic_secret and the repository's resource",
+                to_do="make this client with 'muniment client add', or check its secret and the repository's resource",
             )
             raise DirectoryUnavailable("The directory does not sign callers in for this repository.") from refusal
         finally:

@@ -24,8 +24,8 @@ Kind = Literal[
 Result = Literal["done", "refused", "failed"]
 
 KINDS: Mapping[Kind, str] = {
-    "sign-in": "a password grant, the sign-in form, or HTTP Basic at a repository",
-    "sign-out": "the sign-in page's button",
+    "sign-in": "a password grant, the sign-in form, HTTP Basic at a repository, or the page to search from",
+    "sign-out": "the button of the sign-in page, or of the page to search from",
     "pause": "so many wrong passwords from one place that sign-in pauses there",
     "revocation": "a token ended by its holder, and its grant with it",
     "activation": "a resource activated, which discloses its secret",

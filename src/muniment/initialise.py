@@ -22,6 +22,17 @@ BASIC_CLIENT = "muniment-basic"
 """The public client by which a repository signs callers in who use HTTP Basic, once a setting names it."""
 
 
+SEARCH_CLIENT = "muniment-search"
+"""The public client by which the page to search from signs people in."""
+
+CLIENTS = {
+    CLIENT: "The command line's own client.",
+    BASIC_CLIENT: "Signs in the callers who use HTTP Basic.",
+    SEARCH_CLIENT: "Signs in the people who search from the page /search.",
+}
+"""The clients of a new data folder, each with its description."""
+
+
 class Initialisation(NamedTuple):
     """What a data folder holds after its initialisation. ``password`` is empty unless the administrator is new."""
 
@@ -107,7 +118,7 @@ def _administrator(data: DataFolder, database: Database, password: str) -> tuple
         administration.initialise(cx, data.now)
         is_new = administration.ensure_administrator(cx, options.names, password_hash, data.now)
         if is_new:
-            editing.add_client(cx, CLIENT, data.now, description="The command line's own client.")
-            editing.add_client(cx, BASIC_CLIENT, data.now, description="Signs in the callers who use HTTP Basic.")
+            for client, description in CLIENTS.items():
+                editing.add_client(cx, client, data.now, description=description)
     name = names.user_id(administration.FIRST_ADMINISTRATOR, options.names.administration_partition)
     return name, password if is_new else ""

@@ -291,6 +291,10 @@ def _check_basic(repository: RepositoryOptions) -> None:
     url = repository.tokeninfo_url
     if repository.basic_secret and not repository.basic_client:
         raise BadSettings("repository.basic_secret is the secret of repository.basic_client: set both, or neither.")
+    if repository.search_page_secret and not repository.search_page_client:
+        raise BadSettings(
+            "repository.search_page_secret is the secret of repository.search_page_client: set both, or neither."
+        )
     if repository.basic_client and url and not TOKENINFO_ADDRESS.fullmatch(url):
         raise BadSettings(
             "repository.basic_client: the address of the sign-in follows from repository.tokeninfo_url, "

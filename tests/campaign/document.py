@@ -65,7 +65,16 @@ _QUERY: Mapping[str, Json] = {
     "max-results-count": _text("1", "2", "-1", "1000000"),
     "query-locale": _text("en", "de_DE"),
     "RFA": _text("", Prop.RESOURCE, f"{Prop.RESOURCE}:https://elsewhere.example"),
-    "done": _text("add", "delete"),
+    "done": _text("add", "delete", "saved", "out"),
+    "in": _text(Prop.REPOSITORY, "nowhere"),
+    "type": _text("document", "cabinet"),
+    "owner": _text(Prop.USER),
+    "changed": _text("2026", "1999"),
+    "size": _text("1-9999", "10000000-"),
+    "folder": _text(Prop.FOLDER, Prop.DOCUMENT),
+    "saved": _text(Prop.SEARCH, Prop.TEMPLATE),
+    "to": _text("?q=pump", "/saved", "https://elsewhere.example"),
+    "part": _text("1", "2"),
 }
 _NOT_OFFERED: Mapping[str, Json] = {
     "access_token": _text(Prop.TOKEN),
@@ -160,6 +169,7 @@ def _bodies(path: str, content: Json) -> Iterator[tuple[str, Json]]:
     made |= dict.fromkeys(("/permission-set", "/acls", "/acls/{acl}"), _acl)
     made |= dict.fromkeys(("/saved-searches", "/saved-searches/{search}", "/search-templates"), _saved)
     made["/search-templates/{template}/execution"] = _values
+    made |= {"/search/saved": _saved_form, "/search/sign-in": _search_form, "/search/sign-out": _mark_form}
     made |= dict.fromkeys(("/parent-links", "/parent-links/{other}", "/child-links"), _link)
     better = next((schema for end, schema in made.items() if path.endswith(end)), None)
     for media_type, described in content.items():
@@ -265,6 +275,24 @@ def _values() -> Json:
         "required": ["id"],
     }
     return {"type": "object", "properties": {"external-variables": {"type": "array", "items": variable}}}
+
+
+def _mark_form(**fields: Json) -> Json:
+    properties = {"mark": {"enum": [Prop.MARK, Prop.MARK, "x"]}, **fields}
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _saved_form() -> Json:
+    return _mark_form(
+        action=_either("save", "remove"),
+        address=_either("?q=pump", f"?saved={Prop.SEARCH}&type=document", "?sort=name"),
+        name={"type": "string"},
+        search=_either(Prop.SEARCH),
+    )
+
+
+def _search_form() -> Json:
+    return _mark_form(username=_either(Prop.VICTIM, "@"), password={"type": "string"}, to=_either("?q=pump"))
 
 
 def _attribute_form() -> Json:

@@ -47,10 +47,11 @@ class Prop:
     PASSWORD = "PROP-password"
     CSRF = "PROP-csrf"
     TICKET_CSRF = "PROP-ticket-csrf"
+    MARK = "PROP-mark"
 
 
 _PROP = re.compile(r"PROP-[a-z]+(?:-[a-z]+)*")
-_CSRF = re.compile(r'name="csrf" value="([^"]+)"')
+_CSRF = re.compile(r'name="(?:csrf|mark)" value="([^"]+)"')
 
 
 class Stage:
@@ -59,7 +60,8 @@ class Stage:
     def __init__(self, root: Path, directory_url: str, repository_url: str, *settings: str) -> None:
         house = ServedHouse(root, directory_url, repository_url, self._furnish)
         self.world, self.plain_port = house.world, free_port()
-        settings = (f"web.http_port={self.plain_port}", *settings)
+        own = (f"web.http_port={self.plain_port}", f"repository.search_page_client={self.world.client_id}")
+        settings = (*own, *settings)
         self.server = Server(house.data, free_port(), *(word for setting in settings for word in ("--set", setting)))
         self._values: dict[str, str] = {}
         self._callers: dict[str, str] = {}
@@ -154,6 +156,7 @@ class Stage:
             Prop.DEAD_TOKEN: self._dead_token,
             Prop.CSRF: self._sign_in_page,
             Prop.TICKET_CSRF: self._console,
+            Prop.MARK: self._search_page,
             Prop.DOCUMENT: lambda: self._object(Prop.DOCUMENT, "objects", "document"),
             Prop.FOLDER: lambda: self._object(Prop.FOLDER, "folders/PROP-cabinet/folders", "folder"),
             Prop.CABINET: lambda: self._object(Prop.CABINET, "cabinets", "cabinet"),
@@ -209,6 +212,16 @@ class Stage:
         assert signed_in.status_code == 303, signed_in.text
         self.cookies["console"] = f"__Host-muniment_ticket={signed_in.cookies['__Host-muniment_ticket']}"
         self._values[Prop.TICKET_CSRF] = _marked(_ok(self.http.get("/dirws/console/system-attributes")))
+        self.http.cookies.clear()
+
+    def _search_page(self) -> None:
+        self.http.cookies.clear()
+        mark = _marked(_ok(self.http.get("/search/sign-in")))
+        form = {"mark": mark, "username": self.user.id, "password": self.user.password}
+        signed_in = self.http.post("/search/sign-in", data=form)
+        assert signed_in.status_code == 303, signed_in.text
+        self.cookies["search"] = f"__Host-muniment-search={signed_in.cookies['__Host-muniment-search']}"
+        self._values[Prop.MARK] = _marked(_ok(self.http.get("/search")))
         self.http.cookies.clear()
 
     def _object(self, word: str, where: str, kind: str) -> None:

@@ -23,7 +23,7 @@ from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 
 from tests.campaign import bodies, document, raw
-from tests.campaign.stage import PATIENCE, Answer, Record, Stage
+from tests.campaign.stage import PATIENCE, Answer, Prop, Record, Stage
 from tests.conftest import Fresh
 from tests.properties.lengths import examples
 
@@ -155,6 +155,8 @@ class _Wire:
                 record.wrong.append(f"{min(took):.1f} s of processor time, three times: {said}")
         if answer.status not in listed:
             record.wrong.append(f"{answer.status} is not among {sorted(listed)} of {route}: {said}")
+        if "/search/sign-out" in (prepared.url or ""):
+            self._stage.renew()
         if answer.status < 300:
             self._stage.used(prepared.method or "", prepared.url or "")
 
@@ -182,9 +184,15 @@ class _Wire:
             prepared.headers["Muniment-Position"] = chance.choice(("plain", "x"))
         if prepared.method == "GET" and chance.random() < 0.03:
             prepared.url = f"{prepared.url}{'&' if '?' in url else '?'}cursor=x"
+        if caller != "nobody" and (cookie := self._cookie(url)):
+            prepared.headers["Cookie"] = cookie
+
+    def _cookie(self, url: str) -> str:
+        if "/search" in url and "/rest/" not in url:
+            self._stage.filled(Prop.MARK)
+            return self._stage.cookies["search"]
         page = "console" if "/console" in url else "login"
-        if "/dirws/" in url and page in self._stage.cookies and caller != "nobody":
-            prepared.headers["Cookie"] = self._stage.cookies[page]
+        return self._stage.cookies.get(page, "") if "/dirws/" in url else ""
 
     def _answered(self, prepared: requests.PreparedRequest) -> Answer:
         began = time.perf_counter()

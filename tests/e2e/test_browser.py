@@ -164,7 +164,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         Server(data, free_port(), "--set", f"web.http_port={plain_port}") as server,
         sync_playwright() as playwright,
     ):
-        trusted = f"--ignore-certificate-errors-spki-list={_key_digest(data / 'tls' / 'server.pem')}"
+        trusted = f"--ignore-certificate-errors-spki-list={key_digest(data / 'tls' / 'server.pem')}"
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, trusted], headless=True)
         made = Place(server, browser, password, plain_port)
         yield made
@@ -196,7 +196,7 @@ def _opened(place: Place, **options: Any) -> Iterator[Page]:
     assert complaints == [], "the browser complained, or was sent elsewhere"
 
 
-def _key_digest(certificate: Path) -> str:
+def key_digest(certificate: Path) -> str:
     key = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
     return base64.b64encode(
         hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).digest()

@@ -37,10 +37,13 @@ _SAME_EVERYWHERE = (
     (re.compile(r'(?<=^etag: W/")[0-9a-f]{32}', re.MULTILINE), f"{0:032}"),
     (re.compile(r"(?<=^muniment-position: )(?!\$)\S+", re.MULTILINE), "xxxxxxxx"),
     (
-        re.compile(r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<=cursor=)[\w.%-]+|(?<="csrf" value=")[^"]+'),
+        re.compile(
+            r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<=cursor=)[\w.%-]+'
+            r'|(?<="csrf" value=")[^"]+|(?<="mark" value=")[^"]+'
+        ),
         "xxxxxxxx",
     ),
-    (re.compile(r"(?<=\.css\?)\w{12}|(?<=\.svg\?)\w{12}"), f"{0:012}"),
+    (re.compile(r"(?<=\.css\?)\w{12}|(?<=\.svg\?)\w{12}|(?<=\.js\?)\w{12}"), f"{0:012}"),
     (re.compile(r'(?<="seconds_behind": )[\d.]+'), "0.0"),
     (re.compile(r'(?<="r_index_status": ")(?:waiting|done)'), "done"),
     (re.compile(r"(?<![:\d.])\d\.\d{3,}\b"), "1.234"),

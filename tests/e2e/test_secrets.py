@@ -11,6 +11,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from muniment.repository import keys
 from tests.e2e.processes import ServedHouse, Server
 from tests.scenes import World
 
@@ -26,7 +27,9 @@ class Running(NamedTuple):
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
     house = ServedHouse(tmp_path)
-    settings = [f"repository.basic_client={house.world.client_id}", "repository.token_in_address=true"]
+    client = house.world.client_id
+    settings = [f"repository.basic_client={client}", f"repository.search_page_client={client}"]
+    settings.append("repository.token_in_address=true")
     arguments = [word for setting in ("log_level=debug", *settings) for word in ("--set", setting)]
     with house.serve(*arguments) as server, server.client() as http:
         yield Running(house.world, server, http)
@@ -125,8 +128,36 @@ def walk(running: Running) -> dict[str, str]:
     assert http.post(f"{repository}/objects", json={}, headers=stale).status_code == 401
     secrets["a stale ticket"], secrets["a stale CSRF token"] = stale.values()
 
+    secrets |= of_the_search_page(running)
     assert http.delete(f"{oauth}/{issued['access_token']}").status_code == 204
     assert http.delete(f"{oauth}/garbage-{issued['access_token']}").status_code == 401
+    return secrets
+
+
+def of_the_search_page(running: Running) -> dict[str, str]:
+    """Sign in to search, badly and well, search and save; give what the browser has and what lies sealed in it."""
+    http, reader, secrets = running.http, running.world.reader, dict[str, str]()
+    for password, where in (("wrong-pAge-5512", "Sign in to search"), (reader.password, "")):
+        form = http.get("/search/sign-in", params={"to": "?q=walk"}).text
+        mark = re.search(r'name="mark" value="([^"]+)"', form)
+        assert mark
+        fields = {"username": reader.id, "password": password, "mark": mark[1], "to": "?q=walk"}
+        answer = http.post("/search/sign-in", data=fields)
+        assert where in answer.text
+        secrets[f"the mark of a form ({where})"] = mark[1]
+    assert answer.status_code == 303, answer.text
+    secrets["a wrong password of the page"] = "wrong-pAge-5512"
+    secrets["the page's cookie"] = cookie = http.cookies["__Host-muniment-search"]
+    with running.world.repository_db.read() as cx:
+        session = json.loads(keys.seal(cx).open(cookie, "search page session"))
+    (secrets["the token in the page's cookie"],) = session["tokens"].values()
+    page = http.get("/search", params={"q": "walk"})
+    assert page.status_code == 200
+    mark = re.search(r'name="mark" value="([^"]+)"', page.text)
+    assert mark
+    secrets["the mark of somebody who is signed in"] = mark[1]
+    saved = {"mark": mark[1], "action": "save", "address": "?q=walk", "name": "walks"}
+    assert http.post("/search/saved", data=saved).status_code == 303
     return secrets
 
 

@@ -19,6 +19,7 @@ EDGE = (
     "web/*",
     "*/endpoints/*",
     "*/console/*",
+    "repository/search_page/*",
     "repository/callers/*",
     "server/listener.py",
 )

@@ -16,6 +16,7 @@ from muniment.repository import refusals as repository_refusals
 from muniment.repository.endpoints import routes as repository_routes
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.options import RepositoryOptions
+from muniment.repository.search_page import routes as search_page_routes
 from muniment.web import refusals as web_refusals
 from muniment.web.responses import SHARED, Endpoint, Table
 from tests.house.sources import ROOT
@@ -41,10 +42,11 @@ def _nothing() -> Any:
 
 
 def routes() -> list[Route]:
-    """Every address of both halves without its spellings with a suffix, and without anything behind it."""
+    """Every address of both halves, the page to search from included, without spellings with a suffix."""
     directory = Directory(_nothing(), DirectoryOptions(), _nothing(), _nothing())
     repository = RepositoryContext(_nothing(), RepositoryOptions(), _nothing(), _nothing(), _nothing(), _nothing())
-    every = [*directory_routes.routes(directory), *repository_routes.routes(repository)]
+    of_page = search_page_routes.table().routes(repository)
+    every = [*directory_routes.routes(directory), *repository_routes.routes(repository), *of_page]
     return [route for route in every if route.include_in_schema]
 
 

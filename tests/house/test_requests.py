@@ -11,6 +11,7 @@ from muniment.directory.options import DirectoryNames
 from muniment.front import routes as front_routes
 from muniment.repository.endpoints import routes as repository_routes
 from muniment.repository.options import RepositoryNames
+from muniment.repository.search_page import routes as search_page_routes
 from muniment.web.addresses import AddressTable, CredentialKind
 from tests.e2e.pages import BLOCK, COMMAND
 from tests.house.sources import ROOT
@@ -24,6 +25,7 @@ TABLES: tuple[AddressTable[Any], ...] = (
     front_routes.table(),
     directory_routes.table(DirectoryNames()),
     repository_routes.table(RepositoryNames()),
+    search_page_routes.table(),
 )
 """Every address there is, with its neutral names."""
 

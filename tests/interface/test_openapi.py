@@ -185,7 +185,7 @@ def test_a_refusal_is_described_once(document: dict[str, Any]) -> None:
     assert {name.partition("-4")[0] for name in described if name.endswith("-413")} == {
         "directory",
         "token-endpoint",
-        "console",
+        "page",
         "repository",
         "front-door",
     }

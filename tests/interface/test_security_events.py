@@ -13,6 +13,7 @@ import pytest
 
 from muniment.directory.entries import entries
 from tests.house.test_docs import endpoint, routes
+from tests.pages import Reader
 from tests.scenes import Person, Site
 
 Event = dict[str, Any]
@@ -109,6 +110,15 @@ def form(site: Site) -> None:
     ]
 
 
+def search_page(site: Site) -> None:
+    person, page = site.world.person(), Reader(site)
+    about = {"who": person.id, "how": "search page"}
+    where = {"client": site.world.client_id, "resource": site.world.repository}
+    assert left_by(site, lambda _: page.sign_in(person, "wrong")) == [event("sign-in", "refused", **about, **where)]
+    assert left_by(site, lambda _: page.sign_in(person)) == [event("sign-in", "done", **about, **where)]
+    assert left_by(site, lambda _: page.send("Sign out")) == [event("sign-out", "done", **about)]
+
+
 def revocation(site: Site) -> None:
     reader = site.world.reader
     token = site.issue(reader)["access_token"]
@@ -188,6 +198,7 @@ BELOW = "/rest/repositories/{repository}"
 DRIVERS: dict[Callable[[Site], None], set[tuple[str, str]]] = {
     password_grant: {("POST", "/dirws/login")},
     form: {("POST", "/dirws/login")},
+    search_page: {("POST", "/search/sign-in"), ("POST", "/search/sign-out")},
     revocation: {("DELETE", "/dirws/v1/authentication/oauth/{token}")},
     activation: {("POST", "/dirws/rest/resources/{resource_id}/activate")},
     system_attribute: {("POST", "/dirws/console/system-attributes")},

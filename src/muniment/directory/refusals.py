@@ -100,10 +100,6 @@ class UnknownAttribute(BadAttribute):
     """No part of this release reads a system attribute of this name. Whoever confirms it may set it all the same."""
 
 
-class Forged(Refusal):
-    """The form does not come from one of our pages (CSRF)."""
-
-
 class UnknownSession(Refusal):
     """There is no such living grant or ticket."""
 

@@ -21,6 +21,7 @@ DECISIONS = "decisions/"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*")
 _COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE)
+_PICTURE = re.compile(r"pictures/[a-z0-9-]+\.png")
 _FILE = re.compile(r"docs/([A-Za-z0-9_/-]+)\.md")
 _DECISION = re.compile(r"(?:docs/decisions/|\b[Dd]ecisions? )([0-9]{4})\b")
 _LOCAL = re.compile(r"(?![a-z][a-z0-9+.-]*:|//|#)([^#?]*?)(\.md)?(#.*)?", re.IGNORECASE)
@@ -72,6 +73,15 @@ def page(name: str) -> DocumentationPage | None:
     """
     file = _file(name)
     return None if file is None else _render(name, file, file.stat().st_mtime_ns)
+
+
+def picture(name: str) -> bytes | None:
+    """Read a picture of the documentation, named by its path with ``.png``; None if there is no such picture."""
+    folder = _folder()
+    if folder is None or not _PICTURE.fullmatch(name):
+        return None
+    file = folder / name
+    return file.read_bytes() if file.is_file() else None
 
 
 @cache

@@ -12,6 +12,7 @@ from muniment.front import documentation
 from muniment.front.halves import Halves
 from muniment.repository import repositories
 from muniment.repository.cursors import Stretch
+from muniment.repository.search_page import frame as search_page_frame
 from muniment.web import accept, pages
 from muniment.web.refusals import UnknownAddress
 from muniment.web.responses import Endpoint, ErrorCode, Shape, json_response
@@ -22,6 +23,9 @@ _CHANGES_WITH_ACCEPT = {"Vary": "Accept"}
 _TEMPLATES = pages.templates("muniment.front")
 
 _SHELVES: Mapping[str, Mapping[str, str]] = {
+    "Use it": {
+        "search-page": "Search, narrow, read and save searches with a browser.",
+    },
     "Run a server": {
         "first-day": "From an empty folder to users, rights and documents, command by command.",
         "operations": "systemd, TLS, a proxy, logs, backup and restore, and what to do when something is wrong.",
@@ -97,10 +101,13 @@ async def contents(request: Request, halves: Halves) -> Response:
 async def document(request: Request, halves: Halves) -> Response:
     """Show a page of the documentation.
 
-    It is a page as HTML, or Markdown for who prefers that. An address that ends in ``.md`` is Markdown, except for a
-    caller who prefers a page, as a browser does.
+    It is a page as HTML, or Markdown for who prefers that, or a picture of such a page. An address that ends in ``.md``
+    is Markdown, except for a caller who prefers a page, as a browser does.
     """
     path = request.path_params["page"].rstrip("/")
+    picture = documentation.picture(path)
+    if picture is not None:
+        return Response(picture, media_type="image/png")
     if path == "":
         return await contents(request, halves)
     if path == documentation.DECISIONS.rstrip("/"):
@@ -139,7 +146,9 @@ def _draw(
     sign_in = f"{base}/{prefix}/login" if halves.directory else ""
     # A page over plain HTTP loads its style from its own address, not from the https address.
     files = urlsplit(base).path.rstrip("/")
-    values = {"base": base, "sign_in": sign_in, "path": request.scope["path"], **values}
+    searches = halves.repository is not None and halves.repository.callers.page is not None
+    search = f"{base}{search_page_frame.PREFIX}" if searches else ""
+    values = {"base": base, "sign_in": sign_in, "search": search, "path": request.scope["path"], **values}
     return pages.draw(request, _TEMPLATES.get_template(template), values, files=files, headers=headers)
 
 

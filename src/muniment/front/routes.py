@@ -13,6 +13,8 @@ from muniment.front import health, pages
 from muniment.front.halves import Halves
 from muniment.repository.callers.credentials import TOKEN_PARAMETER
 from muniment.repository.endpoints import routes as repository_routes
+from muniment.repository.search_page import frame as search_page_frame
+from muniment.repository.search_page import routes as search_page_routes
 from muniment.web import openapi
 from muniment.web.addresses import (
     BINARY,
@@ -30,7 +32,7 @@ from muniment.web.addresses import (
 from muniment.web.openapi import CallerCredentials
 
 _PAGE = {"text/html": TEXT}
-_DOCUMENT = {**_PAGE, "text/markdown": TEXT, "text/plain": TEXT}
+_DOCUMENT = {**_PAGE, "text/markdown": TEXT, "text/plain": TEXT, "image/png": BINARY}
 _STATUS = {"application/json": {"type": "object", "description": "What is well, part by part."}}
 
 
@@ -62,6 +64,7 @@ def _caller_credentials(halves: Halves) -> CallerCredentials:
         ticket="" if callers.tickets is None else callers.tickets.names.header,
         csrf=f"{options.names.csrf_prefix}-Token",
         address_token=TOKEN_PARAMETER if options.token_in_address else "",
+        search_page="" if callers.page is None else search_page_frame.COOKIE,
     )
 
 
@@ -98,7 +101,13 @@ def table() -> AddressTable[Halves]:
             "front-door", pages.plain, {"application/json": PlainError, **_PAGE}, lambda error_code: error_code.code
         ),
         CredentialKind.NONE,
-        (Parameter("page", "Name of a page of the documentation, or of its file, which ends in .md.", place="path"),),
+        (
+            Parameter(
+                "page",
+                "Name of a page of the documentation, of its file (.md), or of one of its pictures.",
+                place="path",
+            ),
+        ),
     )
 
 
@@ -109,6 +118,8 @@ def tables(halves: Halves) -> list[AddressTable[Any]]:
         address_tables.append(directory_routes.table(halves.directory.options.names))
     if halves.repository is not None:
         address_tables.append(repository_routes.table(halves.repository.options.names))
+        if halves.repository.callers.page is not None:
+            address_tables.append(search_page_routes.table())
     return address_tables
 
 

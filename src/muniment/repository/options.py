@@ -107,11 +107,22 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             le=100_000,
         ),
     ] = 1000
+    search_page: Annotated[
+        bool, Doc(description="Whether people can sign in at `/search` and search from a page there.")
+    ] = True
+    search_page_client: Annotated[
+        str,
+        Doc(
+            description="OAuth client by whose password grant that page signs people in; `muniment init` makes the "
+            "default one. Empty = no page."
+        ),
+    ] = "muniment-search"
+    search_page_secret: Annotated[str, Doc(description="Secret of that client; empty for a client without one.")] = ""
     default_partition: Annotated[
         str,
         Doc(
-            description="Partition of the user where HTTP Basic sends a name without `@`; empty = such a name is "
-            "nobody's."
+            description="Partition of the user where HTTP Basic or the page to search from gets a name without `@`; "
+            "empty = such a name is nobody's."
         ),
     ] = ""
     token_in_address: Annotated[
@@ -372,3 +383,9 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     ] = 3
     extraction_processes: Annotated[int, Doc(description="Files whose text is extracted at one time.", ge=1, le=64)] = 1
     names: RepositoryNames = RepositoryNames()
+
+    @property
+    def offers_search_page(self) -> bool:
+        """Whether there is a page to search from: it is wanted, and a directory's sign-in address is known."""
+        reachable = not self.tokeninfo_url or TOKENINFO_ADDRESS.fullmatch(self.tokeninfo_url) is not None
+        return self.search_page and bool(self.search_page_client) and reachable

@@ -55,6 +55,8 @@ class CredentialKind(enum.Enum):
     """An OAuth client: HTTP Basic, or parameters of the body (RFC 6749 2.3)."""
     TICKET = "ticket"
     """The cookie of a browser that has signed in."""
+    SEARCH_PAGE = "search_page"
+    """The sealed cookie of a browser that has signed in to search."""
     CALLER = "caller"
     """A token, or what else a repository's settings offer to its callers."""
 

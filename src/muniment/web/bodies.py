@@ -1,7 +1,7 @@
 """Read request bodies within caps: forms, JSON, raw bytes. Every body that a stranger sends is read here."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -78,17 +78,24 @@ def form_fields(encoded: bytes, what: str) -> dict[str, str]:
     ``what`` begins the sentence of a refusal: ``The form``.
     """
     fields: dict[str, str] = {}
-    if encoded.count(b"&") > 1000:
-        raise Malformed(f"{what} has more than 1000 parameters.")
-    for pair in encoded.split(b"&"):
-        if not pair:
-            continue
-        name_part, _, value_part = pair.partition(b"=")
-        name, value = form_value(name_part, what), form_value(value_part, what)
+    for name, value in pairs(encoded, what):
         if name in fields:
             raise Malformed(f"{what} repeats the parameter {name[:100]!r}.")
         fields[name] = value
     return fields
+
+
+def pairs(encoded: bytes, what: str) -> Iterator[tuple[str, str]]:
+    """Decode ``name=value&...``; a name may come more than once. ``what`` is as for ``form_fields``.
+
+    Raises Malformed.
+    """
+    if encoded.count(b"&") > 1000:
+        raise Malformed(f"{what} has more than 1000 parameters.")
+    for pair in encoded.split(b"&"):
+        if pair:
+            name_part, _, value_part = pair.partition(b"=")
+            yield form_value(name_part, what), form_value(value_part, what)
 
 
 async def json(request: Request, decoder: msgspec.json.Decoder[T], limit: int = 65_536) -> T:

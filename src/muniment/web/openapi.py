@@ -27,6 +27,7 @@ _SECURITY: Mapping[CredentialKind, list[Json]] = {
     CredentialKind.BEARER: [{"bearer": []}],
     CredentialKind.CLIENT: [{"client": []}, {}],
     CredentialKind.TICKET: [{"ticket": []}],
+    CredentialKind.SEARCH_PAGE: [{"search_page": []}],
 }
 """The security requirements for each kind of credentials. An OAuth client may also identify itself in the body."""
 
@@ -35,13 +36,14 @@ class CallerCredentials(msgspec.Struct, frozen=True):
     """What the callers of a repository may show beside a token in the header Authorization.
 
     An address does not offer credentials whose name is empty here. ``ticket`` and ``csrf`` are names of headers,
-    ``address_token`` is a parameter of the query.
+    ``address_token`` is a parameter of the query, ``search_page`` the cookie of the page to search from.
     """
 
     basic: bool = False
     ticket: str = ""
     csrf: str = ""
     address_token: str = ""
+    search_page: str = ""
 
     def security(self, *, safe: bool) -> list[Json]:
         """List what is taken, any one of it; a cookie needs the CSRF token where the method is not ``safe``."""
@@ -64,6 +66,8 @@ class CallerCredentials(msgspec.Struct, frozen=True):
             schemes["csrf"] = {"type": "apiKey", "in": "header", "name": self.csrf}
         if self.address_token:
             schemes["address_token"] = {"type": "apiKey", "in": "query", "name": self.address_token}
+        if self.search_page:
+            schemes["search_page"] = {"type": "apiKey", "in": "cookie", "name": self.search_page}
         return schemes
 
 

@@ -1,6 +1,7 @@
 """How does a page look, and what does a person read when a request is refused?
 
-All pages have one frame, one stylesheet and one icon. They work without JavaScript and load nothing from elsewhere.
+All pages have one frame, one stylesheet and one icon. They work without JavaScript and load nothing from elsewhere. The
+page to search from alone has a script, which adds keys and buttons.
 """
 
 import base64
@@ -21,9 +22,10 @@ Way = tuple[str, str]
 """A link that leads on from a page: its text and its address."""
 
 _POLICY = (
-    "default-src 'none'; style-src {style}; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; style-src {style}; {scripts}img-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
 )
-_MEDIA_TYPES = {".css": "text/css", ".svg": "image/svg+xml"}
+_MEDIA_TYPES = {".css": "text/css", ".svg": "image/svg+xml", ".js": "text/javascript"}
 
 
 class _Wording(NamedTuple):
@@ -92,8 +94,9 @@ def draw(
     *,
     files: str | None,
     headers: Mapping[str, str] | None = None,
+    scripts: bool = False,
 ) -> Response:
-    """Draw a page. Its stylesheet and icon lie below the address ``files``.
+    """Draw a page. Its stylesheet and icon lie below the address ``files``; with ``scripts``, its own script may run.
 
     With None the page carries its style: it stands alone where nothing else is answered, as over plain HTTP.
     """
@@ -104,7 +107,10 @@ def draw(
         static=lambda name: f"{files}/{name}?{_VERSION}",
         **values,
     )
-    policy = _POLICY.format(style="'self'" if files is not None else f"'sha256-{_STYLE_HASH}'")
+    policy = _POLICY.format(
+        style="'self'" if files is not None else f"'sha256-{_STYLE_HASH}'",
+        scripts="script-src 'self'; connect-src 'self'; " if scripts else "",
+    )
     return Response(text, status, {"Content-Security-Policy": policy, **(headers or {})}, media_type="text/html")
 
 
@@ -125,7 +131,7 @@ def problem(request: Request, code: ErrorCode, sentence: str, ways: Sequence[Way
 
 
 def file(name: str) -> Response:
-    """Give out the stylesheet or the icon. Their addresses change with them, so browsers keep them for long.
+    """Give out a file that pages use. Its address changes with it, so browsers keep it for long.
 
     Raises UnknownAddress.
     """

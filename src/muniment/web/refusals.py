@@ -33,6 +33,10 @@ class NotAcceptable(Refusal):
     """The address can write none of the media types that the caller accepts."""
 
 
+class Forged(Refusal):
+    """The form does not come from one of our pages (CSRF)."""
+
+
 class UnknownAddress(Refusal):
     """Nothing answers at this address."""
 

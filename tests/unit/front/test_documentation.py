@@ -153,7 +153,17 @@ def test_no_page_shows_markdown_that_was_not_understood() -> None:
             code.drop_tree()
         text = tree.text_content()
         assert not re.search(r"<!--|\]\(|\|---|^#+ |\*\*", text, re.MULTILINE), name
-        assert not list(tree.iter("img")), f"{name}: a page loads nothing"
+        for image in tree.iter("img"):
+            at = posixpath.normpath(posixpath.join(posixpath.dirname(name), image.get("src", "")))
+            assert (documentation.picture(at) or b"").startswith(b"\x89PNG"), f"{name}: {at}"
+            assert len(image.get("alt", "")) > 20, at
+
+
+@pytest.mark.parametrize(
+    "name", ["pictures/none.png", "pictures/../settings.md", "../pictures/search-hits.png", "settings.png"]
+)
+def test_nothing_but_a_picture_is_a_picture(name: str) -> None:
+    assert documentation.picture(name) is None
 
 
 def test_the_pages_are_those_of_the_repository() -> None:

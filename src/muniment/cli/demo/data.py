@@ -174,10 +174,9 @@ def _populate(data: DataFolder, passwords: Mapping[str, str]) -> str:
                 memberships.add_member(cx, staff, readers)
                 resources.add_to_role(cx, resource, staff)
                 editing.add_client(cx, CLIENT, data.now, description="The demo's client.")
-            if credentials.find_of_client(cx, initialise.BASIC_CLIENT) is None:  # a folder of an earlier release
-                editing.add_client(
-                    cx, initialise.BASIC_CLIENT, data.now, description="Signs in the callers who use HTTP Basic."
-                )
+            for client, description in initialise.CLIENTS.items():
+                if credentials.find_of_client(cx, client) is None:  # a folder of an earlier release
+                    editing.add_client(cx, client, data.now, description=description)
             for name in missing:
                 user = editing.add_user(cx, partition, name, data.now, password_hash=hashes[name])
                 group = {"demo": "staff", "reader": "readers"}.get(name)

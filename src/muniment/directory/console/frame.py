@@ -17,8 +17,8 @@ from muniment.clock import Instant
 from muniment.directory import system
 from muniment.directory.context import Directory
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import Forged
 from muniment.web import accept, pages
+from muniment.web.refusals import Forged
 from muniment.web.responses import ErrorCode, Shape
 
 _CONSOLE_PAGE = re.compile(r"/console(/[a-z0-9-]+)*")

@@ -17,12 +17,12 @@ from muniment.directory.context import Directory
 from muniment.directory.entries import entries
 from muniment.directory.entries.table import Entry
 from muniment.directory.options import DirectoryNames
-from muniment.directory.refusals import BadAttribute, Forged, NotSignedIn, UnknownAttribute
+from muniment.directory.refusals import BadAttribute, NotSignedIn, UnknownAttribute
 from muniment.directory.resources import Resource
 from muniment.directory.sign_in import form as form_sign_in
 from muniment.directory.system import SystemAttribute
 from muniment.web import bodies
-from muniment.web.refusals import Malformed
+from muniment.web.refusals import Forged, Malformed
 from muniment.web.responses import ErrorCode, Table
 
 CONSOLE: Table = {

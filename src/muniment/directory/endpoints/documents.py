@@ -65,7 +65,7 @@ def login_errors(names: DirectoryNames) -> ErrorShape:
 
 def page_errors(names: DirectoryNames) -> ErrorShape:
     """Return the error shape of the console, a page."""
-    return ErrorShape("console", frame.page_shape(names), PAGE_OF_TEXT)
+    return ErrorShape("page", frame.page_shape(names), PAGE_OF_TEXT)
 
 
 def login_form(names: DirectoryNames) -> Schema:

@@ -27,7 +27,6 @@ from muniment.directory.oauth.token_requests import (
 from muniment.directory.refusals import (
     AccessEnded,
     DeadToken,
-    Forged,
     InvalidClient,
     InvalidGrant,
     InvalidScope,
@@ -42,6 +41,7 @@ from muniment.events import Event
 from muniment.naming import fold_name
 from muniment.web import bodies, json_text
 from muniment.web.refusals import (
+    Forged,
     InsecureTransport,
     Malformed,
     MethodNotAllowed,

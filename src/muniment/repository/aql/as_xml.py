@@ -1,5 +1,6 @@
 """Read a query document in XML (given 2.8), or write one."""
 
+from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from muniment.repository.aql import documents
@@ -27,15 +28,20 @@ def elements(document: bytes, limits: QueryLimits) -> Element:
         raise BadQuery(malformed.sentence) from malformed
 
 
-def write(element: Element) -> str:
-    """Write the elements of a search document as XML."""
-    return _written(element, f" xmlns={quoteattr(element.namespace)}")
+def write(element: Element, *, indented: bool = False) -> str:
+    """Write the elements of a search document as XML: on one line, or ``indented`` as people read it."""
+    return "".join(_written(element, f" xmlns={quoteattr(element.namespace)}", "\n" if indented else ""))
 
 
-def _written(element: Element, namespace: str) -> str:
+def _written(element: Element, namespace: str, margin: str) -> Iterator[str]:
+    """Write an element. ``margin`` stands before its end tag if that has a line of its own."""
     attributes = "".join(
         f" {name}={quoteattr(value)}" for name, value in element.attributes.items() if not name.startswith("{")
     )
-    inside = escape(element.text if not element.children else "")
-    inside += "".join(_written(child, "") for child in element.children)
-    return f"<{element.name}{namespace}{attributes}>{inside}</{element.name}>"
+    yield f"<{element.name}{namespace}{attributes}>"
+    if not element.children:
+        yield escape(element.text)
+    for child in element.children:
+        yield margin and f"{margin}  "
+        yield from _written(child, "", margin and f"{margin}  ")
+    yield f"{margin if element.children else ''}</{element.name}>"

@@ -21,7 +21,7 @@ from muniment.naming import fold_name
 from muniment.repository.callers import credentials
 from muniment.repository.callers.credentials import Pair, RequestCredentials, TicketNames
 from muniment.repository.callers.over_http import DirectoryElsewhere
-from muniment.repository.callers.pairs import Pairs, PairSignIn
+from muniment.repository.callers.pairs import EndGrant, Pairs, PairSignIn, SignIn
 from muniment.repository.callers.tokeninfo import ATTRIBUTES, Attributes, TokeninfoReader
 from muniment.repository.options import RepositoryOptions
 from muniment.repository.permissions import bearers
@@ -72,10 +72,19 @@ class Tickets:
     csrf: Callable[[str], Awaitable[str]]
 
 
+@dataclass(frozen=True)
+class PageSignIn:
+    """How the page to search from gets an access token for a name and a password, and how it ends that sign-in."""
+
+    sign_in: SignIn
+    end: EndGrant
+
+
 class Callers:
     """Identifies callers by what their requests show.
 
-    ``tokens`` is asked about access tokens. Without ``tickets`` or ``pairs``, these are not taken.
+    ``tokens`` is asked about access tokens. Without ``tickets`` or ``pairs``, these are not taken. Without ``page``
+    there is no page to search from.
     """
 
     def __init__(
@@ -85,11 +94,13 @@ class Callers:
         *,
         tickets: Tickets | None = None,
         pairs: Pairs | None = None,
+        page: PageSignIn | None = None,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.principals = reader.principals
         self.pairs = pairs
         self.tickets = tickets
+        self.page = page
         self._tokens = tokens
         self._close = close
 
@@ -105,10 +116,11 @@ class Callers:
         *,
         tickets: Tickets | None = None,
         pairs: Pairs | None = None,
+        page: PageSignIn | None = None,
     ) -> "Callers":
         """Ask the directory in this process. Give ``off_loop`` if that takes too long for the event loop."""
         reader = TokeninfoReader(administrators, dn_suffix, attributes, identify)
-        return cls(in_this_process(ask, off_loop), reader, tickets=tickets, pairs=pairs)
+        return cls(in_this_process(ask, off_loop), reader, tickets=tickets, pairs=pairs, page=page)
 
     @classmethod
     def over_http(
@@ -122,15 +134,25 @@ class Callers:
     ) -> "Callers":
         """Ask the tokeninfo address of a directory elsewhere; an empty ``ca_file`` means the system's certificates.
 
-        With a client for HTTP Basic among the ``options``, that directory also signs callers in.
+        With a client for HTTP Basic among the ``options``, that directory also signs callers in; with one for the page
+        to search from, also people who come there.
         """
-        options = options or RepositoryOptions()
+        options = options or RepositoryOptions(search_page=False)
         directory = DirectoryElsewhere(url, ca_file, options.basic_client, options.basic_secret)
         pairs = None
         if options.basic_client:
             pairs = Pairs(directory.sign_in, directory.end, seconds=options.basic_seconds, most=options.basic_pairs)
         reader = TokeninfoReader(administrators, dn_suffix, attributes, bearers.nobody)
-        return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, close=directory.close)
+        if not options.offers_search_page:
+            return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, close=directory.close)
+        of_page = DirectoryElsewhere(url, ca_file, options.search_page_client, options.search_page_secret)
+
+        async def close() -> None:
+            await directory.close()
+            await of_page.close()
+
+        page = PageSignIn(of_page.sign_in, of_page.end)
+        return cls(Verifier(directory.tokeninfo), reader, pairs=pairs, page=page, close=close)
 
     def read(self, request: Request, options: RepositoryOptions) -> RequestCredentials:
         """Read what a request shows. It raises nothing: what is missing or wrong shows in ``identify``."""

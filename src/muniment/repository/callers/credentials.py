@@ -117,4 +117,9 @@ def _pair(encoded: str, default_partition: str) -> Pair | None:
         return None
     if not colon or not name or not password or _CONTROL.search(name + password):
         return None
-    return Pair(name if "@" in name or not default_partition else f"{name}@{default_partition}", password)
+    return Pair(account_of(name, default_partition), password)
+
+
+def account_of(name: str, default_partition: str) -> str:
+    """Return the account that somebody means by a name, which may lack its partition."""
+    return name if "@" in name or not default_partition else f"{name}@{default_partition}"

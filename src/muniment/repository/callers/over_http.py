@@ -95,7 +95,7 @@ class DirectoryElsewhere:
             client=self._client["client_id"],
             status=answer.status_code,
             error=error_code,
-            to_do="check repository.basic_client, repository.basic_secret and the repository's resource",
+            to_do="check that the directory has this client, its secret in the settings, and the repository's resource",
         )
         raise DirectoryUnavailable("The directory that knows the callers does not sign them in for this repository.")
 

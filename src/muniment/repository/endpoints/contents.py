@@ -62,14 +62,22 @@ _UNPRINTABLE = re.compile(r'[^ -~]|["\\%/]')
 
 async def media(request: Request, context: RepositoryContext) -> Response:
     """GET content-media: the bytes, whole or one range of them."""
-    caller = await enter(request, context)
-    values = parameters.read(request)
+    return await download(request, context, await enter(request, context), parameters.read(request).get("format"))
+
+
+async def download(
+    request: Request, context: RepositoryContext, caller: Caller, format_name: str | None = None
+) -> Response:
+    """Send the content of the object that the address names, whole or one range of it, while its caller may read it.
+
+    Raises UnknownObject, NotPermitted, NoContent, ContentDamaged, WrongValue, Overloaded, and as ``Caller.read``.
+    """
     with ExitStack() as resources:
         resources.enter_context(caller.downloading())
         while True:
             stored = await _readable(request, caller)
             content = _content(stored)
-            _check_format(stored, values.get("format"), context.options.names)
+            _check_format(stored, format_name, context.options.names)
             try:
                 return HoldingResponse(await _media(request, context, caller, stored), resources.pop_all())
             except ContentDamaged:

@@ -10,8 +10,9 @@ from muniment.repository.endpoints.documents import Documents, SuggestionsDocume
 from muniment.repository.endpoints.spelling import Written
 from muniment.repository.index.contract import Snapshot
 from muniment.repository.permissions.principals import Principals
+from muniment.repository.repositories import Repository
 from muniment.repository.search import suggestions
-from muniment.repository.search.suggestions import Suggestion, Suggestions
+from muniment.repository.search.suggestions import Suggestion, Suggestions, Typist
 from muniment.web.addresses import Address, AnswerDescription, Operation
 from muniment.web.responses import Table
 
@@ -26,13 +27,8 @@ async def suggest(request: Request, context: RepositoryContext) -> Response:
     limit = min(collections.whole_number(query, "limit", _DEFAULT, 1), _MOST)
 
     def write_suggestions(cx: Connection, snapshot: Snapshot, principals: Principals) -> tuple[bytes, str]:
-        answer = suggestions.suggest(
-            *(cx, snapshot, caller.repository, principals, query.get("q", ""), limit, context.clock()),
-            search_requests.limits(options),
-            options.max_pending_changes,
-            context.memory,
-        )
-        document = document_of(answer)
+        typist = typist_of(cx, context, snapshot, caller.repository, principals)
+        document = document_of(suggestions.suggest(typist, query.get("q", ""), limit))
         return spelling.answer(media_type, "suggestions", document, options.names), caller.spell(
             principals, snapshot.position
         )
@@ -51,6 +47,15 @@ def address_below(wire: Documents, prefix: str, searching: Table) -> Address[Rep
         answers=(AnswerDescription(200, "The suggestions.", content, (parameters.POSITION,)),),
     )
     return Address(f"{prefix}/search/suggestions", {"GET": operation}, searching)
+
+
+def typist_of(
+    cx: Connection, context: RepositoryContext, snapshot: Snapshot, repository: Repository, principals: Principals
+) -> Typist:
+    """Say who is typing, for the decisions of ``search.suggestions``."""
+    limits, options = search_requests.limits(context.options), context.options
+    who = (cx, snapshot, repository, principals, context.clock(), limits, options.max_pending_changes)
+    return Typist(*who, context.memory)
 
 
 def document_of(answer: Suggestions) -> dict[str, Written]:

@@ -7,7 +7,7 @@ A search takes a snapshot of the index first, and then opens a read of the datab
 the snapshot has missed, and the answer is true as of the read.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, TypeAlias
 
@@ -199,6 +199,10 @@ class DocumentDigest(msgspec.Struct, frozen=True, order=True):
     consistent: bool = True
 
 
+Marker: TypeAlias = Callable[[str], tuple[tuple[int, int], ...]]
+"""Says where a text matches: the first character of each match, and the one behind the last. They do not overlap."""
+
+
 class Snapshot(Protocol):
     """The index as of one commit."""
 
@@ -242,6 +246,12 @@ class Snapshot(Protocol):
         """Return the likeliest word in the place of one by which the caller finds nothing; None if there is none.
 
         It differs in a letter or two, and stands in an object where the caller may read it. Raises IndexUnavailable.
+        """
+
+    def marker(self, search: Search) -> Marker:
+        """Return the function that marks a text as an excerpt of this search is marked. Raises as ``search``.
+
+        It depends on the search alone, and outlives the snapshot.
         """
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:

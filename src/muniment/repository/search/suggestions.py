@@ -5,6 +5,8 @@ Words come from what the caller may see; counts are those of the search that the
 Source: docs/interface.md, ours 6; docs/aql.md, "While somebody types".
 """
 
+from collections.abc import Sequence
+
 import msgspec
 from sqlalchemy.engine import Connection
 
@@ -38,41 +40,64 @@ class Suggestions(msgspec.Struct, frozen=True):
     correction: Suggestion | None = None
 
 
-def suggest(
-    cx: Connection,
-    snapshot: Snapshot,
-    repository: Repository,
-    principals: Principals,
-    text: str,
-    limit: int,
-    now: Instant,
-    limits: QueryLimits,
-    max_pending: int = MAX_PENDING,
-    memory: SearchMemory | None = None,
-) -> Suggestions:
+class Typist(msgspec.Struct, frozen=True):
+    """Who is typing, and where: what every search of one request needs.
+
+    ``cx`` must be a read that began after the snapshot was taken.
+    """
+
+    cx: Connection
+    snapshot: Snapshot
+    repository: Repository
+    principals: Principals
+    now: Instant
+    limits: QueryLimits
+    max_pending: int = MAX_PENDING
+    memory: SearchMemory = msgspec.field(default_factory=SearchMemory)
+
+    def search_for(self, text: str) -> Search:
+        """Prepare the search for what has been typed. Raises BadQuery, IndexBehind, IndexUnavailable."""
+        query = Query(condition=Fulltext(keywords.read(text, self.limits)) if text else None)
+        question = SearchQuestion(query, 1, 1, include_total=True, bare=True)
+        who = (self.repository, self.principals, question, self.now, self.max_pending, self.memory)
+        return results.prepare(self.cx, self.snapshot, *who)
+
+
+def suggest(typist: Typist, text: str, limit: int) -> Suggestions:
     """Complete and correct what has been typed, in plain words; keywords with operators get no suggestion.
 
-    ``cx`` must be a read that began after the snapshot was taken. Raises BadQuery, IndexBehind, IndexUnavailable.
+    Raises BadQuery, IndexBehind, IndexUnavailable.
     """
-    words = text.split()
-    question_keywords = keywords.read(text, limits) if 0 < len(words) <= MOST_WORDS else None
-    if question_keywords is None or not relaxation.plain_words(question_keywords):
+    words = _plain_words(typist, text)
+    if not words:
         return Suggestions()
-
-    def search_for(words_text: str) -> Search:
-        query = Query(condition=Fulltext(keywords.read(words_text, limits)) if words_text else None)
-        question = SearchQuestion(query, 1, 1, include_total=True, bare=True)
-        return results.prepare(
-            cx, snapshot, repository, principals, question, now, max_pending, memory or SearchMemory()
-        )
-
     *first_words, beginning = words
-    completions = (
-        [] if text[-1].isspace() else snapshot.completions(search_for(" ".join(first_words)), beginning, limit)
-    )
+    search = typist.search_for(" ".join(first_words))
+    completions = [] if text[-1].isspace() else typist.snapshot.completions(search, beginning, limit)
     if completions:
         return Suggestions(tuple(Suggestion(" ".join((*first_words, each.word)), each.hits) for each in completions))
-    visible = search_for("").visible
-    corrected_text = " ".join(snapshot.correction(visible, word) or word for word in words)
-    hits = snapshot.search(search_for(corrected_text)).total if corrected_text != " ".join(words) else None
-    return Suggestions(correction=Suggestion(corrected_text, hits) if hits else None)
+    return Suggestions(correction=_correct(typist, words))
+
+
+def correct(typist: Typist, text: str) -> Suggestion | None:
+    """Correct a question in plain words, where a word finds nothing; None if that does not help.
+
+    Raises BadQuery, IndexBehind, IndexUnavailable.
+    """
+    words = _plain_words(typist, text)
+    return _correct(typist, words) if words else None
+
+
+def _plain_words(typist: Typist, text: str) -> list[str]:
+    words = text.split()
+    question = keywords.read(text, typist.limits) if 0 < len(words) <= MOST_WORDS else None
+    return words if question is not None and relaxation.plain_words(question) else []
+
+
+def _correct(typist: Typist, words: Sequence[str]) -> Suggestion | None:
+    visible = typist.search_for("").visible
+    new_text = " ".join(typist.snapshot.correction(visible, word) or word for word in words)
+    if new_text == " ".join(words):
+        return None
+    hits = typist.snapshot.search(typist.search_for(new_text)).total
+    return Suggestion(new_text, hits) if hits else None

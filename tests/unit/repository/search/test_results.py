@@ -18,6 +18,7 @@ from muniment.repository.index.contract import (
     DocumentDigest,
     Examination,
     IndexHit,
+    Marker,
     Order,
     Search,
     SortedBy,
@@ -77,6 +78,10 @@ class Given:
     def correction(self, visible: Visible, word: str) -> str | None:
         """Correct nothing."""
         raise NotImplementedError((visible, word))
+
+    def marker(self, search: Search) -> Marker:
+        """Mark nothing."""
+        raise NotImplementedError(search)
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Hold nothing."""

@@ -9,7 +9,7 @@ import itertools
 import operator
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
 from muniment.memories import Memory
@@ -59,11 +59,12 @@ class Finder:
         text = normal(excerpt.strip(_MORE))
         breaks = [at for at, character in enumerate(text) if character == BREAK]
         matches = set[tuple[int, int]]()
+        spans_of: dict[bool, list[Span]] = {}
         for pattern in self._patterns_of(None):
-            spans = self._analyser.spans(text, pattern.stemmed)
-            matches |= {
-                (span.start, pattern.end(spans, at)) for at, span in enumerate(spans) if pattern.matches(spans, at)
-            }
+            if pattern.stemmed not in spans_of:
+                spans_of[pattern.stemmed] = self._analyser.spans(text, pattern.stemmed)
+            spans = spans_of[pattern.stemmed]
+            matches |= {(spans[at].start, pattern.end(spans, at)) for at in pattern.starts(spans)}
         return tuple(
             (begin + start - bisect_left(breaks, start), begin + end - bisect_left(breaks, end))
             for start, end in _merge(sorted(matches))
@@ -119,8 +120,7 @@ class Finder:
         places: list[_Place] = []
         for pattern in patterns:
             spans = self._analyser.spans(text, pattern.stemmed)
-            starts = (span.start for at, span in enumerate(spans) if pattern.matches(spans, at))
-            places += [(at, pattern) for at in itertools.islice(starts, 1)]
+            places += [(spans[at].start, pattern) for at in itertools.islice(pattern.starts(spans), 1)]
         return places
 
 
@@ -242,7 +242,14 @@ class _Pattern:
     def end(self, spans: Sequence[Span], at: int) -> int:
         """Return the character behind the words that match from this span on."""
         last = spans[at].place + self.words[-1][0] - self.words[0][0]
-        return max(span.end for span in spans[at:] if span.place <= last)
+        return max(span.end for span in spans[at : at + self.places] if span.place <= last)
+
+    def starts(self, spans: Sequence[Span]) -> Iterator[int]:
+        """Say from which spans on the words match, one after the other."""
+        first_words = self.words[0][1]
+        for at, span in enumerate(spans):
+            if any(_matches(span.word, pattern) for pattern in first_words) and self.matches(spans, at):
+                yield at
 
     def matches(self, spans: Sequence[Span], at: int) -> bool:
         """Say whether the words match from this span on."""

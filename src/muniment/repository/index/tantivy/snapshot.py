@@ -17,6 +17,7 @@ from muniment.repository.index.contract import (
     Examination,
     FacetCounts,
     IndexHit,
+    Marker,
     Order,
     Search,
     SortedBy,
@@ -191,6 +192,11 @@ class TantivySnapshot:
             return None
         with failures.as_refusals("a search failed"):
             return self._vocabulary(self._compiler(), visible).correction(word)
+
+    def marker(self, search: Search) -> Marker:
+        """Return the function that marks a text as an excerpt of a search is marked."""
+        _, plan, _ = self._compile(search)
+        return plan.finder.marks
 
     def documents(self, keys: Collection[str] | None = None) -> Iterator[Document]:
         """Read the documents with these keys, or every document. Documents with the same key are all returned."""

@@ -1,0 +1,192 @@
+"""By which values may a person narrow a search, what are they called, and what do they mean as expressions of AQL?"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from muniment.repository.aql.tree import FacetDefinition
+from muniment.repository.endpoints import spelling
+from muniment.repository.index.contract import FacetValue
+from muniment.repository.options import RepositoryNames
+from muniment.web.refusals import Malformed
+from muniment.web.xml import Element
+
+_SHOWN = 10
+_YEAR = re.compile(r"[0-9]{4}")
+
+_SIZES: Mapping[str, str] = {
+    "1-9999": "under 10 kB",
+    "10000-99999": "10 to 100 kB",
+    "100000-999999": "100 kB to 1 MB",
+    "1000000-9999999": "1 to 10 MB",
+    "10000000-": "10 MB and more",
+}
+"""The ranges of sizes in bytes, both ends included, with what a person reads."""
+
+_FORMATS: Mapping[str, str] = {
+    "application/pdf": "PDF",
+    "application/msword": "Word",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "Word",
+    "application/vnd.ms-excel": "Excel",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "Excel",
+    "application/vnd.ms-powerpoint": "PowerPoint",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "PowerPoint",
+    "application/vnd.oasis.opendocument.text": "OpenDocument text",
+    "application/vnd.oasis.opendocument.spreadsheet": "OpenDocument table",
+    "application/vnd.oasis.opendocument.presentation": "OpenDocument slides",
+    "application/rtf": "Rich text",
+    "application/json": "JSON",
+    "application/xml": "XML",
+    "message/rfc822": "E-mail",
+    "text/csv": "CSV",
+    "text/html": "Web page",
+    "text/markdown": "Markdown",
+    "text/plain": "Text",
+    "text/xml": "XML",
+}
+
+
+class Choice(NamedTuple):
+    """A property by whose values a search is narrowed: one of the chosen values is enough.
+
+    ``id`` is also the parameter of the address. ``value`` says which value of the address a counted value is, ``label``
+    what a person reads of it, ``checked`` whether it can be one (Malformed), and ``expression`` what it means.
+    """
+
+    id: str
+    heading: str
+    property: str
+    definition: FacetDefinition
+    value: Callable[[RepositoryNames, FacetValue], str]
+    label: Callable[[RepositoryNames, str], str]
+    checked: Callable[[str], str]
+    expression: Callable[[RepositoryNames, Sequence[str]], Element]
+
+
+def format_label(media_type: str) -> str:
+    """Say what a person calls a media type."""
+    bare, _, parameters = media_type.partition(";")
+    known = _FORMATS.get(bare.strip().lower())
+    charset = parameters.strip().lower().removeprefix("charset=")
+    return f"{known} ({charset})" if known and charset else known or media_type
+
+
+def _named(names: RepositoryNames, value: FacetValue) -> str:
+    del names
+    return value.name
+
+
+def _typed(names: RepositoryNames, value: FacetValue) -> str:
+    return spelling.write_type(value.name, names)
+
+
+def _sized(names: RepositoryNames, value: FacetValue) -> str:
+    del names
+    low, _, high = value.name.partition(":")
+    return f"{low}-{int(high) - 1}" if high else f"{low}-"
+
+
+def _year(text: str) -> str:
+    if not _YEAR.fullmatch(text) or text == "0000":
+        raise Malformed("A year has four digits.")
+    return text
+
+
+def _size(text: str) -> str:
+    if text not in _SIZES:
+        raise Malformed(f"There is no range of sizes {text[:40]!r}.")
+    return text
+
+
+def _listed(property_name: str) -> Callable[[RepositoryNames, Sequence[str]], Element]:
+    def expression(names: RepositoryNames, values: Sequence[str]) -> Element:
+        space = names.vocab_namespace
+        each = [Element(space, "value", {}, [], value) for value in values]
+        attributes = {"name": spelling.write_property(property_name, names), "operator": "IN"}
+        return Element(space, "property-list", attributes, [Element(space, "values", {}, each, "")], "")
+
+    return expression
+
+
+def _any_of(names: RepositoryNames, expressions: list[Element]) -> Element:
+    if len(expressions) == 1:
+        return expressions[0]
+    space = names.vocab_namespace
+    return Element(
+        space, "expression-set", {"operator": "OR"}, [Element(space, "expressions", {}, expressions, "")], ""
+    )
+
+
+def _ranged(names: RepositoryNames, property_name: str, low: str, high: str) -> Element:
+    space, name = names.vocab_namespace, spelling.write_property(property_name, names)
+    if not high:
+        return Element(space, "property", {"name": name, "operator": "GREATER_EQUAL"}, [], low)
+    ends = [Element(space, "from", {}, [], low), Element(space, "to", {}, [], high)]
+    return Element(space, "property-range", {"name": name, "operator": "BETWEEN"}, ends, "")
+
+
+def _years(names: RepositoryNames, values: Sequence[str]) -> Element:
+    return _any_of(names, [_ranged(names, "r_modify_date", f"{year}-01-01", f"{year}-12-31") for year in values])
+
+
+def _sizes(names: RepositoryNames, values: Sequence[str]) -> Element:
+    ends = [value.partition("-") for value in values]
+    return _any_of(names, [_ranged(names, "r_full_content_size", low, high) for low, _, high in ends])
+
+
+_RANGES = ",".join(
+    f"{low}:{int(high) + 1 if high else ''}" for low, _, high in (each.partition("-") for each in _SIZES)
+)
+
+CHOICES = (
+    Choice(
+        *("type", "Type", "r_object_type"),
+        FacetDefinition("type", ("r_object_type",), max_values=_SHOWN),
+        _typed,
+        lambda names, value: value.removeprefix(names.type_prefix),
+        str,
+        _listed("r_object_type"),
+    ),
+    Choice(
+        *("format", "Format", "a_content_type"),
+        FacetDefinition("format", ("a_content_type",), max_values=_SHOWN),
+        _named,
+        lambda _names, value: format_label(value),
+        str,
+        _listed("a_content_type"),
+    ),
+    Choice(
+        *("owner", "Owner", "owner_name"),
+        FacetDefinition("owner", ("owner_name",), max_values=_SHOWN),
+        _named,
+        lambda _names, value: value,
+        str,
+        _listed("owner_name"),
+    ),
+    Choice(
+        *("changed", "Changed", "r_modify_date"),
+        FacetDefinition("changed", ("r_modify_date",), "year", "VALUE_DESCENDING", max_values=_SHOWN),
+        _named,
+        lambda _names, value: value,
+        _year,
+        _years,
+    ),
+    Choice(
+        *("size", "Size", "r_full_content_size"),
+        FacetDefinition(
+            "size",
+            ("r_full_content_size",),
+            "range",
+            "VALUE_ASCENDING",
+            properties=(("range", _RANGES),),
+            max_values=len(_SIZES),
+        ),
+        _sized,
+        lambda _names, value: _SIZES[value],
+        _size,
+        _sizes,
+    ),
+)
+"""What a page offers, in its order."""
+
+BY_ID: Mapping[str, Choice] = {choice.id: choice for choice in CHOICES}

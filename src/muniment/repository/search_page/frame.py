@@ -1,0 +1,141 @@
+"""What every page to search from needs: its templates, its cookies, the mark against forged forms, its refusals."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import quote, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from muniment import clock
+from muniment.clock import Instant
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.keys import BadSeal, Seal
+from muniment.web import pages
+from muniment.web.refusals import Forged
+from muniment.web.responses import ErrorCode
+
+PREFIX = "/search"
+"""The path with which all these pages begin."""
+
+COOKIE = "__Host-muniment-search"
+"""The cookie of a sign-in over TLS: a browser takes it from this host alone, at all addresses (RFC 6265bis 4.1.3.2)."""
+
+Cookie = Literal["session", "form"]
+"""A sign-in; what the form is bound to before anybody is signed in."""
+
+_FORM = "search page form"
+_NEVER_STORED = {"Cache-Control": "no-store"}
+
+
+def _day(instant: Instant) -> str:
+    moment = clock.to_datetime(instant)
+    return f"{moment.day} {moment:%b %Y}"
+
+
+def amount(size: int) -> str:
+    """Write a number of bytes as people read it, in decimal units."""
+    number, unit = float(size), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if number < 1000:
+            break
+        number, unit = number / 1000, larger
+    if unit == "bytes":
+        return "1 byte" if size == 1 else f"{size} bytes"
+    return f"{number:.1f} {unit}" if number < 10 else f"{number:.0f} {unit}"
+
+
+_TEMPLATES = pages.templates("muniment.repository.search_page")
+_TEMPLATES.filters |= {"day": _day, "moment": clock.timestamp, "amount": amount, "grouped": "{:,}".format}
+
+
+def place(request: Request) -> str:
+    """Say where these pages begin, as a path: the base address's own path, then the prefix."""
+    return urlsplit(request.scope.get("muniment.base", "")).path.rstrip("/") + PREFIX
+
+
+def draw(
+    request: Request, template: str, values: Mapping[str, Any], status: int = 200, *, scripts: bool = True
+) -> Response:
+    """Draw a page. Where a password is typed it needs no ``scripts``, so none may run."""
+    at = place(request)
+    drawn = _TEMPLATES.get_template(template)
+    return pages.draw(
+        request, drawn, {"at": at, **values}, status, files=f"{at}/static", headers=_NEVER_STORED, scripts=scripts
+    )
+
+
+def redirect(request: Request, path: str) -> Response:
+    """Lead the browser to another of these pages, to be fetched by GET."""
+    return RedirectResponse(place(request) + path, 303, _NEVER_STORED)
+
+
+def shape(request: Request, said: ErrorCode, sentence: str) -> Response:
+    """Write a refusal for a person to read; who is not signed in is led to the sign-in page, and back from there."""
+    if said.code == "not_signed_in":
+        return redirect(request, f"/sign-in?to={quote(wanted(request), safe='')}")
+    base = request.scope.get("muniment.base", "")
+    return pages.problem(request, said, sentence, [("Search", f"{base}{PREFIX}"), ("Go to the front page", f"{base}/")])
+
+
+def wanted(request: Request) -> str:
+    """Return the page that the browser asks for, below the prefix. A form says which page it stands on."""
+    if request.method != "GET":
+        here: str = request.scope.get("muniment.search_page", "")
+        return here
+    query = request.scope["query_string"].decode("latin-1")
+    path: str = request.scope["path"]
+    return path.removeprefix(PREFIX) + (f"?{query}" if query else "")
+
+
+async def static(request: Request, _context: RepositoryContext) -> Response:
+    """GET /search/static/<name>: the stylesheet, the icon and the script."""
+    return pages.file(request.path_params["name"])
+
+
+def cookie(request: Request, what: Cookie) -> str:
+    """Read one of our cookies; empty when the browser shows none."""
+    return request.cookies.get(_cookie_name(request, what), "")
+
+
+def set_cookie(response: Response, request: Request, what: Cookie, value: str, *, gone: bool = False) -> None:
+    """Set one of our cookies until the browser closes, or take it away.
+
+    It is Secure unless plain HTTP is permitted and was used: a browser would not keep it then.
+    """
+    response.set_cookie(
+        _cookie_name(request, what),
+        value,
+        max_age=0 if gone else None,
+        path="/",
+        secure=request.scope["scheme"] == "https",
+        httponly=True,
+        samesite="Lax",  # type: ignore[arg-type] # as RFC 6265bis spells it
+    )
+
+
+def new_mark() -> str:
+    """Make a value for the form cookie."""
+    return secrets.token_urlsafe(24)
+
+
+def form_mark(seal: Seal, bound_to: str) -> str:
+    """Make the hidden field that shows a form to be ours; ``bound_to`` is the cookie the form goes with."""
+    return seal.seal(b"", _FORM, bound_to)
+
+
+def check_form(request: Request, seal: Seal, mark: str, bound_to: str) -> None:
+    """Check that a form is ours and was not sent by another site's page. Raises Forged."""
+    foreign = request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
+    try:
+        seal.open(mark, _FORM, bound_to)
+    except BadSeal:
+        foreign = True
+    if foreign or not bound_to:
+        raise Forged("This form has expired, or does not come from a page of this server. Open the page again.")
+
+
+def _cookie_name(request: Request, what: Cookie) -> str:
+    name = COOKIE if request.scope["scheme"] == "https" else COOKIE.removeprefix("__Host-")
+    return name if what == "session" else f"{name}-form"

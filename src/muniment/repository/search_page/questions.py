@@ -1,0 +1,138 @@
+"""What does the address of a search page ask, and how is that said as a query document?
+
+The page is searched by this document and no other way, so what it shows as AQL is what it has asked.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+
+from muniment.repository.endpoints import spelling
+from muniment.repository.options import RepositoryNames
+from muniment.repository.search.results import WordsNeeded
+from muniment.repository.search_page import choices
+from muniment.repository.search_page.choices import CHOICES
+from muniment.web.refusals import Malformed
+from muniment.web.xml import Element
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+_ID = re.compile(r"[0-9A-Za-z]{1,40}")
+_MOST_VALUES = 100
+
+
+class HitOrder(NamedTuple):
+    """An order of hits that the page offers: what a person reads, the property, and whether it ascends."""
+
+    heading: str
+    property: str
+    ascending: bool
+
+
+ORDERS: Mapping[str, HitOrder] = {
+    "newest": HitOrder("Newest first", "r_modify_date", ascending=False),
+    "oldest": HitOrder("Oldest first", "r_modify_date", ascending=True),
+    "name": HitOrder("Name", "object_name", ascending=True),
+    "largest": HitOrder("Largest first", "r_full_content_size", ascending=False),
+}
+"""The orders beside that of the search itself."""
+
+_NEEDED: Mapping[str, WordsNeeded] = {"all": "all", "any": "any"}
+
+
+class PageQuestion(msgspec.Struct, frozen=True):
+    """What an address asks. ``words`` is None where nobody has asked yet; ``chosen`` are values by the choice's id.
+
+    ``folder`` is the id of a folder, ``saved`` that of a saved search to which the rest is added. An empty ``sort`` is
+    the order of the search itself; ``needed`` is None where the server may relax the words.
+    """
+
+    repository: str = ""
+    words: str | None = None
+    chosen: dict[str, tuple[str, ...]] = {}
+    folder: str = ""
+    saved: str = ""
+    sort: str = ""
+    page: int = 1
+    needed: WordsNeeded | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether anything is searched."""
+        return self.words is not None or bool(self.chosen or self.folder or self.saved)
+
+    def address(self, **changes: object) -> str:
+        """Write the query of the address with these changes; unless they say it, it leads to the first page."""
+        asked = msgspec.structs.replace(self, **{"page": 1, **changes})
+        pairs = [("in", asked.repository), ("q", asked.words or "")]
+        pairs += [(choice.id, value) for choice in CHOICES for value in asked.chosen.get(choice.id, ())]
+        pairs += [("folder", asked.folder), ("saved", asked.saved), ("sort", asked.sort), ("words", asked.needed or "")]
+        pairs.append(("page", str(asked.page) if asked.page > 1 else ""))
+        written = [(name, value) for name, value in pairs if value or (name == "q" and asked.words is not None)]
+        return f"?{urlencode(written)}" if written else ""
+
+    def without(self, choice_id: str, value: str = "") -> "PageQuestion":
+        """Return the question without one value of a choice, or without all of its values."""
+        left = tuple(each for each in self.chosen.get(choice_id, ()) if value not in ("", each))
+        chosen = {name: values for name, values in self.chosen.items() if name != choice_id}
+        return msgspec.structs.replace(self, chosen={**chosen, choice_id: left} if left else chosen, page=1)
+
+    def document(self, names: RepositoryNames, more: Element | None = None) -> Element:
+        """Write the question as the elements of a query document; ``more`` is one more expression."""
+        space = names.vocab_namespace
+        expressions = [] if more is None else [more]
+        if self.words is not None and self.words.strip():
+            expressions.append(Element(space, "fulltext", {}, [], self.words.strip(), path="the words"))
+        expressions += [
+            choice.expression(names, self.chosen[choice.id]) for choice in CHOICES if choice.id in self.chosen
+        ]
+        parts: list[Element] = []
+        if expressions:
+            inner = Element(space, "expressions", {}, expressions, "")
+            parts.append(Element(space, "expression-set", {"operator": "AND"}, [inner], ""))
+        if self.folder:
+            folder_id = Element(space, "id", {}, [], self.folder)
+            located = Element(space, "id-location", {"descendent": "true"}, [folder_id], "", path="the folder")
+            parts.append(Element(space, "locations", {}, [located], ""))
+        if self.sort:
+            order = ORDERS[self.sort]
+            direction = {"ascending": "true" if order.ascending else "false"}
+            name = spelling.write_property(order.property, names)
+            parts.append(Element(space, "sorts", {}, [Element(space, "sort", direction, [], name)], ""))
+        return Element(space, "search", {}, parts, "")
+
+
+def read(pairs: Iterable[tuple[str, str]]) -> PageQuestion:
+    """Read the parameters of an address; what is not known is left out. Raises Malformed."""
+    single: dict[str, str] = {}
+    chosen: dict[str, dict[str, None]] = {}
+    for name, value in pairs:
+        if name in choices.BY_ID:
+            if value:
+                chosen.setdefault(name, {})[choices.BY_ID[name].checked(value)] = None
+        elif name in single:
+            raise Malformed(f"The address repeats the parameter {name[:100]!r}.")
+        else:
+            single[name] = value
+    if sum(map(len, chosen.values())) > _MOST_VALUES:
+        raise Malformed(f"A page is narrowed by at most {_MOST_VALUES} values.")
+    sort, page = single.get("sort", ""), single.get("page", "") or "1"
+    if sort and sort not in ORDERS:
+        raise Malformed(f"There is no order {sort[:40]!r}: it is one of {', '.join(ORDERS)}.")
+    if not _NUMBER.fullmatch(page):
+        raise Malformed("A page has a number from 1 on.")
+    for name in ("folder", "saved"):
+        if single.get(name) and not _ID.fullmatch(single[name]):
+            raise Malformed(f"The parameter {name!r} is an id.")
+    return PageQuestion(
+        repository=single.get("in", ""),
+        words=single.get("q"),
+        chosen={name: tuple(values) for name, values in chosen.items()},
+        folder=single.get("folder", "").lower(),
+        saved=single.get("saved", "").lower(),
+        sort=sort,
+        page=int(page),
+        needed=_NEEDED.get(single.get("words", "")),
+    )

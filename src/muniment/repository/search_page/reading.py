@@ -1,0 +1,240 @@
+"""Reading one object: its properties, its text with the words that were searched, and its content to download."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.clock import timestamp
+from muniment.repository.aql.tree import ExpressionSet, Property
+from muniment.repository.endpoints import collections, contents, representations, spelling
+from muniment.repository.endpoints.context import Caller, RepositoryContext
+from muniment.repository.extraction import queue
+from muniment.repository.extraction.queue import IndexStatus
+from muniment.repository.index.contract import Marker, Snapshot
+from muniment.repository.objects import objects
+from muniment.repository.objects.object_ids import holds_objects
+from muniment.repository.objects.properties import Value
+from muniment.repository.objects.table import StoredObject
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.options import RepositoryNames
+from muniment.repository.permissions.principals import Permission, Principals
+from muniment.repository.refusals import IndexBehind, IndexUnavailable, UnknownSavedSearch
+from muniment.repository.repositories import Repository
+from muniment.repository.search_page import choices, frame, marking, questions, searching, sessions
+from muniment.repository.search_page.marking import Piece
+from muniment.repository.search_page.questions import PageQuestion
+from muniment.web import bodies
+from muniment.web.refusals import Malformed
+
+_PART = 40_000
+"""How many characters of a text are on one page, at most."""
+
+_BEFORE_A_CUT = 500
+
+_LOOKED_THROUGH = 25
+"""In how many parts of a text the first marked word is looked for."""
+
+_HEADINGS: Mapping[str, str] = {
+    "object_name": "Name",
+    "title": "Title",
+    "subject": "Subject",
+    "keywords": "Keywords",
+    "authors": "Authors",
+    "a_content_type": "Format",
+    "r_full_content_size": "Size",
+    "owner_name": "Owner",
+    "acl_name": "ACL",
+    "r_object_type": "Type",
+    "r_object_id": "Id",
+    "r_creation_date": "Created",
+    "r_creator_name": "Created by",
+    "r_modify_date": "Changed",
+    "r_modifier": "Changed by",
+}
+"""What a person reads for a property, in this order; custom properties follow under their own names."""
+
+_STATES: Mapping[str, str] = {
+    "waiting": "Its text has not been read yet. Load this page again in a moment.",
+    "failed": "Its text could not be read.",
+    "unsupported": "Nothing here reads the text of this format.",
+    "empty": "It has no content.",
+    "done": "Its content has no text.",
+}
+
+
+class ShownProperty(msgspec.Struct, frozen=True):
+    """A property as the page tells it."""
+
+    heading: str
+    values: list[str]
+
+
+class TextPart(msgspec.Struct, frozen=True):
+    """A part of a text, from 1 to ``parts``, with the marked words in it."""
+
+    pieces: list[Piece]
+    part: int
+    parts: int
+    marks: int
+
+
+class ShownObject(msgspec.Struct, frozen=True):
+    """An object as its page tells it. ``text`` is None where there is none to show; ``why`` says why."""
+
+    user_id: str
+    id: str
+    heading: str
+    is_folder: bool
+    folder: tuple[str, str] | None
+    properties: list[ShownProperty]
+    size: int | None
+    text: TextPart | None
+    why: str
+
+
+async def show(request: Request, context: RepositoryContext) -> Response:
+    """GET /search/objects/{id}: the object, with the words of the question marked that the address carries."""
+    pairs = list(bodies.pairs(request.scope["query_string"], "The address"))
+    asked, part = questions.read(pairs), _part(dict(pairs).get("part", ""))
+    object_id = representations.identifier(request)
+    session = await sessions.opened(request, context)
+    caller = await sessions.enter(request, context, session, asked.repository)
+    marker = await _marker(context, caller, asked, object_id) if asked.asks else None
+    shown = await caller.read_long(
+        lambda cx, principals: _read(cx, caller.repository, principals, object_id, marker, part, context.options.names)
+    )
+    values = await searching.around(request, context, session, caller, asked)
+    return frame.draw(request, "object.html", values | {"object": shown, "user_id": shown.user_id})
+
+
+async def download(request: Request, context: RepositoryContext) -> Response:
+    """GET /search/objects/{id}/content: the bytes, as an attachment that no browser interprets."""
+    asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
+    session = await sessions.opened(request, context)
+    caller = await sessions.enter(request, context, session, asked.repository)
+    return await contents.download(request, context, caller)
+
+
+async def _marker(context: RepositoryContext, caller: Caller, asked: PageQuestion, object_id: str) -> Marker | None:
+    """Return the function that marks the words of a question; None if the question does not find the object."""
+
+    def question(cx: Connection, snapshot: Snapshot, principals: Principals) -> Marker | None:
+        query, _ = searching.question_query(cx, context.options, caller.repository, principals, asked)
+        this = Property("r_object_id", "EQUAL", object_id)
+        condition = this if query.condition is None else ExpressionSet("AND", (query.condition, this))
+        alone = msgspec.structs.replace(query, condition=condition, sorts=())
+        return searching.marker(cx, context, snapshot, caller.repository, principals, alone, asked.needed)
+
+    try:
+        return await caller.search(context.indexes(caller.repository), question)
+    except (*searching.READABLE, UnknownSavedSearch, IndexBehind, IndexUnavailable):
+        return None
+
+
+def _read(
+    cx: Connection,
+    repository: Repository,
+    principals: Principals,
+    object_id: str,
+    marker: Marker | None,
+    part: int,
+    names: RepositoryNames,
+) -> ShownObject:
+    stored, permission = objects.read(cx, repository, object_id, principals)
+    view = RepositoryView.read(cx, repository, principals)
+    folder_names = searching.folder_names(cx, view, {stored.folder_id} if stored.folder_id else set())
+    text, why = None, ""
+    if permission < Permission.READ and not holds_objects(stored.id):
+        why = "You may see that this document is there, and not read it."
+    elif found := queue.text_of(cx, [stored.id]).get(stored.id, ""):
+        text = _text(found, marker, part)
+    elif not holds_objects(stored.id):
+        why = _why(queue.status(cx, stored.id))
+    return ShownObject(
+        user_id=principals.id,
+        id=stored.id,
+        heading=str(next(iter(stored.properties.get("title", ())), "")).strip() or stored.name,
+        is_folder=holds_objects(stored.id),
+        folder=(stored.folder_id, folder_names[stored.folder_id])
+        if stored.folder_id and stored.folder_id in folder_names
+        else None,
+        properties=_properties(cx, view, stored, names),
+        size=stored.content.size if stored.content and permission >= Permission.READ else None,
+        text=text,
+        why=why,
+    )
+
+
+def _properties(
+    cx: Connection, view: RepositoryView, stored: StoredObject, names: RepositoryNames
+) -> list[ShownProperty]:
+    acl_name = collections.object_bodies(cx, view, [stored])[0].acl_name
+    values = objects.values(stored, view.catalogue, acl_name)
+    custom = [name for name in values if name not in _HEADINGS and name != "i_folder_id"]
+    shown = []
+    for name in (*_HEADINGS, *custom):
+        if name not in values or (name == "r_full_content_size" and stored.content is None):
+            continue
+        kind = view.catalogue.property(name).kind
+        heading = _HEADINGS.get(name) or spelling.write_property(name, names)
+        shown.append(ShownProperty(heading, [_written(name, kind, value) for value in values[name]]))
+    return shown
+
+
+def _written(name: str, kind: str, value: Value) -> str:
+    if name == "a_content_type":
+        return choices.format_label(str(value))
+    if name == "r_full_content_size" and isinstance(value, int):
+        return frame.amount(value)
+    if kind == "date" and isinstance(value, int):
+        return timestamp(value, precision="seconds").replace("T", " ").replace("Z", " UTC")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _why(status: IndexStatus) -> str:
+    sentence = _STATES[status.state]
+    reason = status.reason if status.state in ("failed", "unsupported") else ""
+    return f"{sentence} {reason}".strip()
+
+
+def _text(text: str, marker: Marker | None, part: int) -> TextPart:
+    """Cut a part out of a text; part 0 is the one with the first marked word, if that is near the beginning."""
+    cuts = _cuts(text)
+
+    def marks_of(number: int) -> Sequence[tuple[int, int]]:
+        return marker(text[cuts[number - 1] : cuts[number]]) if marker else ()
+
+    if part == 0:
+        first_parts = range(1, min(len(cuts), _LOOKED_THROUGH + 1))
+        part = next((number for number in first_parts if marks_of(number)), 1)
+    if part >= len(cuts):
+        raise Malformed(f"The text has {len(cuts) - 1} parts.")
+    marks = marks_of(part)
+    pieces = marking.pieces(text[cuts[part - 1] : cuts[part]], marks)
+    return TextPart(pieces, part, len(cuts) - 1, len(marks))
+
+
+def _cuts(text: str) -> list[int]:
+    """Return where parts begin, and where the last one ends; no word is cut that is not very long."""
+    cuts = [0]
+    while cuts[-1] < len(text):
+        end = min(cuts[-1] + _PART, len(text))
+        if end < len(text):
+            window = text[end - _BEFORE_A_CUT : end]
+            blank = max(window.rfind("\n"), window.rfind(" "))
+            end -= len(window) - 1 - blank if blank >= 0 else 0
+        cuts.append(end)
+    return cuts
+
+
+def _part(text: str) -> int:
+    if text in ("", "0"):
+        return 0
+    if not (text.isascii() and text.isdecimal() and len(text) < 7):
+        raise Malformed("A part has a number from 1 on.")
+    return int(text)

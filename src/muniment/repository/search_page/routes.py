@@ -1,0 +1,218 @@
+"""Every address of the page to search from on one page (docs/interface.md, ours 15)."""
+
+from starlette.routing import Route
+
+from muniment.repository.endpoints import contents
+from muniment.repository.endpoints.context import ENTERING, RepositoryContext
+from muniment.repository.refusals import (
+    BadQuery,
+    BadSort,
+    IndexBehind,
+    IndexUnavailable,
+    NotSignedIn,
+    QuotaExceeded,
+    UnknownObject,
+    UnknownProperty,
+    UnknownSavedSearch,
+    UnknownType,
+    VersionConflict,
+    WrongValue,
+)
+from muniment.repository.search_page import choices, frame, reading, saving, searching, sign_in, suggesting
+from muniment.repository.search_page.questions import ORDERS
+from muniment.web.addresses import (
+    BINARY,
+    TEXT,
+    Address,
+    AddressTable,
+    AnswerDescription,
+    Content,
+    CredentialKind,
+    ErrorShape,
+    Operation,
+    Parameter,
+)
+from muniment.web.refusals import Forged
+from muniment.web.responses import ErrorCode, Table
+
+_PAGE: Content = {"text/html": TEXT}
+_FORM = "application/x-www-form-urlencoded"
+_SHOWN = AnswerDescription(200, "The page.", _PAGE)
+_LED = AnswerDescription(
+    303,
+    "The browser is led to the next page.",
+    headers=(Parameter("Location", "Where the browser goes next.", place="header"),),
+)
+_ERRORS = ErrorShape("page", frame.shape, _PAGE)
+
+_ENTERED: Table = {**ENTERING, NotSignedIn: ErrorCode(303, "not_signed_in"), Forged: ErrorCode(403, "forged")}
+_SEARCHED: Table = {
+    **_ENTERED,
+    BadQuery: ErrorCode(400, "E_BAD_QUERY"),
+    BadSort: ErrorCode(400, "E_BAD_SORT"),
+    UnknownType: ErrorCode(400, "E_INVALID_TYPE_NAME"),
+    UnknownProperty: ErrorCode(400, "E_INVALID_ATTR_NAME"),
+    WrongValue: ErrorCode(400, "E_INVALID_ATTR_VALUE"),
+    UnknownSavedSearch: ErrorCode(404, "E_UNKNOWN_SAVED_SEARCH"),
+    IndexBehind: ErrorCode(503, "E_INDEX_BEHIND"),
+    IndexUnavailable: ErrorCode(503, "E_INDEX_UNAVAILABLE"),
+}
+_READ: Table = {**_SEARCHED, UnknownObject: ErrorCode(404, "E_UNKNOWN_OBJECT")}
+_SAVED: Table = {
+    **_SEARCHED,
+    QuotaExceeded: ErrorCode(403, "E_QUOTA_EXCEEDED"),
+    VersionConflict: ErrorCode(412, "E_VERSION_CONFLICT"),
+}
+_CONTENT: Table = {**contents.TABLE, **_ENTERED}
+
+_IN = Parameter("in", "Name of the repository; without it, the first that the sign-in opens.")
+_PAGE_NUMBER = Parameter("page", "Number of the page, from 1 on.", {"type": "integer", "minimum": 1, "default": 1})
+_QUESTION = (
+    _IN,
+    Parameter("q", "Keywords."),
+    *(
+        Parameter(choice.id, f"A value of the property `{choice.property}`; several are given by several parameters.")
+        for choice in choices.CHOICES
+    ),
+    Parameter("folder", "Id of a folder in which, or below which, hits lie."),
+    Parameter("saved", "Id of a saved search, to which the rest is added."),
+    Parameter("sort", "Order of the hits; without it, that of the search.", {"enum": list(ORDERS)}),
+    Parameter("words", "`all` or `any`: how many of its words a hit needs.", {"enum": ["all", "any"]}),
+    _PAGE_NUMBER,
+)
+_DONE = Parameter("done", "What has just been done: the page says so.")
+_TO = Parameter("to", "The page that was asked for, below `/search`: the sign-in leads back to it.")
+_PART = Parameter("part", "Part of a long text, from 1 on; without it, the one with the first marked word.")
+
+
+def _form(*names: str) -> Content:
+    return {_FORM: {"type": "object", "properties": dict.fromkeys(("mark", *names), TEXT), "required": ["mark"]}}
+
+
+def table() -> AddressTable[RepositoryContext]:
+    """List every address of the page to search from."""
+    return AddressTable(
+        "search page",
+        frame.PREFIX,
+        (
+            Address(
+                "",
+                {
+                    "GET": Operation(
+                        searching.show,
+                        "Show the box, and the hits of what it asks.",
+                        parameters=(*_QUESTION, _DONE),
+                        answers=(_SHOWN,),
+                    )
+                },
+                _SEARCHED,
+            ),
+            Address(
+                "/sign-in",
+                {
+                    "GET": Operation(
+                        sign_in.page, "Show the form to sign in with.", parameters=(_TO, _DONE), answers=(_SHOWN,)
+                    ),
+                    "POST": Operation(
+                        sign_in.sign_in,
+                        "Sign in to search.",
+                        body=_form("username", "password", "to"),
+                        answers=(_LED, _SHOWN),
+                    ),
+                },
+                _ENTERED,
+                credentials=CredentialKind.NONE,
+            ),
+            Address(
+                "/sign-out",
+                {"POST": Operation(sign_in.sign_out, "Sign out.", body=_form(), answers=(_LED,))},
+                _ENTERED,
+            ),
+            Address(
+                "/saved",
+                {
+                    "GET": Operation(
+                        saving.show,
+                        "List the saved searches.",
+                        parameters=(_IN, _PAGE_NUMBER, _DONE),
+                        answers=(_SHOWN,),
+                    ),
+                    "POST": Operation(
+                        saving.change,
+                        "Save a search, or remove a saved one.",
+                        body=_form("action", "address", "name", "description", "public", "search"),
+                        answers=(_LED,),
+                    ),
+                },
+                _SAVED,
+            ),
+            Address(
+                "/suggestions",
+                {
+                    "GET": Operation(
+                        suggesting.show,
+                        "Complete what somebody is typing.",
+                        parameters=(_IN, Parameter("q", "What has been typed.")),
+                        answers=(AnswerDescription(200, "The completions.", {"application/json": {"type": "object"}}),),
+                    )
+                },
+                _SEARCHED,
+            ),
+            Address(
+                "/objects/{id}",
+                {
+                    "GET": Operation(
+                        reading.show,
+                        "Show an object with its properties and its text.",
+                        parameters=(*_QUESTION, _PART),
+                        answers=(_SHOWN,),
+                    )
+                },
+                _READ,
+            ),
+            Address(
+                "/objects/{id}/content",
+                {
+                    "GET": Operation(
+                        reading.download,
+                        "Download the content of an object, whole or one range of it.",
+                        parameters=(_IN,),
+                        answers=(
+                            AnswerDescription(200, "The content.", {"*/*": BINARY}),
+                            AnswerDescription(206, "The range that was asked for.", {"*/*": BINARY}),
+                            AnswerDescription(304, "The browser has it already."),
+                        ),
+                    )
+                },
+                _CONTENT,
+            ),
+            Address(
+                "/static/{name}",
+                {
+                    "GET": Operation(
+                        frame.static,
+                        "Fetch a file that the pages use.",
+                        answers=(
+                            AnswerDescription(
+                                200,
+                                "The file.",
+                                {"text/css": BINARY, "image/svg+xml": BINARY, "text/javascript": BINARY},
+                            ),
+                        ),
+                    )
+                },
+                credentials=CredentialKind.NONE,
+            ),
+        ),
+        _ERRORS,
+        CredentialKind.SEARCH_PAGE,
+        (
+            Parameter("id", "Id of an object.", place="path"),
+            Parameter("name", "Name of a file.", place="path"),
+        ),
+    )
+
+
+def routes(context: RepositoryContext) -> list[Route]:
+    """List every route of the page to search from; none where it is not offered."""
+    return table().routes(context) if context.callers.page is not None else []

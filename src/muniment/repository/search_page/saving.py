@@ -1,0 +1,110 @@
+"""Saved searches on the page: listed, made of a page's question, removed."""
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.repository.cursors import Stretch
+from muniment.repository.endpoints import saved_shapes
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import BadQuery
+from muniment.repository.repositories import Repository
+from muniment.repository.saved import saved_searches
+from muniment.repository.saved.saved_searches import SavedSearchQuota, SearchChange, SearchSummary
+from muniment.repository.search import saved_documents
+from muniment.repository.search_page import frame, questions, searching, sessions, sign_in
+from muniment.repository.search_page.questions import PageQuestion
+from muniment.web import bodies
+from muniment.web.refusals import Malformed
+
+_LISTED = 50
+
+
+class ShownSearch(msgspec.Struct, frozen=True):
+    """A saved search, and whether the caller may remove it."""
+
+    search: SearchSummary
+    own: bool
+
+
+class ShownSearches(msgspec.Struct, frozen=True):
+    """A page of saved searches."""
+
+    user_id: str
+    searches: list[ShownSearch]
+    has_more: bool
+
+
+async def show(request: Request, context: RepositoryContext) -> Response:
+    """GET /search/saved: the caller's own saved searches, then those that others have made public."""
+    pairs = list(bodies.pairs(request.scope["query_string"], "The address"))
+    asked = questions.read(pairs)
+    session = await sessions.opened(request, context)
+    caller = await sessions.enter(request, context, session, asked.repository)
+    listed = await caller.read(lambda cx, principals: _listed(cx, caller.repository, principals, asked.page))
+    values = await searching.around(request, context, session, caller, asked)
+    done = searching.DONE.get(dict(pairs).get("done", ""), "")
+    values |= {"listed": listed, "user_id": listed.user_id, "done": done, "section": "saved"}
+    return frame.draw(request, "saved.html", values)
+
+
+@events.tells()
+async def change(request: Request, context: RepositoryContext) -> Response:
+    """POST /search/saved: save the question of a page, or remove a saved search."""
+    form = await bodies.form(request)
+    address = form.get("address", "")
+    asked = questions.read(bodies.pairs(address.removeprefix("?").encode(), "The page"))
+    request.scope["muniment.search_page"] = asked.address() if form.get("action") == "save" else "/saved"
+    session = await sessions.opened(request, context)
+    await sign_in.check_mark(request, context, form)
+    caller = await sessions.enter(request, context, session, asked.repository)
+    if form.get("action") == "remove":
+        search_id = form.get("search", "")[:40].lower()
+        await caller.write(
+            lambda cx, principals: saved_searches.remove(cx, caller.repository.id, "search", search_id, principals)
+        )
+        return frame.redirect(request, "/saved" + _with(PageQuestion(repository=caller.repository.name), "removed"))
+    if form.get("action") != "save":
+        raise Malformed("The form says neither save nor remove.")
+    wanted = SearchChange(form.get("name", "").strip(), form.get("description", ""), form.get("public") == "yes")
+    saved_id = await caller.write(
+        lambda cx, principals: _save(cx, context, caller.repository, principals, asked, wanted)
+    )
+    kept = PageQuestion(repository=caller.repository.name, saved=saved_id)
+    return frame.redirect(request, _with(kept, "saved"))
+
+
+def _with(asked: PageQuestion, done: str) -> str:
+    return f"{asked.address()}&done={done}"
+
+
+def _listed(cx: Connection, repository: Repository, principals: Principals, page: int) -> ShownSearches:
+    stretch = Stretch(None, (page - 1) * _LISTED, _LISTED + 1)
+    found = [one.search for one in saved_searches.page(cx, repository.id, "search", principals, stretch)]
+    searches = [ShownSearch(one, saved_searches.may_change(one, principals)) for one in found[:_LISTED]]
+    return ShownSearches(principals.id, searches, len(found) > _LISTED)
+
+
+def _save(
+    cx: Connection,
+    context: RepositoryContext,
+    repository: Repository,
+    principals: Principals,
+    asked: PageQuestion,
+    wanted: SearchChange,
+) -> str:
+    options, now = context.options, context.clock()
+    limits = saved_shapes.limits(options)
+    _, base = searching.question_query(cx, options, repository, principals, asked)
+    element = searching.document(options, asked, base)
+    if element is None:
+        raise BadQuery("The search that this one begins with was kept under other names: save that one again first.")
+    document = saved_documents.nested(element, options.names, limits)
+    view = RepositoryView.read(cx, repository, principals)
+    saved_documents.check(cx, view, "search", document, limits, now)
+    quota = SavedSearchQuota(options.max_saved_searches, options.max_saved_search_bytes)
+    return saved_searches.add(cx, repository.id, "search", wanted, document, principals, quota, now).id

@@ -1,0 +1,461 @@
+"""Searching: the box, the hits of a page with what they tell, the values to narrow to, and the question as AQL.
+
+A page is found by the decision that answers every search (``search.results``), in the same turn and with the rights of
+that moment.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.clock import Instant
+from muniment.repository import keys
+from muniment.repository.aql import as_json, as_xml, documents
+from muniment.repository.aql.tree import ExpressionSet, Query
+from muniment.repository.cursors import Stretch
+from muniment.repository.endpoints import saved_shapes, search, search_requests, suggestions
+from muniment.repository.endpoints.context import Caller, RepositoryContext, address
+from muniment.repository.endpoints.facets import AskedFacets
+from muniment.repository.endpoints.representations import View
+from muniment.repository.endpoints.search_requests import AskedSearch
+from muniment.repository.index.contract import FacetCounts, Marker, Snapshot
+from muniment.repository.objects import folders, objects
+from muniment.repository.objects.view import RepositoryView
+from muniment.repository.options import RepositoryNames, RepositoryOptions
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.refusals import BadQuery, BadSort, UnknownProperty, UnknownType, WrongValue
+from muniment.repository.repositories import Repository
+from muniment.repository.saved import saved_searches
+from muniment.repository.saved.saved_searches import SavedSearch, SearchSummary
+from muniment.repository.search import paging, results, saved_documents
+from muniment.repository.search.results import HitPage, SearchQuestion, WordsNeeded
+from muniment.repository.search.suggestions import Suggestion, correct
+from muniment.repository.search_page import choices, frame, marking, questions, sessions
+from muniment.repository.search_page.choices import CHOICES, Choice
+from muniment.repository.search_page.marking import Piece
+from muniment.repository.search_page.questions import ORDERS, PageQuestion
+from muniment.repository.search_page.sessions import PageSession
+from muniment.web import bodies
+from muniment.web.refusals import Refusal
+from muniment.web.xml import Element
+
+HITS = 20
+"""How many hits a page has."""
+
+_SAVED = 10
+READABLE = (BadQuery, BadSort, UnknownProperty, UnknownType, WrongValue)
+"""What the page says above its box, because another question helps."""
+
+DONE = {"saved": "The search is saved.", "removed": "The saved search is gone."}
+
+
+class ShownHit(msgspec.Struct, frozen=True):
+    """A hit as the page tells it. ``folder`` is its folder, if the caller may see that: its id and its name."""
+
+    id: str
+    title: str
+    name: str
+    excerpt: list[Piece]
+    type: str
+    format: str
+    owner: str
+    modified: Instant
+    size: int | None
+    folder: tuple[str, str] | None
+
+
+class ShownValue(msgspec.Struct, frozen=True):
+    """A value to narrow to; ``count`` is None where it is chosen and no hit has it."""
+
+    value: str
+    label: str
+    count: int | None
+    chosen: bool
+
+
+class ShownChoice(msgspec.Struct, frozen=True):
+    """The values of a choice. ``partial``: there are more."""
+
+    id: str
+    heading: str
+    values: list[ShownValue]
+
+
+class Results(msgspec.Struct, frozen=True):
+    """A page of hits with what stands around it. ``may_relax``: any word would be enough, if the caller wants that.
+
+    ``correction`` is what the caller may have meant, where no object has all of the words.
+    """
+
+    user_id: str
+    page: HitPage
+    hits: list[ShownHit]
+    choices: list[ShownChoice]
+    saved: SearchSummary | None
+    folder: str
+    has_own_folders: bool
+    may_relax: bool
+    correction: Suggestion | None
+    query: Element | None
+
+
+class Start(msgspec.Struct, frozen=True):
+    """What the page shows before anything is searched."""
+
+    user_id: str
+    saved: list[SearchSummary]
+
+
+async def show(request: Request, context: RepositoryContext) -> Response:
+    """GET /search: the box, and the hits of what it asks."""
+    asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
+    session = await sessions.opened(request, context)
+    caller = await sessions.enter(request, context, session, asked.repository)
+    values = await around(request, context, session, caller, asked)
+    done = DONE.get(dict(bodies.pairs(request.scope["query_string"], "The address")).get("done", ""), "")
+    values |= {"done": done, "sentence": "", "results": None, "start": None}
+    values |= {"section": "" if asked.asks else "search"}
+    if not asked.asks:
+        start = await caller.read(lambda cx, principals: _start(cx, caller.repository, principals))
+        return frame.draw(request, "search.html", values | {"start": start, "user_id": start.user_id})
+    index = context.indexes(caller.repository)
+    try:
+        found = await caller.search(
+            index,
+            lambda cx, snapshot, principals: answered(cx, context, snapshot, caller.repository, principals, asked),
+        )
+    except READABLE as refusal:
+        start = await caller.read(lambda cx, principals: _start(cx, caller.repository, principals))
+        values |= {"sentence": refusal.sentence, "user_id": start.user_id}
+        return frame.draw(request, "search.html", values, 400)
+    here = address(request, context, caller.repository)
+    values |= {
+        "results": found,
+        "user_id": found.user_id,
+        "tried": _tried(asked, found),
+        "aql": None if found.query is None else _as_aql(here, asked, found.query, context.options),
+        "pages": _pages(found.page, asked, context.options),
+    }
+    return frame.draw(request, "search.html", values)
+
+
+async def around(
+    request: Request, context: RepositoryContext, session: PageSession, caller: Caller, asked: PageQuestion
+) -> dict[str, Any]:
+    """Return what the frame of every page of somebody who is signed in shows."""
+    seal = await context.transactions.read(keys.seal)
+    return {
+        "asked": asked,
+        "form_mark": frame.form_mark(seal, frame.cookie(request, "session")),
+        "repository": caller.repository.name,
+        "repositories": await sessions.names(context, session),
+        "orders": ORDERS,
+        "section": "",
+    }
+
+
+def question_query(
+    cx: Connection, options: RepositoryOptions, repository: Repository, principals: Principals, asked: PageQuestion
+) -> tuple[Query, SavedSearch | None]:
+    """Return the query that a page asks, and the saved search that it begins with.
+
+    Raises UnknownSavedSearch, BadQuery, UnknownType, WrongValue.
+    """
+    limits = saved_shapes.limits(options)
+    own = documents.read(asked.document(options.names), options.names, limits)
+    if not asked.saved:
+        return own, None
+    saved = saved_searches.find(cx, repository.id, "search", asked.saved, principals)
+    base = saved_documents.query(saved.document, limits)
+    if own.locations and base.locations:
+        raise WrongValue("The saved search names its own folders: it cannot be narrowed to another one.")
+    conditions = tuple(each for each in (base.condition, own.condition) if each is not None)
+    return (
+        msgspec.structs.replace(
+            base,
+            condition=ExpressionSet("AND", conditions) if conditions else None,
+            sorts=own.sorts or base.sorts,
+            locations=own.locations or base.locations,
+            columns=(),
+            facets=(),
+            facet_hits=None,
+        ),
+        saved,
+    )
+
+
+def answered(
+    cx: Connection,
+    context: RepositoryContext,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    asked: PageQuestion,
+) -> Results:
+    """Answer a page's question; runs off the loop as one piece of work. Raises as ``results.search``."""
+    options = context.options
+    query, saved = question_query(cx, options, repository, principals, asked)
+    offered = _offered(options)
+    counted = tuple(choice.definition for choice in offered if choice.id not in asked.chosen)
+    together = msgspec.structs.replace(query, facets=counted)
+    page = hits(cx, context, snapshot, repository, principals, together, asked.needed, asked.page)
+    if _is_to_be_relaxed(query, page, asked, options):
+        page = hits(cx, context, snapshot, repository, principals, together, "any", asked.page)
+    counts = {counts.id: counts for counts in page.facets}
+    for choice in offered:
+        if choice.id in asked.chosen:
+            # What else could be chosen is counted as if nothing of this choice were.
+            others, _ = question_query(cx, options, repository, principals, asked.without(choice.id))
+            others = msgspec.structs.replace(others, facets=(choice.definition,), sorts=())
+            needed: WordsNeeded = "any" if page.relaxed else "all"
+            apart = hits(cx, context, snapshot, repository, principals, others, needed, bare=True)
+            counts |= {each.id: each for each in apart.facets}
+    view = RepositoryView.read(cx, repository, principals)
+    shown_folders = folder_names(cx, view, {asked.folder} - {""})
+    return Results(
+        user_id=principals.id,
+        page=page,
+        hits=_shown(cx, view, page),
+        choices=[_choice(choice, counts.get(choice.id), asked, options.names) for choice in offered],
+        saved=saved,
+        folder=shown_folders.get(asked.folder, ""),
+        has_own_folders=bool(saved and query.locations and not asked.folder),
+        may_relax=not page.relaxed and asked.needed != "any" and _may_relax(query),
+        correction=_correction(cx, context, snapshot, repository, principals, asked, page),
+        query=document(options, asked, saved),
+    )
+
+
+def _correction(
+    cx: Connection,
+    context: RepositoryContext,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    asked: PageQuestion,
+    page: HitPage,
+) -> Suggestion | None:
+    if not asked.words or (page.total and not page.relaxed):
+        return None
+    typist = suggestions.typist_of(cx, context, snapshot, repository, principals)
+    return correct(typist, asked.words)
+
+
+def _is_to_be_relaxed(query: Query, page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> bool:
+    """Say whether hits in an order of their own are too few to have all words.
+
+    A search relaxes none of those (``results.WordsNeeded``). Whoever chooses an order on a page would lose hits by it.
+    """
+    few = bool(query.sorts) and (page.total or 0) < HITS and asked.needed is None
+    return few and search_requests.default_words(options) == "auto" and _may_relax(query)
+
+
+def _may_relax(query: Query) -> bool:
+    """Say whether a question has words of which any could be enough, whatever its order."""
+    return results.may_relax(msgspec.structs.replace(query, sorts=()))
+
+
+def hits(
+    cx: Connection,
+    context: RepositoryContext,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    query: Query,
+    needed: WordsNeeded | None,
+    number: int = 1,
+    *,
+    bare: bool = False,
+) -> HitPage:
+    """Return a page of a query's hits, with their number in all; ``bare``: one hit, for the sake of the facets.
+
+    Raises as ``results.search``.
+    """
+    question = _question(cx, context, repository, principals, query, needed, number, bare=bare)
+    now, memory = context.clock(), context.memory
+    return paging.by_number(cx, snapshot, repository, principals, question, now, context.options, memory)
+
+
+def marker(
+    cx: Connection,
+    context: RepositoryContext,
+    snapshot: Snapshot,
+    repository: Repository,
+    principals: Principals,
+    query: Query,
+    needed: WordsNeeded | None,
+) -> Marker | None:
+    """Return the function that marks what a query looks for in a text; None if the query has no hit.
+
+    Raises as ``results.search``.
+    """
+    question = _question(cx, context, repository, principals, query, needed, bare=True)
+    now, options, memory = context.clock(), context.options, context.memory
+    if not paging.by_number(cx, snapshot, repository, principals, question, now, options, memory).hits:
+        return None
+    most = options.max_pending_changes
+    return snapshot.marker(results.prepare(cx, snapshot, repository, principals, question, now, most, memory))
+
+
+def _question(
+    cx: Connection,
+    context: RepositoryContext,
+    repository: Repository,
+    principals: Principals,
+    query: Query,
+    needed: WordsNeeded | None,
+    number: int = 1,
+    *,
+    bare: bool = False,
+) -> SearchQuestion:
+    wanted = AskedSearch(
+        page=number,
+        items_per_page=1 if bare else HITS,
+        include_total=not bare,
+        wait_for=None,
+        media_type="",
+        inline=False,
+        links=False,
+        view=View(),
+        repeated={},
+        facets=AskedFacets(),
+        words=needed or search_requests.default_words(context.options),
+        marks=not bare,
+    )
+    question = search.question_of(cx, context, repository, principals, wanted, query)
+    return msgspec.structs.replace(question, bare=bare)
+
+
+def document(options: RepositoryOptions, asked: PageQuestion, saved: SavedSearch | None) -> Element | None:
+    """Write a page's question as one query document.
+
+    None where its saved search was kept under other names of the wire, or cannot be read any more.
+    """
+    names = options.names
+    if saved is None:
+        return asked.document(names)
+    written = saved_documents.names_of(saved.document)
+    if (written.vocab_namespace, written.type_prefix, written.system_property_prefix) != (
+        names.vocab_namespace,
+        names.type_prefix,
+        names.system_property_prefix,
+    ):
+        return None
+    try:
+        base = saved_documents.elements(saved.document, saved_shapes.limits(options))
+    except Refusal:
+        return None
+    parts = {child.name: child for child in base.children}
+    own = {child.name: child for child in asked.document(names, parts.pop("expression-set", None)).children}
+    return msgspec.structs.replace(base, children=[*({**parts, **own}).values()])
+
+
+def _start(cx: Connection, repository: Repository, principals: Principals) -> Start:
+    listed = saved_searches.page(cx, repository.id, "search", principals, Stretch(None, 0, _SAVED))
+    return Start(principals.id, [one.search for one in listed])
+
+
+def _shown(cx: Connection, view: RepositoryView, page: HitPage) -> list[ShownHit]:
+    """Say of each hit what the page tells, as the read of the database that vouched for the hits has it."""
+    stored = objects.rows(cx, view.repository.id, [hit.object_id for hit in page.hits])
+    names = folder_names(cx, view, {one.folder_id for one in stored.values() if one.folder_id})
+    hits = []
+    for hit in page.hits:
+        one = stored[hit.object_id]
+        title = str(next(iter(one.properties.get("title", ())), "")).strip()
+        folder = (one.folder_id, names[one.folder_id]) if one.folder_id and one.folder_id in names else None
+        hits.append(
+            ShownHit(
+                id=one.id,
+                title=title or one.name,
+                name=one.name if title and title != one.name else "",
+                excerpt=marking.pieces(hit.summary, hit.marks or ()),
+                type=one.type,
+                format=choices.format_label(one.media_type) if one.content else "",
+                owner=one.owner,
+                modified=one.modified,
+                size=one.content.size if one.content else None,
+                folder=folder,
+            )
+        )
+    return hits
+
+
+def folder_names(cx: Connection, view: RepositoryView, ids: set[str]) -> dict[str, str]:
+    """Return the names of those of these folders that the caller may browse."""
+    seen = folders.find(cx, view, ids=ids) if ids else set()
+    return {one.id: one.name for one in objects.rows(cx, view.repository.id, sorted(seen)).values()} if seen else {}
+
+
+def _offered(options: RepositoryOptions) -> list[Choice]:
+    """List the choices that the settings leave room for."""
+    offered: list[Choice] = []
+    left = options.max_facet_values
+    for choice in CHOICES[: options.max_facets]:
+        left -= choice.definition.max_values
+        if left >= 0:
+            offered.append(choice)
+    return offered
+
+
+def _choice(choice: Choice, counts: FacetCounts | None, asked: PageQuestion, names: RepositoryNames) -> ShownChoice:
+    chosen = asked.chosen.get(choice.id, ())
+    counted = {choice.value(names, value): value.count for value in (counts.values if counts else ())}
+    values = [
+        ShownValue(value, choice.label(names, value), count, value in chosen)
+        for value, count in counted.items()
+        if count or value in chosen
+    ]
+    values += [
+        ShownValue(value, choice.label(names, value), None, chosen=True) for value in chosen if value not in counted
+    ]
+    return ShownChoice(choice.id, choice.heading, values)
+
+
+def _tried(asked: PageQuestion, found: Results) -> Sequence[tuple[str, str, str]]:
+    """List what narrows a search: what it is, its value as a person reads it, and the address without it."""
+    tried: list[tuple[str, str, str]] = []
+    if found.saved is not None:
+        tried.append(("Saved search", found.saved.name, msgspec.structs.replace(asked, saved="").address()))
+    if asked.folder:
+        name = found.folder or "a folder"
+        tried.append(("Folder", name, msgspec.structs.replace(asked, folder="").address()))
+    for choice in found.choices:
+        tried += [
+            (choice.heading, value.label, asked.without(choice.id, value.value).address())
+            for value in choice.values
+            if value.chosen
+        ]
+    return tried
+
+
+def _pages(page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> Mapping[str, str]:
+    """Return the addresses of the pages before and after this one; empty where there is none."""
+    deepest = options.max_page_offset // HITS
+    return {
+        "previous": asked.address(page=min(page.page - 1, deepest)) if page.page > 1 else "",
+        "next": asked.address(page=page.page + 1) if page.has_more and page.page < deepest else "",
+    }
+
+
+def _as_aql(here: str, asked: PageQuestion, query: Element, options: RepositoryOptions) -> Mapping[str, str]:
+    """Write the question in both spellings, and the command that sends it."""
+    parameters = {"include-total": "true", "items-per-page": str(HITS)}
+    needed = asked.needed or search_requests.default_words(options)
+    parameters |= {"words": needed} if needed != "all" else {}
+    parameters |= {"page": str(asked.page)} if asked.page > 1 else {}
+    json = msgspec.json.format(as_json.write(query).encode(), indent=2).decode()
+    # The words are a stranger's, and a shell is to read the command.
+    command = (
+        'curl -H "Authorization: Bearer $TOKEN" \\\n'
+        "     -H 'Content-Type: application/json' -H 'Accept: application/json' \\\n"
+        f"     {shlex.quote(f'{here}/search?{urlencode(parameters)}')} \\\n"
+        f"     -d {shlex.quote(json)}"
+    )
+    return {"xml": as_xml.write(query, indented=True), "json": json, "curl": command}

@@ -1,0 +1,146 @@
+"""Who is signed in to search? A browser carries the access tokens of its sign-in in one cookie, sealed.
+
+Nothing of a sign-in is kept on the server. The directory is asked about the token whenever a right is used, as for
+every caller of the repository.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+from starlette.requests import Request
+
+from muniment.naming import fold_name
+from muniment.repository import keys, repositories
+from muniment.repository.callers.callers import PageSignIn
+from muniment.repository.callers.credentials import Pair, RequestCredentials, account_of
+from muniment.repository.callers.pairs import PairSignIn
+from muniment.repository.endpoints.context import Caller, RepositoryContext
+from muniment.repository.keys import BadSeal
+from muniment.repository.refusals import DirectoryUnavailable, NotSignedIn, UnknownPerson
+from muniment.repository.repositories import Repository
+from muniment.repository.search_page import frame
+from muniment.web.transport import caller_address
+
+_SESSION = "search page session"
+_REFUSED = 3
+"""At how many resources a name and a password are tried that none of them has accepted."""
+
+_MOST_GUARDS = 12
+"""How many resources one sign-in covers: so many tokens fit into a cookie."""
+
+
+class PageSession(msgspec.Struct, frozen=True):
+    """A sign-in: the account, and an access token for each resource that admits it, by the resource's identifier."""
+
+    account: str
+    tokens: dict[str, str]
+
+
+_decoder = msgspec.json.Decoder(PageSession)
+
+
+async def sign_in(
+    request: Request, context: RepositoryContext, name: str, password: str, repository_name: str = ""
+) -> PageSession:
+    """Sign somebody in to every resource that guards a repository and admits them; the named repository's comes first.
+
+    A password that three resources have refused, and none accepted, is not tried again. Raises NotSignedIn,
+    DirectoryUnavailable, Overloaded.
+    """
+    page = _page_of(context)
+    pair = Pair(account_of(name.strip(), context.options.default_partition), password)
+    guarded = await context.transactions.read(repositories.first_of_each_guard, _MOST_GUARDS)
+    if repository_name:
+        guarded = await context.transactions.read(repositories.named, [repository_name]) + guarded
+    of_guards = {one.resource_id: one for one in reversed(guarded) if one.resource_id}
+    tokens, refused, trouble = dict[str, str](), list[NotSignedIn](), None
+    for guard, repository in reversed(of_guards.items()):
+        if len(tokens) == _MOST_GUARDS or (not tokens and len(refused) == _REFUSED):
+            break
+        if tokens and not await _may_be_admitted(context, guard, pair.account):
+            continue
+        attempt = PairSignIn(pair, guard, repository.name, caller_address(request), request.scope)
+        try:
+            tokens[guard] = (await page.sign_in(attempt)).text
+        except NotSignedIn as refusal:
+            refused.append(refusal)
+        except DirectoryUnavailable as failure:
+            trouble = failure
+    if tokens:
+        return PageSession(pair.account, tokens)
+    raise trouble or next(iter(refused), NotSignedIn("There is no repository to search yet."))
+
+
+async def sealed(context: RepositoryContext, session: PageSession) -> str:
+    """Write a sign-in for its cookie."""
+    seal = await context.transactions.read(keys.seal)
+    return seal.seal(msgspec.json.encode(session), _SESSION)
+
+
+async def opened(request: Request, context: RepositoryContext) -> PageSession:
+    """Read the sign-in of a request from its cookie. Raises NotSignedIn."""
+    text = frame.cookie(request, "session")
+    if text:
+        seal = await context.transactions.read(keys.seal)
+        try:
+            return _decoder.decode(seal.open(text, _SESSION))
+        except (BadSeal, msgspec.DecodeError):
+            pass
+    raise NotSignedIn("Nobody is signed in.")
+
+
+async def names(context: RepositoryContext, session: PageSession) -> list[str]:
+    """List the repositories that a sign-in opens, by name."""
+    return [one.name for one in await _open(context, session)]
+
+
+async def enter(request: Request, context: RepositoryContext, session: PageSession, name: str = "") -> Caller:
+    """Say who calls a repository; without a name, the first that is open.
+
+    Raises NotSignedIn where the sign-in has ended, UnknownRepository for one that is not open, DirectoryUnavailable.
+    """
+    every = await _open(context, session)
+    chosen = next((one for one in every if name in ("", one.name)), None)
+    if chosen is None:
+        raise repositories.unknown(name) if every else NotSignedIn("The sign-in opens no repository any more.")
+    shown = RequestCredentials(
+        token=session.tokens[chosen.resource_id], address=caller_address(request), scope=request.scope
+    )
+    bearer = await context.callers.identify(shown, chosen)
+    seal = await context.transactions.read(keys.seal)
+    caller = Caller(context, chosen, seal, bearer, plain_positions=False)
+    await caller.prove()
+    return caller
+
+
+async def end(context: RepositoryContext, tokens: Mapping[str, str]) -> bool:
+    """End the grants of a sign-in's tokens, and say whether the directory took all of it."""
+    page, done = _page_of(context), True
+    for token in tokens.values():
+        try:
+            await page.end(token)
+        except DirectoryUnavailable:
+            done = False
+    return done
+
+
+async def _open(context: RepositoryContext, session: PageSession) -> list[Repository]:
+    most = context.options.max_searched_repositories
+    return await context.transactions.read(repositories.guarded_by_any, list(session.tokens), most)
+
+
+async def _may_be_admitted(context: RepositoryContext, guard: str, account: str) -> bool:
+    """Say whether somebody whose password is right may be admitted: who is in no role is not worth a password check."""
+    if context.people is None:
+        return True
+    try:
+        await context.transactions.off_loop(context.people.find, guard, "user", fold_name(account))
+    except UnknownPerson:
+        return False
+    return True
+
+
+def _page_of(context: RepositoryContext) -> PageSignIn:
+    if context.callers.page is None:
+        raise DirectoryUnavailable("No directory signs people in for this page.")
+    return context.callers.page

@@ -1,0 +1,97 @@
+"""Signing in to search, and out again: a form that the server sends, with which it gets tokens of the directory."""
+
+import re
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment import events
+from muniment.repository import keys
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.refusals import NotSignedIn
+from muniment.repository.search_page import frame, questions, sessions
+from muniment.web import bodies
+
+REFUSED = "That did not work. Check the user name and the password; if they are right, an administrator can help."
+_LONGEST = 1000
+_OURS = re.compile(r"(/saved|/objects/[0-9a-zA-Z]{1,40}(/content)?)?(\?[!-~]{0,8000})?")
+_OUT = "You are signed out."
+_NOT_ENDED = (
+    "You are signed out in this browser. The directory could not be reached, so the sign-in itself ends when its token "
+    "expires."
+)
+
+
+async def page(request: Request, context: RepositoryContext) -> Response:
+    """GET /search/sign-in: the form. ``to`` is the page that was asked for: the sign-in leads back to it."""
+    asked = bodies.query(request)
+    done = {"out": _OUT, "not-ended": _NOT_ENDED}.get(asked.get("done", ""), "")
+    return await _shown(request, context, _page_of_ours(asked.get("to", "")), done=done)
+
+
+@events.tells("sign-in")
+async def sign_in(request: Request, context: RepositoryContext) -> Response:
+    """POST /search/sign-in: check the name and the password, and put the tokens into the cookie."""
+    form = await bodies.form(request)
+    seal = await context.transactions.read(keys.seal)
+    frame.check_form(request, seal, form.get("mark", ""), frame.cookie(request, "form"))
+    to, name, password = _page_of_ours(form.get("to", "")), form.get("username", ""), form.get("password", "")
+    wanted = questions.read(bodies.pairs(to.partition("?")[2].encode(), "The page")).repository
+    try:
+        if not name or not password or len(name) > _LONGEST or len(password) > _LONGEST:
+            raise NotSignedIn("A name and a password are needed.")
+        session = await sessions.sign_in(request, context, name, password, wanted)
+    except NotSignedIn:
+        return await _shown(request, context, to, sentence=REFUSED, name=name[:_LONGEST])
+    response = frame.redirect(request, to)
+    frame.set_cookie(response, request, "session", await sessions.sealed(context, session))
+    frame.set_cookie(response, request, "form", "", gone=True)
+    return response
+
+
+@events.tells("sign-out")
+async def sign_out(request: Request, context: RepositoryContext) -> Response:
+    """POST /search/sign-out: end the tokens, and take the cookie away."""
+    form = await bodies.form(request)
+    session = await sessions.opened(request, context)
+    await check_mark(request, context, form)
+    event = events.begin(request.scope, "sign-out", how="search page")
+    event.who = session.account
+    ended = await sessions.end(context, session.tokens)
+    response = frame.redirect(request, f"/sign-in?done={'out' if ended else 'not-ended'}")
+    frame.set_cookie(response, request, "session", "", gone=True)
+    return response
+
+
+async def check_mark(request: Request, context: RepositoryContext, form: Mapping[str, str]) -> None:
+    """Check that a form of somebody who is signed in is ours. Raises Forged."""
+    seal = await context.transactions.read(keys.seal)
+    frame.check_form(request, seal, form.get("mark", ""), frame.cookie(request, "session"))
+
+
+async def _shown(
+    request: Request, context: RepositoryContext, to: str, *, sentence: str = "", name: str = "", done: str = ""
+) -> Response:
+    known_mark = frame.cookie(request, "form")
+    bound_to = known_mark or frame.new_mark()
+    seal = await context.transactions.read(keys.seal)
+    words = questions.read(bodies.pairs(to.partition("?")[2].encode(), "The page")).words
+    values = {
+        "form_mark": frame.form_mark(seal, bound_to),
+        "to": to,
+        "words": words or "",
+        "sentence": sentence,
+        "name": name,
+        "done": done,
+        "partition": context.options.default_partition,
+    }
+    response = frame.draw(request, "sign_in.html", values, scripts=False)
+    if bound_to != known_mark:
+        frame.set_cookie(response, request, "form", bound_to)
+    return response
+
+
+def _page_of_ours(path: str) -> str:
+    """Return the path if it is that of one of these pages, below the prefix; else the page to search from."""
+    return path if _OURS.fullmatch(path) else ""

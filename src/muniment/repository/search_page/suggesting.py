@@ -1,0 +1,32 @@
+"""While somebody types into the box: the same suggestions as ``search/suggestions``, for whoever is signed in."""
+
+import msgspec
+from sqlalchemy.engine import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.repository.endpoints import suggestions
+from muniment.repository.endpoints.context import RepositoryContext
+from muniment.repository.endpoints.spelling import Written
+from muniment.repository.index.contract import Snapshot
+from muniment.repository.permissions.principals import Principals
+from muniment.repository.search.suggestions import suggest
+from muniment.repository.search_page import questions, sessions
+from muniment.web import bodies
+
+_MOST = 8
+
+
+async def show(request: Request, context: RepositoryContext) -> Response:
+    """GET /search/suggestions: completions of what has been typed, as JSON for the script of the page."""
+    asked = questions.read(bodies.pairs(request.scope["query_string"], "The address"))
+    session = await sessions.opened(request, context)
+    caller = await sessions.enter(request, context, session, asked.repository)
+
+    def answered(cx: Connection, snapshot: Snapshot, principals: Principals) -> dict[str, Written]:
+        typist = suggestions.typist_of(cx, context, snapshot, caller.repository, principals)
+        return suggestions.document_of(suggest(typist, asked.words or "", _MOST))
+
+    document = await caller.search(context.indexes(caller.repository), answered)
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    return Response(msgspec.json.encode(document), headers=headers)
