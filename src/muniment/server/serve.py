@@ -83,7 +83,6 @@ def agent_work(installation: Installation) -> Callable[[threading.Event, Callabl
     def work(stop: threading.Event, ready: Callable[[], None]) -> None:
         memory.start_trimming()
         database = Database(installation.database_url("repository"))
-        ready()
         try:
             agent.run(
                 database,
@@ -93,6 +92,7 @@ def agent_work(installation: Installation) -> Callable[[threading.Event, Callabl
                 app.content(installation),
                 retention,
                 options.index_check_seconds,
+                ready,
             )
         finally:
             database.close()

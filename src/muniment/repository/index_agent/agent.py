@@ -104,15 +104,17 @@ def run(
     store: ContentStore | None = None,
     retention: Retention = Retention(),  # noqa: B008 - it does not change
     check_seconds: float = 0.0,
+    ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Follow the change logs of all repositories, including new ones, until ``stop`` is set.
 
     The agent works while it holds the lease of these indexes. While an agent of another machine holds it, this one
-    waits. ``retention`` says which lines of the logs are cut off. Every ``check_seconds`` it compares a range of
-    objects with an index; with 0 only when somebody asks. Raises InUse when another agent of this machine works on
-    these indexes.
+    waits. ``ready`` is called once no other agent of this machine can work on these indexes. ``retention`` says which
+    lines of the logs are cut off. Every ``check_seconds`` it compares a range of objects with an index; with 0 only
+    when somebody asks. Raises InUse when another agent of this machine works on these indexes.
     """
     with engine.sole_agent() as place, ExitStack() as at_the_end:
+        ready()
         tenure = Tenure(database, Lease("agent", engine.follower()), place, clock)
         at_the_end.callback(tenure.release)
         feeders: dict[int, _Feeder] = {}

@@ -249,8 +249,10 @@ def test_the_agent_follows_repositories_made_meanwhile_and_runs_once(
         with shelf.database.begin() as cx:
             other = repositories.add(cx, "other", shelf.repository.resource_id, "", shelf.now)
         until(lambda: generations.current(tmp_path / "indexes" / str(other.id)) is not None)
+        ready = threading.Event()
         with pytest.raises(InUse):
-            agent.run(shelf.database, FolderEngine(tmp_path / "indexes"), threading.Event(), Clock())
+            agent.run(shelf.database, FolderEngine(tmp_path / "indexes"), threading.Event(), Clock(), ready=ready.set)
+        assert not ready.is_set()
         second = shelf.add("pump")
         until(lambda: reached(index, shelf))
         assert keys(index) == [first, second]
