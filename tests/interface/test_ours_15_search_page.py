@@ -83,6 +83,21 @@ def test_a_wrong_password_says_what_to_do_and_keeps_what_was_typed(alone: Site) 
     assert reader.sign_in(person).path == "/search?q=pump"
 
 
+def test_guards_that_do_not_admit_somebody_are_in_nobodys_way(site: Site, world: World) -> None:
+    with world.repository_db.begin() as cx:
+        guarded = [
+            repositories.add(cx, f"a-{world.word()}", world.resource(activated=True).id, "", world.clock())
+            for _ in range(5)
+        ]
+    person = world.person()
+    try:
+        assert Reader(site, person).path == SEARCH
+    finally:
+        with world.repository_db.begin() as cx:
+            for repository in guarded:
+                repositories.remove(cx, repository)
+
+
 def test_somebody_outside_the_role_stays_outside(alone: Site) -> None:
     assert "That did not work" in Reader(alone, alone.world.outsider).text
 

@@ -17,7 +17,7 @@ def addresses(site: Site) -> list[str]:
     """Every path the application knows, with something in its place holders."""
     application: Any = site.application
     table = inspect.getclosurevars(application._transport._app).nonlocals["witness"]._app
-    paths = [*table._fixed, *(route.path for route in table._open)]
+    paths = [*table._endpoints_by_path, *(route.path for route in table._open)]
     filled = {
         "repository": site.world.repository,
         "name": "style.css",

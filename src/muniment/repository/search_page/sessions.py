@@ -28,6 +28,9 @@ _REFUSED = 3
 _MOST_GUARDS = 12
 """How many resources one sign-in covers: so many tokens fit into a cookie."""
 
+_MOST_LOOKED_AT = 100
+"""In how many resources somebody's role is looked up."""
+
 
 class PageSession(msgspec.Struct, frozen=True):
     """A sign-in: the account, and an access token for each resource that admits it, by the resource's identifier."""
@@ -44,21 +47,26 @@ async def sign_in(
 ) -> PageSession:
     """Sign somebody in to every resource that guards a repository and admits them; the named repository's comes first.
 
-    A password that three resources have refused, and none accepted, is not tried again. Raises NotSignedIn,
+    Resources in which they have no role come last: a wrong password is checked as often as for everybody else. A
+    password that three resources have refused, and none accepted, is not tried again. Raises NotSignedIn,
     DirectoryUnavailable, Overloaded.
     """
     page = _page_of(context)
     pair = Pair(account_of(name.strip(), context.options.default_partition), password)
-    guarded = await context.transactions.read(repositories.first_of_each_guard, _MOST_GUARDS)
+    guarded = await context.transactions.read(repositories.first_of_each_guard, _MOST_LOOKED_AT)
     if repository_name:
         guarded = await context.transactions.read(repositories.named, [repository_name]) + guarded
-    of_guards = {one.resource_id: one for one in reversed(guarded) if one.resource_id}
+    likely, unlikely = dict[str, Repository](), dict[str, Repository]()
+    for repository in guarded:
+        guard = repository.resource_id
+        if guard and guard not in likely and guard not in unlikely:
+            admits = await _may_be_admitted(context, guard, pair.account)
+            (likely if admits else unlikely)[guard] = repository
     tokens, refused, trouble = dict[str, str](), list[NotSignedIn](), None
-    for guard, repository in reversed(of_guards.items()):
-        if len(tokens) == _MOST_GUARDS or (not tokens and len(refused) == _REFUSED):
+    for guard, repository in (likely | unlikely).items():
+        is_done = guard in unlikely or len(tokens) == _MOST_GUARDS
+        if is_done if tokens else len(refused) == _REFUSED:
             break
-        if tokens and not await _may_be_admitted(context, guard, pair.account):
-            continue
         attempt = PairSignIn(pair, guard, repository.name, caller_address(request), request.scope)
         try:
             tokens[guard] = (await page.sign_in(attempt)).text
