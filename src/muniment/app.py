@@ -27,6 +27,7 @@ from muniment.front import pages
 from muniment.front import routes as front_routes
 from muniment.front.halves import Halves
 from muniment.installation import Installation
+from muniment.repository.aql.synonyms import Synonyms
 from muniment.repository.callers import credentials
 from muniment.repository.callers.callers import Callers
 from muniment.repository.callers.tokeninfo import ATTRIBUTES, Attributes
@@ -37,10 +38,12 @@ from muniment.repository.endpoints import spelling as repository_spelling
 from muniment.repository.endpoints.context import RepositoryContext
 from muniment.repository.endpoints.parameters import exposed_headers
 from muniment.repository.index.contract import Engine, Index
+from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine
 from muniment.repository.people import People
 from muniment.repository.repositories import Repository
+from muniment.repository.search.memory import SearchMemory
 from muniment.repository.search_page import frame as search_page_frame
 from muniment.repository.search_page import routes as search_page_routes
 from muniment.schema import check_schema
@@ -130,11 +133,11 @@ def reader(installation: Installation, repository: Repository) -> Index:
 
 def engine(installation: Installation) -> Engine:
     """Return the index engine, which holds the indexes of all repositories."""
-    language = installation.settings.repository.language
+    options = installation.settings.repository
     return FolderEngine(
         installation.indexes,
-        lambda folder: TantivyWriter(folder, language),
-        lambda folder: TantivyIndex(folder, language),
+        lambda folder: TantivyWriter(folder, options.language),
+        lambda folder: TantivyIndex(folder, options.language, options.stop_words),
     )
 
 
@@ -191,8 +194,11 @@ def _open_repository(halves: Halves, stack: AsyncExitStack) -> RepositoryContext
     directory_people: People | None = None
     if halves.directory is not None and not options.tokeninfo_url:
         directory_people = DirectoryPeople(halves.directory, options.question_seconds)
+    analyser = Analyser(options.language)
+    synonyms = Synonyms(options.synonyms, lambda text: [stem for _, stem in analyser.stem(text)])
     return RepositoryContext(
-        transactions, options, callers, content(installation), halves.index, halves.clock, directory_people
+        *(transactions, options, callers, content(installation), halves.index, halves.clock, directory_people),
+        memory=SearchMemory(synonyms),
     )
 
 

@@ -136,6 +136,20 @@ class RepositoryOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         str,
         Doc(description="Language whose stemming the index uses, as an English name such as `English` or `German`."),
     ] = "English"
+    synonyms: Annotated[
+        tuple[str, ...],
+        Doc(
+            description="Words with one meaning: a search for one finds the others, too. Each text is one group, such "
+            "as `car = automobile = motor vehicle`; it may hold phrases."
+        ),
+    ] = ()
+    stop_words: Annotated[
+        tuple[str, ...],
+        Doc(
+            description="Words that say nothing of a question, beside those that the language has anyway. Relaxed "
+            "searches and excerpts pass over them; a search for them alone still finds them."
+        ),
+    ] = ()
     relax_searches: Annotated[
         bool,
         Doc(

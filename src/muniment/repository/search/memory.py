@@ -15,6 +15,7 @@ from muniment.memories import Memory
 from muniment.repository import marks
 from muniment.repository.aql import bind
 from muniment.repository.aql.conditions import BoundQuery
+from muniment.repository.aql.synonyms import Synonyms
 from muniment.repository.aql.tree import Query, QueryLimits
 from muniment.repository.objects import object_types
 from muniment.repository.objects.object_types import Catalogue
@@ -37,9 +38,13 @@ class GrantedAcls(msgspec.Struct, frozen=True):
 
 
 class SearchMemory:
-    """Remembers queries, types and ACLs for the searches of one process. ``cx`` must be a snapshot."""
+    """Remembers queries, types and ACLs for the searches of one process. ``cx`` must be a snapshot.
 
-    def __init__(self) -> None:
+    Queries that it binds find the ``synonyms`` of their words, too.
+    """
+
+    def __init__(self, synonyms: Synonyms | None = None) -> None:
+        self._synonyms = synonyms or Synonyms()
         self._queries: Memory[tuple[ReadsQuery, bytes], Query] = Memory(_BYTES)
         self._bound_queries: Memory[tuple[int, str, bytes, tuple[tuple[str, int], ...]], BoundQuery] = Memory(_BYTES)
         self._catalogues: Memory[tuple[int, str], Catalogue] = Memory(_CATALOGUES)
@@ -63,7 +68,7 @@ class SearchMemory:
         bound_query = self._bound_queries.recall(question)
         if bound_query is not None:
             return bound_query
-        bound_query = bind.bind(query, self.catalogue(cx, repository_id), acl_ids, now)
+        bound_query = bind.bind(self._synonyms.widen(query), self.catalogue(cx, repository_id), acl_ids, now)
         return (
             bound_query
             if bind.has_ages(query.condition)

@@ -6,7 +6,7 @@ a word, so that searches find any part of a sentence.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import tantivy
@@ -57,16 +57,17 @@ class Span(NamedTuple):
 class Analyser:
     """Splits text into words of one language. The index, the oracle and the excerpts use the same analyser.
 
-    ``language`` is one of ``LANGUAGES``. Raises ValueError for another language.
+    ``language`` is one of ``LANGUAGES``. ``stop_words`` are those that it does not count among its own. Raises
+    ValueError for another language.
     """
 
-    def __init__(self, language: str = "English") -> None:
+    def __init__(self, language: str = "English", stop_words: Iterable[str] = ()) -> None:
         if language not in LANGUAGES:
             raise ValueError(f"There is no stemming for {language!r}; choose one of {', '.join(sorted(LANGUAGES))}.")
         self.language = language
         self.exact_words: tantivy.TextAnalyzer = _folding().build()
         self.stems: tantivy.TextAnalyzer = _folding().filter(tantivy.Filter.stemmer(language)).build()
-        self._stopping = _stopping(language)
+        self._stopping = _stopping(language, stop_words)
         self._folded_characters: dict[str, str] = {}
 
     def exact(self, text: str) -> list[tuple[int, str]]:
@@ -145,8 +146,10 @@ def _folding() -> tantivy.TextAnalyzerBuilder:
     )
 
 
-def _stopping(language: str) -> tantivy.TextAnalyzer:
-    """Make an analyser that leaves out the stop words of a language."""
+def _stopping(language: str, more: Iterable[str]) -> tantivy.TextAnalyzer:
+    """Make an analyser that leaves out the stop words of a language, and some more."""
     words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
-    words = words.filter(tantivy.Filter.custom_stopword(_QUESTION_WORDS.get(language, [])))
+    words = words.filter(
+        tantivy.Filter.custom_stopword([*_QUESTION_WORDS.get(language, []), *(word.lower() for word in more)])
+    )
     return (words if language in _WITHOUT_STOP_LIST else words.filter(tantivy.Filter.stopword(language))).build()

@@ -33,9 +33,9 @@ class TantivyIndex:
     It reads the newest commit, also after another folder has replaced this one.
     """
 
-    def __init__(self, folder: Path, language: str = "English") -> None:
+    def __init__(self, folder: Path, language: str = "English", stop_words: Collection[str] = ()) -> None:
         self._folder = folder
-        self._analyser = Analyser(language)
+        self._analyser = Analyser(language, stop_words)
         self._memory = SnapshotMemory()
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None

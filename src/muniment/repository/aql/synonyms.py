@@ -1,0 +1,108 @@
+"""Which words mean the same? A word of a query finds its synonyms, too, as the operator has written them.
+
+Quotation marks, wildcards and ``fuzzy`` say exactly what is wanted, so what has one of them gets no synonyms.
+Source: docs/aql.md, "Synonyms".
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias, assert_never
+
+import msgspec
+
+from muniment.repository.aql.tree import (
+    AnyWord,
+    Both,
+    Either,
+    Expression,
+    ExpressionSet,
+    Fulltext,
+    Keywords,
+    Phrase,
+    Property,
+    PropertyList,
+    PropertyRange,
+    Query,
+    RelativeDate,
+    Term,
+    Wild,
+    Without,
+)
+
+MOST_ADDED = 200
+"""How many synonyms a query may get; the words behind them get none."""
+
+Stem: TypeAlias = Callable[[str], Sequence[str]]
+"""Returns the stems of a text, one for each of its words."""
+
+
+class Synonyms:
+    """Groups of words with one meaning. ``groups`` are texts with ``=`` between the words or phrases.
+
+    Words are alike if ``stem`` gives the same for them. A phrase is found for a word, and no word for a phrase.
+    """
+
+    def __init__(self, groups: Iterable[str] = (), stem: Stem = lambda text: [text.lower()]) -> None:
+        self._stem = stem
+        self._others: dict[str, dict[Term | Phrase, None]] = {}
+        for group in groups:
+            members = [self._member(text.strip()) for text in group.split("=") if text.strip()]
+            for member in members:
+                if isinstance(member, Term):
+                    others = self._others.setdefault(self._stem(member.text)[0], {})
+                    others |= dict.fromkeys(other for other in members if other != member)
+
+    def widen(self, query: Query) -> Query:
+        """Return the query whose words find their synonyms, too."""
+        if not self._others or query.condition is None:
+            return query
+        return msgspec.structs.replace(query, condition=_Widening(self).expression(query.condition))
+
+    def of(self, word: Term) -> list[Term | Phrase]:
+        """List the synonyms of a word."""
+        stems = [] if word.fuzzy or not self._others else self._stem(word.text)
+        return list(self._others.get(stems[0], ())) if len(stems) == 1 else []
+
+    def _member(self, text: str) -> Term | Phrase:
+        return Term(text) if len(self._stem(text)) == 1 else Phrase(text)
+
+
+class _Widening:
+    """Widens one query, and counts what it has added."""
+
+    def __init__(self, synonyms: Synonyms) -> None:
+        self._synonyms = synonyms
+        self._left = MOST_ADDED
+
+    def expression(self, expression: Expression) -> Expression:
+        match expression:
+            case ExpressionSet():
+                return ExpressionSet(expression.operator, tuple(map(self.expression, expression.expressions)))
+            case Fulltext(keywords):
+                return expression if keywords is None else Fulltext(self._keywords(keywords))
+            case Property() | PropertyList() | PropertyRange() | RelativeDate():
+                return expression
+            case _:
+                assert_never(expression)
+
+    def _keywords(self, keywords: Keywords) -> Keywords:
+        match keywords:
+            case Term():
+                others = self._take(keywords)
+                return Either((keywords, *others)) if others else keywords
+            case Both() | Either():
+                return msgspec.structs.replace(keywords, parts=tuple(map(self._keywords, keywords.parts)))
+            case Without():
+                return msgspec.structs.replace(keywords, part=self._keywords(keywords.part))
+            case AnyWord():
+                others = [other for word in keywords.words for other in self._take(word)]
+                words = dict.fromkeys([*keywords.words, *(other for other in others if isinstance(other, Term))])
+                return AnyWord(self._keywords(keywords.first), tuple(words))
+            case Wild() | Phrase():
+                return keywords
+            case _:
+                assert_never(keywords)
+
+    def _take(self, word: Term) -> list[Term | Phrase]:
+        others = self._synonyms.of(word)[: self._left]
+        self._left -= len(others)
+        return others
