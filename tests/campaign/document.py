@@ -278,7 +278,7 @@ def _values() -> Json:
 
 
 def _mark_form(**fields: Json) -> Json:
-    properties = {"mark": {"enum": [Prop.MARK, Prop.MARK, "x"]}, **fields}
+    properties = {"csrf": {"enum": [Prop.MARK, Prop.MARK, "x"]}, **fields}
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 

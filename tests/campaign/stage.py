@@ -51,7 +51,7 @@ class Prop:
 
 
 _PROP = re.compile(r"PROP-[a-z]+(?:-[a-z]+)*")
-_CSRF = re.compile(r'name="(?:csrf|mark)" value="([^"]+)"')
+_CSRF = re.compile(r'name="csrf" value="([^"]+)"')
 
 
 class Stage:
@@ -217,7 +217,7 @@ class Stage:
     def _search_page(self) -> None:
         self.http.cookies.clear()
         mark = _marked(_ok(self.http.get("/search/sign-in")))
-        form = {"mark": mark, "username": self.user.id, "password": self.user.password}
+        form = {"csrf": mark, "username": self.user.id, "password": self.user.password}
         signed_in = self.http.post("/search/sign-in", data=form)
         assert signed_in.status_code == 303, signed_in.text
         self.cookies["search"] = f"__Host-muniment-search={signed_in.cookies['__Host-muniment-search']}"

@@ -115,9 +115,9 @@ def test_a_repository_alone_asks_another_directory_whose_token_it_is(pair: Pair)
 
 def searched(http: httpx.Client, name: str) -> list[str]:
     """Sign in to the page to search from, and give the titles that it shows."""
-    mark = re.search(r'name="mark" value="([^"]+)"', http.get("/search/sign-in").text)
+    mark = re.search(r'name="csrf" value="([^"]+)"', http.get("/search/sign-in").text)
     assert mark
-    form = {"mark": mark[1], "username": f"{name}@people", "password": f"password of {name}", "to": "?q=charter"}
+    form = {"csrf": mark[1], "username": f"{name}@people", "password": f"password of {name}", "to": "?q=charter"}
     answer = http.post("/search/sign-in", data=form, follow_redirects=True)
     assert answer.status_code == 200, answer.text
     return sorted(re.findall(r"<h3><a [^>]+>([^<]+)</a>", answer.text))

@@ -39,7 +39,7 @@ _SAME_EVERYWHERE = (
     (
         re.compile(
             r'(?<="secret_key": ")[^"]+|(?<="secretKey": ")[^"]+|(?<=cursor=)[\w.%-]+'
-            r'|(?<="csrf" value=")[^"]+|(?<="mark" value=")[^"]+'
+            r'|(?<="csrf" value=")[^"]+'
         ),
         "xxxxxxxx",
     ),

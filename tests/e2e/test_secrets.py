@@ -139,9 +139,9 @@ def of_the_search_page(running: Running) -> dict[str, str]:
     http, reader, secrets = running.http, running.world.reader, dict[str, str]()
     for password, where in (("wrong-pAge-5512", "Sign in to search"), (reader.password, "")):
         form = http.get("/search/sign-in", params={"to": "?q=walk"}).text
-        mark = re.search(r'name="mark" value="([^"]+)"', form)
+        mark = re.search(r'name="csrf" value="([^"]+)"', form)
         assert mark
-        fields = {"username": reader.id, "password": password, "mark": mark[1], "to": "?q=walk"}
+        fields = {"username": reader.id, "password": password, "csrf": mark[1], "to": "?q=walk"}
         answer = http.post("/search/sign-in", data=fields)
         assert where in answer.text
         secrets[f"the mark of a form ({where})"] = mark[1]
@@ -153,10 +153,10 @@ def of_the_search_page(running: Running) -> dict[str, str]:
     (secrets["the token in the page's cookie"],) = session["tokens"].values()
     page = http.get("/search", params={"q": "walk"})
     assert page.status_code == 200
-    mark = re.search(r'name="mark" value="([^"]+)"', page.text)
+    mark = re.search(r'name="csrf" value="([^"]+)"', page.text)
     assert mark
     secrets["the mark of somebody who is signed in"] = mark[1]
-    saved = {"mark": mark[1], "action": "save", "address": "?q=walk", "name": "walks"}
+    saved = {"csrf": mark[1], "action": "save", "address": "?q=walk", "name": "walks"}
     assert http.post("/search/saved", data=saved).status_code == 303
     return secrets
 

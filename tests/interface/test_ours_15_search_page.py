@@ -138,16 +138,16 @@ def test_the_sign_in_leads_to_no_other_place(site: Site, to: str) -> None:
 def test_a_form_of_another_site_or_without_its_mark_does_nothing(site: Site, form: str, path: str) -> None:
     person = None if form == "Sign in" else site.world.person()
     reader = Reader(site, person).open(SEARCH + path)
-    for changes in ({"mark": "forged"}, {"mark": None}, {"mark": ""}):
+    for changes in ({"csrf": "forged"}, {"csrf": None}, {"csrf": ""}):
         again = Reader(site)
         again.http.cookies, again.answer = reader.http.cookies, reader.answer
         answer = again.send(form, {"username": "x", "password": "y", **changes})
         assert answer.status_code == 403
         assert "This is not allowed" in answer.text
-    marks = [field.get("value") for field in reader.root.xpath("//input[@name='mark']")]
+    marks = [field.get("value") for field in reader.root.xpath("//input[@name='csrf']")]
     address = {"Sign in": "/sign-in", "Sign out": "/sign-out", "Save": "/saved"}[form]
     foreign = reader.http.post(
-        SEARCH + address, data={"mark": marks[0]}, headers={"Sec-Fetch-Site": "cross-site"}, follow_redirects=False
+        SEARCH + address, data={"csrf": marks[0]}, headers={"Sec-Fetch-Site": "cross-site"}, follow_redirects=False
     )
     assert foreign.status_code == 403
     if person is not None:
@@ -156,8 +156,8 @@ def test_a_form_of_another_site_or_without_its_mark_does_nothing(site: Site, for
 
 def test_a_mark_is_good_for_its_own_sign_in_alone(site: Site) -> None:
     one, other = (Reader(site, site.world.person()) for _ in range(2))
-    mark = one.root.xpath("//input[@name='mark']")[0].get("value")
-    assert other.send("Sign out", {"mark": mark}).status_code == 403
+    mark = one.root.xpath("//input[@name='csrf']")[0].get("value")
+    assert other.send("Sign out", {"csrf": mark}).status_code == 403
 
 
 def test_signing_out_ends_the_token_and_a_stolen_cookie_with_it(alone: Site) -> None:
@@ -354,6 +354,23 @@ def test_an_address_that_cannot_be_read_is_refused_on_a_page(writer: Reader, que
     assert "Go to the front page" in writer.text
 
 
+def test_the_command_of_a_relaxed_question_in_an_order_finds_the_same(site: Site, writer: Reader) -> None:
+    one, other = site.world.word(), site.world.word()
+    for word in (one, other):
+        site.create(word, word.encode())
+    site.world.catch_up()
+    writer.search(f"{one} {other}", sort="name")
+    ids = objects_of(writer)
+    assert len(ids) == 2
+    command = shlex.split(shown_code(writer, "curl").replace("\\\n", ""))
+    answer = site.http.post(
+        next(part for part in command if part.startswith("https://")),
+        content=command[command.index("-d") + 1],
+        headers=site.bearer() | {"Content-Type": "application/json", "Accept": "application/json"},
+    )
+    assert [entry["id"] for entry in answer.json()["entries"]] == ids
+
+
 def test_a_question_that_finds_nothing_is_corrected_by_words_that_the_reader_may_see(
     site: Site, writer: Reader
 ) -> None:
@@ -462,11 +479,11 @@ def test_a_question_is_saved_opened_narrowed_and_removed(site: Site, writer: Rea
     other.open(SEARCH, saved=search_id)
     assert other.titles == []
     writer.open(f"{SEARCH}/saved")
-    mark = writer.root.xpath("//input[@name='mark']")[0].get("value")
-    removal = {"mark": mark, "action": "remove", "address": "", "search": search_id}
+    mark = writer.root.xpath("//input[@name='csrf']")[0].get("value")
+    removal = {"csrf": mark, "action": "remove", "address": "", "search": search_id}
     other.open(f"{SEARCH}/saved")
-    other_mark = other.root.xpath("//input[@name='mark']")[0].get("value")
-    assert other.http.post(f"{SEARCH}/saved", data=removal | {"mark": other_mark}).status_code in {403, 404}
+    other_mark = other.root.xpath("//input[@name='csrf']")[0].get("value")
+    assert other.http.post(f"{SEARCH}/saved", data=removal | {"csrf": other_mark}).status_code in {403, 404}
     writer.answer = writer.http.post(f"{SEARCH}/saved", data=removal)
     assert "The saved search is gone" in writer.text
     assert writer.http.get(SEARCH, params={"saved": search_id}).status_code == 404

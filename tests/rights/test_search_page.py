@@ -68,7 +68,7 @@ def sent(stage: Stage, method: str, path: str, use: Used, account: str, token: s
     """Write a request of somebody who has signed in."""
     headers, mark = signed_in(stage, account, token)
     thing = stage.shared(use.of) if use.of in {"document", "content"} else ""
-    body = urlencode({**dict(use.form), "mark": mark}).encode() if method == "POST" else b""
+    body = urlencode({**dict(use.form), "csrf": mark}).encode() if method == "POST" else b""
     headers |= {"Content-Type": "application/x-www-form-urlencoded"} if body else {}
     return Sent(method, f"/search{path.replace('{id}', thing)}{use.query}", headers, body)
 

@@ -86,7 +86,7 @@ _PART = Parameter("part", "Part of a long text, from 1 on; without it, the one w
 
 
 def _form(*names: str) -> Content:
-    return {_FORM: {"type": "object", "properties": dict.fromkeys(("mark", *names), TEXT), "required": ["mark"]}}
+    return {_FORM: {"type": "object", "properties": dict.fromkeys(("csrf", *names), TEXT), "required": ["csrf"]}}
 
 
 def table() -> AddressTable[RepositoryContext]:

@@ -139,7 +139,7 @@ async def show(request: Request, context: RepositoryContext) -> Response:
         "results": found,
         "user_id": found.user_id,
         "tried": _tried(asked, found),
-        "aql": None if found.query is None else _as_aql(here, asked, found.query, context.options),
+        "aql": None if found.query is None else _as_aql(here, asked, found, found.query, context.options),
         "pages": _pages(found.page, asked, context.options),
     }
     return frame.draw(request, "search.html", values)
@@ -444,10 +444,13 @@ def _pages(page: HitPage, asked: PageQuestion, options: RepositoryOptions) -> Ma
     }
 
 
-def _as_aql(here: str, asked: PageQuestion, query: Element, options: RepositoryOptions) -> Mapping[str, str]:
-    """Write the question in both spellings, and the command that sends it."""
+def _as_aql(
+    here: str, asked: PageQuestion, found: Results, query: Element, options: RepositoryOptions
+) -> Mapping[str, str]:
+    """Write the question in both spellings, and the command that finds the same."""
     parameters = {"include-total": "true", "items-per-page": str(HITS)}
-    needed = asked.needed or search_requests.default_words(options)
+    # A search in an order of its own does not relax itself.
+    needed = "any" if found.page.relaxed else asked.needed or search_requests.default_words(options)
     parameters |= {"words": needed} if needed != "all" else {}
     parameters |= {"page": str(asked.page)} if asked.page > 1 else {}
     json = msgspec.json.format(as_json.write(query).encode(), indent=2).decode()

@@ -28,7 +28,7 @@ _REFUSED = 3
 _MOST_GUARDS = 12
 """How many resources one sign-in covers: so many tokens fit into a cookie."""
 
-_MOST_LOOKED_AT = 100
+_MOST_LOOKED_AT = 30
 """In how many resources somebody's role is looked up."""
 
 

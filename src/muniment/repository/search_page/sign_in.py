@@ -35,7 +35,7 @@ async def sign_in(request: Request, context: RepositoryContext) -> Response:
     """POST /search/sign-in: check the name and the password, and put the tokens into the cookie."""
     form = await bodies.form(request)
     seal = await context.transactions.read(keys.seal)
-    frame.check_form(request, seal, form.get("mark", ""), frame.cookie(request, "form"))
+    frame.check_form(request, seal, form.get("csrf", ""), frame.cookie(request, "form"))
     to, name, password = _page_of_ours(form.get("to", "")), form.get("username", ""), form.get("password", "")
     wanted = questions.read(bodies.pairs(to.partition("?")[2].encode(), "The page")).repository
     try:
@@ -67,7 +67,7 @@ async def sign_out(request: Request, context: RepositoryContext) -> Response:
 async def check_mark(request: Request, context: RepositoryContext, form: Mapping[str, str]) -> None:
     """Check that a form of somebody who is signed in is ours. Raises Forged."""
     seal = await context.transactions.read(keys.seal)
-    frame.check_form(request, seal, form.get("mark", ""), frame.cookie(request, "session"))
+    frame.check_form(request, seal, form.get("csrf", ""), frame.cookie(request, "session"))
 
 
 async def _shown(
