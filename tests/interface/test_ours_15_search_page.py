@@ -98,6 +98,19 @@ def test_guards_that_do_not_admit_somebody_are_in_nobodys_way(site: Site, world:
                 repositories.remove(cx, repository)
 
 
+def test_either_of_two_forms_that_were_opened_at_one_time_signs_in(site: Site) -> None:
+    person, reader = site.world.person(), Reader(site)
+    first, second = (Reader(site).open(f"{SEARCH}/sign-in") for _ in range(2))
+    for form in (first, second):
+        reader.http.cookies.update(form.http.cookies)
+    for form in (first, second):
+        (token,) = form.root.xpath("//input[@name='csrf']/@value")
+        sent = {"csrf": token, "username": person.id, "password": person.password}
+        assert reader.http.post(f"{SEARCH}/sign-in", data=sent | {"password": "wrong"}).status_code == 200
+    assert reader.http.post(f"{SEARCH}/sign-in", data=sent, follow_redirects=False).status_code == 303
+    assert not [name for name in reader.http.cookies if "form" in name]
+
+
 def test_somebody_outside_the_role_stays_outside(alone: Site) -> None:
     assert "That did not work" in Reader(alone, alone.world.outsider).text
 

@@ -1,8 +1,8 @@
 """What every page to search from needs: its templates, its cookies, the mark against forged forms, its refusals."""
 
 import secrets
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from starlette.requests import Request
@@ -22,10 +22,8 @@ PREFIX = "/search"
 COOKIE = "__Host-muniment-search"
 """The cookie of a sign-in over TLS: a browser takes it from this host alone, at all addresses (RFC 6265bis 4.1.3.2)."""
 
-Cookie = Literal["session", "form"]
-"""A sign-in; what the form is bound to before anybody is signed in."""
-
 _FORM = "search page form"
+_MOST_FORM_COOKIES = 20
 _NEVER_STORED = {"Cache-Control": "no-store"}
 
 
@@ -94,18 +92,44 @@ async def static(request: Request, _context: RepositoryContext) -> Response:
     return pages.file(request.path_params["name"])
 
 
-def cookie(request: Request, what: Cookie) -> str:
-    """Read one of our cookies; empty when the browser shows none."""
-    return request.cookies.get(_cookie_name(request, what), "")
+def session_cookie(request: Request) -> str:
+    """Read the cookie of the sign-in; empty when the browser shows none."""
+    return request.cookies.get(_cookie_name(request), "")
 
 
-def set_cookie(response: Response, request: Request, what: Cookie, value: str, *, gone: bool = False) -> None:
-    """Set one of our cookies until the browser closes, or take it away.
+def set_session_cookie(response: Response, request: Request, value: str, *, gone: bool = False) -> None:
+    """Set the cookie of the sign-in until the browser closes, or take it away."""
+    _set_cookie(response, request, _cookie_name(request), value, gone=gone)
 
-    It is Secure unless plain HTTP is permitted and was used: a browser would not keep it then.
+
+def form_cookies(request: Request) -> list[str]:
+    """Read the cookies to which forms are bound before anybody is signed in.
+
+    There may be several: a browser that opens two pages at one time shows no cookie for either, and gets one with each.
     """
+    return [request.cookies[name] for name in _form_cookie_names(request)]
+
+
+def set_form_cookie(response: Response, request: Request, value: str) -> None:
+    """Set a cookie to which a form is bound."""
+    _set_cookie(response, request, f"{_cookie_name(request)}-form-{value[:6]}", value)
+
+
+def remove_form_cookies(response: Response, request: Request) -> None:
+    """Take all cookies away to which forms are bound."""
+    for name in _form_cookie_names(request):
+        _set_cookie(response, request, name, "", gone=True)
+
+
+def _form_cookie_names(request: Request) -> list[str]:
+    beginning = f"{_cookie_name(request)}-form-"
+    return [name for name in request.cookies if name.startswith(beginning)][:_MOST_FORM_COOKIES]
+
+
+def _set_cookie(response: Response, request: Request, name: str, value: str, *, gone: bool = False) -> None:
+    """Set a cookie. It is Secure unless plain HTTP is permitted and was used: a browser would not keep it then."""
     response.set_cookie(
-        _cookie_name(request, what),
+        name,
         value,
         max_age=0 if gone else None,
         path="/",
@@ -125,17 +149,23 @@ def form_mark(seal: Seal, bound_to: str) -> str:
     return seal.seal(b"", _FORM, bound_to)
 
 
-def check_form(request: Request, seal: Seal, mark: str, bound_to: str) -> None:
-    """Check that a form is ours and was not sent by another site's page. Raises Forged."""
+def check_form(request: Request, seal: Seal, mark: str, cookies: Sequence[str]) -> None:
+    """Check that a form is ours, goes with one of these cookies, and was not sent by another site's page.
+
+    Raises Forged.
+    """
     foreign = request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}
-    try:
-        seal.open(mark, _FORM, bound_to)
-    except BadSeal:
-        foreign = True
-    if foreign or not bound_to:
+    if foreign or not any(bound_to and _is_bound(seal, mark, bound_to) for bound_to in cookies):
         raise Forged("This form has expired, or does not come from a page of this server. Open the page again.")
 
 
-def _cookie_name(request: Request, what: Cookie) -> str:
-    name = COOKIE if request.scope["scheme"] == "https" else COOKIE.removeprefix("__Host-")
-    return name if what == "session" else f"{name}-form"
+def _is_bound(seal: Seal, mark: str, bound_to: str) -> bool:
+    try:
+        seal.open(mark, _FORM, bound_to)
+    except BadSeal:
+        return False
+    return True
+
+
+def _cookie_name(request: Request) -> str:
+    return COOKIE if request.scope["scheme"] == "https" else COOKIE.removeprefix("__Host-")

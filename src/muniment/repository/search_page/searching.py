@@ -152,7 +152,7 @@ async def around(
     seal = await context.transactions.read(keys.seal)
     return {
         "asked": asked,
-        "form_mark": frame.form_mark(seal, frame.cookie(request, "session")),
+        "form_mark": frame.form_mark(seal, frame.session_cookie(request)),
         "repository": caller.repository.name,
         "repositories": await sessions.names(context, session),
         "orders": ORDERS,

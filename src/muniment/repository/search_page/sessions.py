@@ -76,7 +76,7 @@ async def sign_in(
             trouble = failure
     if tokens:
         return PageSession(pair.account, tokens)
-    raise trouble or next(iter(refused), NotSignedIn("There is no repository to search yet."))
+    raise next(iter(refused), None) or trouble or NotSignedIn("There is no repository to search yet.")
 
 
 async def sealed(context: RepositoryContext, session: PageSession) -> str:
@@ -87,7 +87,7 @@ async def sealed(context: RepositoryContext, session: PageSession) -> str:
 
 async def opened(request: Request, context: RepositoryContext) -> PageSession:
     """Read the sign-in of a request from its cookie. Raises NotSignedIn."""
-    text = frame.cookie(request, "session")
+    text = frame.session_cookie(request)
     if text:
         seal = await context.transactions.read(keys.seal)
         try:

@@ -35,7 +35,7 @@ async def sign_in(request: Request, context: RepositoryContext) -> Response:
     """POST /search/sign-in: check the name and the password, and put the tokens into the cookie."""
     form = await bodies.form(request)
     seal = await context.transactions.read(keys.seal)
-    frame.check_form(request, seal, form.get("csrf", ""), frame.cookie(request, "form"))
+    frame.check_form(request, seal, form.get("csrf", ""), frame.form_cookies(request))
     to, name, password = _page_of_ours(form.get("to", "")), form.get("username", ""), form.get("password", "")
     wanted = questions.read(bodies.pairs(to.partition("?")[2].encode(), "The page")).repository
     try:
@@ -45,8 +45,8 @@ async def sign_in(request: Request, context: RepositoryContext) -> Response:
     except NotSignedIn:
         return await _shown(request, context, to, sentence=REFUSED, name=name[:_LONGEST])
     response = frame.redirect(request, to)
-    frame.set_cookie(response, request, "session", await sessions.sealed(context, session))
-    frame.set_cookie(response, request, "form", "", gone=True)
+    frame.set_session_cookie(response, request, await sessions.sealed(context, session))
+    frame.remove_form_cookies(response, request)
     return response
 
 
@@ -60,21 +60,21 @@ async def sign_out(request: Request, context: RepositoryContext) -> Response:
     event.who = session.account
     ended = await sessions.end(context, session.tokens)
     response = frame.redirect(request, f"/sign-in?done={'out' if ended else 'not-ended'}")
-    frame.set_cookie(response, request, "session", "", gone=True)
+    frame.set_session_cookie(response, request, "", gone=True)
     return response
 
 
 async def check_mark(request: Request, context: RepositoryContext, form: Mapping[str, str]) -> None:
     """Check that a form of somebody who is signed in is ours. Raises Forged."""
     seal = await context.transactions.read(keys.seal)
-    frame.check_form(request, seal, form.get("csrf", ""), frame.cookie(request, "session"))
+    frame.check_form(request, seal, form.get("csrf", ""), [frame.session_cookie(request)])
 
 
 async def _shown(
     request: Request, context: RepositoryContext, to: str, *, sentence: str = "", name: str = "", done: str = ""
 ) -> Response:
-    known_mark = frame.cookie(request, "form")
-    bound_to = known_mark or frame.new_mark()
+    cookies = frame.form_cookies(request)
+    bound_to = cookies[0] if cookies else frame.new_mark()
     seal = await context.transactions.read(keys.seal)
     words = questions.read(bodies.pairs(to.partition("?")[2].encode(), "The page")).words
     values = {
@@ -87,8 +87,8 @@ async def _shown(
         "partition": context.options.default_partition,
     }
     response = frame.draw(request, "sign_in.html", values, scripts=False)
-    if bound_to != known_mark:
-        frame.set_cookie(response, request, "form", bound_to)
+    if not cookies:
+        frame.set_form_cookie(response, request, bound_to)
     return response
 
 
