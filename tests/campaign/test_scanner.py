@@ -84,6 +84,8 @@ def test_a_scanner_finds_nothing_in_the_pages(tmp_path: Path, sqlite: Sqlite, wh
             # The form that signs out would end the scan.
             options += ["--cookie-value", stage.cookies["console"], "--exclude", f"{base}{LOGIN}"]
             options += ["--exclude", f"{base}/docs/*", "--exclude", f"{base}/health/*"]
+            # The scanner sends this one cookie alone, so no form there would be its own. The other scan sends them.
+            options += ["--exclude", f"{base}/search/*"]
         else:
             options += ["--exclude", f"{base}/docs/decisions/*"]  # they are one page in all but their words
         run = subprocess.run(
