@@ -19,7 +19,7 @@ from muniment.repository.index.text import normal
 LONGEST_WORD = 512
 """The longest word that is indexed, in bytes of UTF-8."""
 
-_ODD = re.compile("[^\x00-\x7f]")
+_ASCII = bytes(range(128))
 _WILD_WORD = re.compile(r"(?:[^\W_]|[*?])+")
 
 _FEW = 100
@@ -106,10 +106,13 @@ class Analyser:
         return not self._stopping.analyze(normal(text))
 
     def flatten(self, text: str) -> str:
-        """Fold text character by character, so that every character keeps its place."""
+        """Fold a ``normal`` text character by character, so that every character keeps its place.
+
+        A blank stands for each character beyond ASCII that belongs to no word.
+        """
         if text.isascii():
             return text.lower()
-        odd = set(_ODD.findall(text))
+        odd = set(text.encode().translate(None, _ASCII).decode())
         if len(odd) > _FEW:
             folded_to = {character: self._fold(character) for character in set(text)}
             return "".join(map(folded_to.__getitem__, text))
@@ -125,7 +128,7 @@ class Analyser:
             if len(self._folded_characters) > _REMEMBERED:
                 self._folded_characters.clear()
             words = self.exact(character)
-            folded_character = self._folded_characters[character] = words[0][1][0] if words else character
+            folded_character = self._folded_characters[character] = words[0][1][0] if words else " "
         return folded_character
 
     def spans(self, text: str, stemmed: bool, most: int | None = None) -> list[Span]:

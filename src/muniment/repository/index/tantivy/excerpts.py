@@ -33,7 +33,10 @@ _SPLIT_WHOLE = 200_000
 _REMEMBERED = 200
 _MORE = "…"
 _WORD = re.compile(r"[^\W_]{1,600}")
-_SENTENCE_END = re.compile(r"""[.!?]["')\]\u201d]*\s+(?=["'(\[\u201c]?[^\W\da-z_])|[\u3002\uff01\uff1f]""")
+_ASCII_GAP = re.compile(r"[\x00-/:-@\[-`{-\x7f]{1,40}(?=[A-Za-z0-9])")
+_SENTENCE_END = re.compile(
+    r"""[.!?\u3002\uff01\uff1f](?:(?<=[.!?])["')\]\u201d]*\s+(?=["'(\[\u201c]?[^\W\da-z_])|(?<=[^.!?]))"""
+)
 
 
 class Finder:
@@ -42,6 +45,7 @@ class Finder:
     def __init__(self, analyser: Analyser, leaves: Sequence[Term | Wild | Phrase]) -> None:
         self._analyser = analyser
         self._patterns = [_Pattern(analyser, leaf) for leaf in leaves]
+        self._with_words = [pattern for pattern in self._patterns if pattern.words]
 
     def excerpt(self, text: str, leaves: Collection[int] | None = None, *, thorough: bool = True) -> str | None:
         """Cut out the part of a text where most of these leaves match; None when nothing matches.
@@ -76,8 +80,9 @@ class Finder:
         return bool(pattern.words) and bool(self._places(text, [pattern], True))
 
     def _patterns_of(self, leaves: Collection[int] | None) -> list["_Pattern"]:
-        patterns = self._patterns if leaves is None else [self._patterns[at] for at in leaves]
-        return [pattern for pattern in patterns if pattern.words]
+        if leaves is None:
+            return self._with_words
+        return [pattern for at in leaves if (pattern := self._patterns[at]).words]
 
     def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
         """List the first matches of each pattern in the first piece of a text that has any; of one pattern the first.
@@ -85,21 +90,23 @@ class Finder:
         The beginning of a text is a piece of its own, and is enough if it holds all of the patterns.
         """
         tries, most = _TRIES, _EACH if len(patterns) > 1 else 1
-        overlap = max(len(pattern.beginning) for pattern in patterns)
+        overlap = max([len(pattern.beginning) for pattern in patterns])
         begin, end = 0, _FIRST_PIECE
         places: list[_Place] = []
         while begin < len(text) and tries > 0:
             flat = self._analyser.flatten(text[begin : end + overlap])
             matching = 0
             for pattern in patterns:
-                at, places_left = flat.find(pattern.beginning), most
+                beginning, places_left = pattern.beginning, most
+                at = flat.find(beginning)
                 while at >= 0 and places_left and tries > 0:
-                    if begin + at == 0 or not text[begin + at - 1].isalnum():
+                    place = begin + at
+                    if place == 0 or not text[place - 1].isalnum():
                         tries -= 1
-                        if self._matches_at(pattern, text, begin + at):
-                            places.append((begin + at, pattern))
+                        if self._matches_at(pattern, text, place):
+                            places.append((place, pattern))
                             places_left -= 1
-                    at = flat.find(pattern.beginning, at + 1)
+                    at = flat.find(beginning, at + 1)
                 matching += places_left < most
             if (begin and (places or not thorough)) or matching == len(patterns):
                 break
@@ -108,13 +115,19 @@ class Finder:
 
     def _matches_at(self, pattern: "_Pattern", text: str, at: int) -> bool:
         """Say whether the leaf matches at this place. For a single word, the answer is remembered."""
+        if pattern.phrase:
+            answer = _stands_at(pattern.phrase, text, at)
+            if answer is not None:
+                return answer
         word = _WORD.match(text, at) if len(pattern.words) == 1 else None
         if word is None:
             beginning = text[at : at + pattern.reach]
             return pattern.matches(self._analyser.spans(beginning, pattern.stemmed, pattern.places), 0)
-        return pattern.answers.answer(
-            word[0], lambda: pattern.matches(self._analyser.spans(word[0], pattern.stemmed), 0)
-        )
+        answer = pattern.answers.recall(word[0])
+        if answer is None:
+            spans = self._analyser.spans(word[0], pattern.stemmed)
+            answer = pattern.answers.keep(word[0], pattern.matches(spans, 0))
+        return answer
 
     def _by_splitting(self, text: str, patterns: Sequence["_Pattern"]) -> list["_Place"]:
         places: list[_Place] = []
@@ -134,7 +147,10 @@ def cut(text: str, first: int, last: int) -> str:
 
     It begins and ends with a sentence, if one begins or ends near by, else with a word. White space is collapsed.
     """
-    text_before = " ".join(text[max(0, first - 4 * _BEFORE) : first].split()) if first else ""
+    # White space is rare enough that most texts need no more than the shorter piece.
+    text_before = " ".join(text[max(0, first - 2 * _BEFORE) : first].split()) if first else ""
+    if len(text_before) <= _BEFORE and first > 2 * _BEFORE:
+        text_before = " ".join(text[max(0, first - 4 * _BEFORE) : first].split())
     gap = " " if first and text[first - 1].isspace() and text_before else ""
     if len(text_before) > _BEFORE:
         near = text_before[-_BEFORE:] + gap
@@ -210,6 +226,7 @@ class _Pattern:
         self.stemmed = isinstance(leaf, Term) and not leaf.fuzzy
         self.weight = _STOP_WORD if isinstance(leaf, Term) and analyser.is_stop_word(leaf.text) else 1.0
         self.reach = 4 * len(leaf.text) + 200
+        self.phrase: Sequence[str] = ()
         text = normal(leaf.text)
         self.words: list[tuple[int, Sequence[Pattern]]]
         if isinstance(leaf, Wild):
@@ -221,6 +238,8 @@ class _Pattern:
             return
         exact, stems = analyser.spans(text, stemmed=False), analyser.stem(leaf.text)
         self.beginning = exact[0].word
+        if isinstance(leaf, Phrase) and [span.place for span in exact] == list(range(len(exact))):
+            self.phrase = [span.word for span in exact]
         if isinstance(leaf, Term) and leaf.fuzzy:
             # A stem is the beginning of its forms, or nearly so.
             stem = Pattern((stems[0][1], patterns.Gap.RUN))
@@ -266,6 +285,26 @@ class _Pattern:
 
 _Place: TypeAlias = tuple[int, _Pattern]
 """Where a pattern matches in a text."""
+
+
+def _stands_at(phrase: Sequence[str], text: str, at: int) -> bool | None:
+    """Say whether these words stand one after the other at a place; None where a character beyond ASCII decides."""
+    for number, word in enumerate(phrase):
+        if number:
+            gap = _ASCII_GAP.match(text, at)
+            if gap is None:
+                here = text[at : at + 1]
+                return False if here.isascii() and here.isalnum() else None
+            at = gap.end()
+        end = at + len(word)
+        here = text[at:end]
+        if not here.isascii():
+            return None
+        if here.lower() != word:
+            return False
+        at = end
+    following = text[at : at + 1]
+    return not following.isalnum() if following.isascii() else None
 
 
 def _matches(word: str, pattern: Pattern) -> bool:

@@ -18,7 +18,7 @@ from muniment.repository.index.contract import Visible
 from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.order import count_of
 
-_WORDS, _QUERY_BYTES = 1000, 50_000
+_WORDS, _QUERY_BYTES = 1000, 150_000
 """How many words of one caller are remembered, and how many bytes of their queries as compiled for them."""
 
 CallerKey: TypeAlias = tuple[bool, frozenset[int], frozenset[int], str]
