@@ -4,7 +4,7 @@ Source: docs/aql.md, "Facets"; docs/interface.md, ours 6.
 """
 
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -165,19 +165,17 @@ class _Writer:
         return atom.FeedFacetValue(name, value.count, constraint, link, nested)
 
     def _address(self, path: tuple[Narrowing, ...]) -> str:
-        query: dict[str, str] = {}
-        values, pairs = self._request.values, self._request.pairs
+        values, pairs, constraints = self._request.values, self._request.pairs, ""
         if self._request.wire_name:
             for step in path:
                 values = narrowing.narrower(values, step.alternatives[0][0])
         else:
             pairs = tuple(dict.fromkeys((*pairs, *path)))
         if values:
-            query[_VALUES] = narrowing.write_values(values)
+            constraints = f"{_VALUES}={quote_plus(narrowing.write_values(values))}&"
         if pairs:
-            query[_PAIRS] = narrowing.write_pairs(pairs)
-        query[_ITEMS] = str(self._page.items_per_page)
-        return self._prefix + urlencode(query)
+            constraints += f"{_PAIRS}={quote_plus(narrowing.write_pairs(pairs))}&"
+        return f"{self._prefix}{constraints}{_ITEMS}={self._page.items_per_page}"
 
 
 def _facets_of_types(definitions: Sequence[FacetDefinition]) -> frozenset[str]:

@@ -10,7 +10,6 @@ import msgspec
 
 from muniment.clock import Instant, timestamp
 
-_MARKUP, _MARKUP_OF_ATTRIBUTES = re.compile("[&<>\r]"), re.compile('["\n\t]')
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -234,17 +233,11 @@ def _clean(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    text = _clean(text)
-    if not _MARKUP.search(text):
-        return text
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
+    return _clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
 
 
 def _attribute(text: str) -> str:
-    text = _escape(text)
-    if not _MARKUP_OF_ATTRIBUTES.search(text):
-        return text
-    return text.replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
+    return _escape(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
 def _moment(instant: Instant) -> str:

@@ -87,11 +87,11 @@ class Finder:
     def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
         """List the first matches of each pattern in the first piece of a text that has any; of one pattern the first.
 
-        The beginning of a text is a piece of its own, and is enough if it holds all of the patterns.
+        For one pattern, the beginning of a text is a piece of its own, because it often holds the first match.
         """
         tries, most = _TRIES, _EACH if len(patterns) > 1 else 1
         overlap = max([len(pattern.beginning) for pattern in patterns])
-        begin, end = 0, _FIRST_PIECE
+        begin, end = 0, _PIECE if len(patterns) > 1 else _FIRST_PIECE
         places: list[_Place] = []
         while begin < len(text) and tries > 0:
             flat = self._analyser.flatten(text[begin : end + overlap])
