@@ -24,6 +24,7 @@ from muniment.repository.change_log import changes
 from muniment.repository.extraction import queue as texts
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import fields, generations
+from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.generations import FolderEngine, FollowingIndex
 from muniment.repository.index_agent import agent, checking
@@ -65,7 +66,7 @@ def former_fields() -> tantivy.Schema:
     return builder.build()
 
 
-def former_document(document: Document) -> tantivy.Document:
+def former_document(document: Document, _analyser: Analyser) -> tantivy.Document:
     """Fill those fields."""
     source = {"key": document.key, "type": document.type, "acl": document.acl, "owner": document.owner}
     words = [str(value) for value in document.values["object_name"]]

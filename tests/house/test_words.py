@@ -31,6 +31,7 @@ SHARED_NAMES = {
     "Catalogue": "repository/aql states as a Protocol what it needs, and the class of that name fulfils it",
     "NameTaken": "the halves share no refusals of their own: in both, the name belongs to something else already",
     "NotSignedIn": "the halves share no refusals of their own: in both, the caller has proved nothing",
+    "Way": "repository/aql states its needs as a Protocol, which the index engine's class fulfils",
 }
 """Names of public classes that two modules define with one meaning, and why both define them."""
 

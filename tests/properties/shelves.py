@@ -36,6 +36,20 @@ ANALYSER = Analyser("English")
 WORDS = ["pump", "pumps", "pumping", "valve", "valves", "Ventil", "École", "ecole", "happy", "happiness", "Straße"]
 WORDS += ["strasse", "o'neil", "foo-bar", "café", "12:30", "x", "日本", "dying", "die", "ﬁle", "file", "Ωmega"]
 WORDS += ["本日2024年"]
+WORDS += [
+    "FooBar",
+    "bar",
+    "b2b",
+    "12,300",
+    "12300",
+    "München",
+    "muenchen",
+    "IndexBAR-ecole",
+    "bar日本人",
+    "한국어",
+    "한국",
+    "어",
+]
 STRINGS = [
     "",
     "a",

@@ -14,9 +14,10 @@ from muniment.db import Database
 from muniment.repository.aql import as_json, as_xml, bind, relaxation
 from muniment.repository.aql.conditions import Between, BoundQuery, Condition, ConditionSet
 from muniment.repository.aql.evaluate import evaluate
-from muniment.repository.aql.tree import AnyWord, Fulltext, Keywords, Phrase, Query, QueryLimits, Value
+from muniment.repository.aql.tree import AnyWord, Fulltext, Keywords, Phrase, Query, QueryLimits, Term, Value
 from muniment.repository.folding import fold
 from muniment.repository.index.contract import Visible
+from muniment.repository.index.tantivy.excerpts import Finder
 from muniment.repository.index.tantivy.leaves import leaves
 from muniment.repository.index.text import normal
 from muniment.repository.options import RepositoryNames
@@ -113,6 +114,19 @@ def test_dropping_a_part_of_an_and_never_loses_a_hit(
     loose = msgspec.structs.replace(strict, condition=ConditionSet("AND", tuple(parts[1:])))
     found = [{hit.object_id for hit in ask(snapshot, query, visible).hits} for query in (strict, loose)]
     assert found[0] <= found[1]
+
+
+@given(
+    shelves.texts(12), st.one_of(st.builds(Term, st.sampled_from(shelves.WORDS)), st.builds(Phrase, shelves.texts(2)))
+)
+@settings(max_examples=examples(200, 5000))
+def test_an_excerpt_is_found_and_marked_exactly_where_a_text_matches(text: str, leaf: Term | Phrase) -> None:
+    text = normal(text)
+    matches = evaluate(BoundQuery((), Fulltext(leaf)), "document", 1, {}, text, may_read=True, analyser=ANALYSER)
+    finder = Finder(ANALYSER, [leaf])
+    assert finder.occurs(text, 0) is matches
+    excerpt = finder.excerpt(text)
+    assert bool(excerpt and finder.marks(excerpt)) is matches
 
 
 NAMES, LIMITS = RepositoryNames(), QueryLimits()

@@ -38,14 +38,29 @@ Words = list[tuple[int, str]]
 """Words with their places in a text."""
 
 
+class Way(Protocol):
+    """Words that an object holds one after the other if it matches a term."""
+
+    @property
+    def stems(self) -> bool:
+        """Whether the words are stems."""
+
+    @property
+    def words(self) -> Words:
+        """The words."""
+
+
 class Analyser(Protocol):
     """Splits text into words. The oracle uses the analyser of the index, so that both agree on what a word is."""
 
     def exact(self, text: str) -> Words:
         """Split text into words without case and accents, not reduced to stems."""
 
-    def stem(self, text: str) -> Words:
-        """Split text into stems."""
+    def stem_all(self, text: str) -> Sequence[Words]:
+        """Split text into stems, and each of its variants: other spellings by which it is found."""
+
+    def ways(self, text: str) -> Sequence[Way]:
+        """Say by which words a term is found: any of these ways is enough."""
 
     def wild(self, text: str) -> list[tuple[int, Pattern]]:
         """Split text with wildcards into patterns of words, with their places."""
@@ -139,7 +154,7 @@ class _Object(_Properties):
         self._analyser = analyser
         metadata = [value for _, value in keyword_values(values, ids)]
         self._exact = ([analyser.exact(value) for value in metadata], [analyser.exact(text)])
-        self._stems = ([analyser.stem(value) for value in metadata], [analyser.stem(text)])
+        self._stems = ([stems for value in metadata for stems in analyser.stem_all(value)], analyser.stem_all(text))
 
     def finds(self, keywords: Keywords) -> bool:
         match keywords:
@@ -166,9 +181,10 @@ class _Object(_Properties):
     def _matches_term(self, term: Term) -> bool:
         words = self._analyser.exact(term.text) if term.fuzzy else []
         similar = patterns.similar(words[0][1]) if len(words) == 1 else ()
-        return _occur(_literal(self._analyser.stem(term.text)), self._stems) or any(
-            _occur([(0, pattern)], self._exact) for pattern in similar
-        )
+        return any(
+            _occur(_literal(way.words), self._stems if way.stems else self._exact)
+            for way in self._analyser.ways(term.text)
+        ) or any(_occur([(0, pattern)], self._exact) for pattern in similar)
 
 
 def _as_written(value: Value) -> Value:

@@ -8,8 +8,12 @@ from muniment.repository.aql.keywords import UNSPACED
 BREAK = "\u200b"
 """The zero-width space: where ``normal`` ends a word that no blank ends."""
 
+NARROW_BLANK = "\u202f"
+"""The blank that does not break: where ``normal`` leaves one between the digits of a number."""
+
 _SOFT_HYPHEN = "\u00ad"
 _UNSPACED = re.compile(f"[{UNSPACED}]")
+_BLANK_IN_NUMBER = re.compile(r"(?<=[0-9])[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))")
 _BOUNDARY = re.compile(rf"(?<=[{UNSPACED}])(?=\w)|(?<=\w)(?=[{UNSPACED}])")
 
 
@@ -17,11 +21,12 @@ def normal(text: str) -> str:
     """Return the text in the form that is split into words.
 
     That is Unicode NFKC without lone surrogates and soft hyphens, with a BREAK around each character of a script that
-    has no blanks between words.
+    has no blanks between words. A blank that does not break stays one between the thousands of a number.
     """
     if text.isascii():
         return text
-    text = unicodedata.normalize("NFKC", whole(text)).replace(_SOFT_HYPHEN, "")
+    parts = _BLANK_IN_NUMBER.split(whole(text))
+    text = NARROW_BLANK.join([unicodedata.normalize("NFKC", part) for part in parts]).replace(_SOFT_HYPHEN, "")
     return _BOUNDARY.sub(BREAK, text) if _UNSPACED.search(text) else text
 
 

@@ -17,6 +17,7 @@ from muniment.repository.change_log import changes
 from muniment.repository.index.contract import DocumentDigest, Snapshot
 from muniment.repository.index.document import Document, document
 from muniment.repository.index.tantivy import fields
+from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.generations import FolderEngine
 from muniment.repository.index_agent import agent, checking, indexing
 from muniment.repository.index_agent.checking import SEARCH_FIELDS, Checker, Course, Difference, Report
@@ -110,7 +111,7 @@ def other_moment(shelf: Shelf, object_id: str) -> Difference:
 def found_by_another_owner(shelf: Shelf, object_id: str) -> Difference:
     """What the document states is right, but searches do not go by that."""
     document = held(shelf, object_id)
-    made = fields.to_tantivy(msgspec.structs.replace(document, owner="boris@demo"))
+    made = fields.to_tantivy(msgspec.structs.replace(document, owner="boris@demo"), Analyser())
     stated = made.to_dict()
     stated[fields.SOURCE] = [fields.source(document)]
     damage(shelf, gone=(object_id,))
@@ -127,7 +128,7 @@ def unreadable(shelf: Shelf, object_id: str) -> Difference:
 
 
 def doubled(shelf: Shelf, object_id: str) -> Difference:
-    double(shelf, fields.to_tantivy(held(shelf, object_id)))
+    double(shelf, fields.to_tantivy(held(shelf, object_id), Analyser()))
     return Difference(object_id, "doubled")
 
 

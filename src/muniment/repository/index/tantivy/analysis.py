@@ -2,7 +2,8 @@
 
 Words are folded: case, accents on Latin letters (é is e, ø is o, ß is ss) and compatibility forms (Unicode NFKC) go.
 They may then be reduced to stems. In scripts without blanks between words (Chinese, Japanese, Thai), each character is
-a word, so that searches find any part of a sentence.
+a word, so that searches find any part of a sentence. Among stems, bigrams stand in the place of Chinese,
+Japanese and Korean characters, and words have variants (``variants``).
 """
 
 import re
@@ -14,6 +15,7 @@ import tantivy
 from muniment.repository.aql import patterns
 from muniment.repository.aql.patterns import Gap, Pattern
 from muniment.repository.aql.tree import Term
+from muniment.repository.index.tantivy import variants
 from muniment.repository.index.text import normal
 
 LONGEST_WORD = 512
@@ -54,17 +56,31 @@ class Span(NamedTuple):
     end: int
 
 
+class Way(NamedTuple):
+    """Words that an object holds one after the other if it matches a term. They are ``stems``, or exact words.
+
+    ``beginning`` is the first of them, as a text holds it. ``has_bigrams``: some are bigrams.
+    """
+
+    stems: bool
+    words: list[tuple[int, str]]
+    beginning: str
+    has_bigrams: bool = False
+
+
 class Analyser:
     """Splits text into words of one language. The index, the oracle and the excerpts use the same analyser.
 
-    ``language`` is one of ``LANGUAGES``. ``stop_words`` are those that it does not count among its own. Raises
-    ValueError for another language.
+    ``language`` is one of ``LANGUAGES``. ``stop_words`` are those that it does not count among its own. Without
+    ``varied``, stems have neither bigrams nor variants, as in indexes of earlier formats. Raises ValueError for another
+    language.
     """
 
-    def __init__(self, language: str = "English", stop_words: Iterable[str] = ()) -> None:
+    def __init__(self, language: str = "English", stop_words: Iterable[str] = (), *, varied: bool = True) -> None:
         if language not in LANGUAGES:
             raise ValueError(f"There is no stemming for {language!r}; choose one of {', '.join(sorted(LANGUAGES))}.")
         self.language = language
+        self.varied = varied
         self.exact_words: tantivy.TextAnalyzer = _folding().build()
         self.stems: tantivy.TextAnalyzer = _folding().filter(tantivy.Filter.stemmer(language)).build()
         self._stopping = _stopping(language, stop_words)
@@ -76,7 +92,44 @@ class Analyser:
 
     def stem(self, text: str) -> list[tuple[int, str]]:
         """Split text into pairs of a place and a stem."""
-        return [(each.position, each.text) for each in self.stems.pre_tokenize(normal(text)).tokens]
+        return self._stem(self._bigrams(normal(text)))
+
+    def stem_all(self, text: str) -> list[list[tuple[int, str]]]:
+        """Split text into stems, and each of its variants."""
+        return [self._stem(each) for each in self.spellings(normal(text))]
+
+    def spellings(self, text: str) -> list[str]:
+        """Return a ``normal`` text and its variants as an index splits them into stems."""
+        if not self.varied:
+            return [text]
+        text = variants.bigrams(text)
+        return [text, *variants.variants(text)]
+
+    def ways(self, text: str) -> list[Way]:
+        """Say by which words an index finds a term: any of these ways is enough. There is none without a word.
+
+        A character that stands alone where others of its script are held as bigrams is found as it is written.
+        """
+        text = normal(text)
+        exact = self.exact(text)
+        if not exact:
+            return []
+        if self.varied and variants.stands_alone(text):
+            return [Way(False, exact, exact[0][1])]
+        with_bigrams = self._bigrams(text)
+        as_written = Way(True, self._stem(with_bigrams), exact[0][1], with_bigrams != text)
+        ways = [as_written]
+        for variant in variants.of_words(with_bigrams) if self.varied else ():
+            exact = self.exact(variant)
+            if exact:
+                ways.append(Way(True, self._stem(variant), exact[0][1]))
+        return ways
+
+    def _bigrams(self, text: str) -> str:
+        return variants.bigrams(text) if self.varied else text
+
+    def _stem(self, text: str) -> list[tuple[int, str]]:
+        return [(each.position, each.text) for each in self.stems.pre_tokenize(text).tokens]
 
     def wild(self, text: str) -> list[tuple[int, Pattern]]:
         """Split text with wildcards into patterns of folded words, with their places. A wildcard alone is no word."""
@@ -133,11 +186,41 @@ class Analyser:
 
     def spans(self, text: str, stemmed: bool, most: int | None = None) -> list[Span]:
         """Split a ``normal`` text into words, or into stems, with their characters; ``most``: the first ones."""
-        words = self.stems if stemmed else self.exact_words
+        if not (stemmed and self.varied and variants.has_bigrams(text)):
+            words = self.stems if stemmed else self.exact_words
+            return [
+                Span(each.position, each.text, each.char_offset_from, each.char_offset_to)
+                for each in words.pre_tokenize(text).tokens[:most]
+            ]
+        with_bigrams = variants.bigrams_with_places(text)
         return [
-            Span(each.position, each.text, each.char_offset_from, each.char_offset_to)
-            for each in words.pre_tokenize(text).tokens[:most]
+            Span(
+                each.position,
+                each.text,
+                with_bigrams.starts[each.char_offset_from],
+                with_bigrams.ends[each.char_offset_to - 1],
+            )
+            for each in self.stems.pre_tokenize(with_bigrams.text).tokens[:most]
         ]
+
+    def all_spans(self, text: str, stemmed: bool) -> list[Span]:
+        """Split a ``normal`` text as ``spans`` does; with its variants, if these are stems.
+
+        A variant covers the words for which it stands. It begins two places after what precedes it, as in an index.
+        """
+        spans = self.spans(text, stemmed)
+        if not (stemmed and self.varied):
+            return spans
+        place = spans[-1].place + 2 if spans else 0
+        with_bigrams = variants.bigrams_with_places(text)
+        for variant in variants.variants_with_places(with_bigrams.text):
+            for piece in variant:
+                start, end = with_bigrams.starts[piece.start], with_bigrams.ends[piece.end - 1]
+                stems = self._stem(piece.text)
+                spans += [Span(place + at, stem, start, end) for at, stem in stems]
+                place += max(len(stems), 1)
+            place += 1
+        return spans
 
 
 def _folding() -> tantivy.TextAnalyzerBuilder:

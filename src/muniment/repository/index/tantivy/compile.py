@@ -9,7 +9,7 @@ which reads only the terms of the range. A range of numbers goes through the par
 
 import itertools
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeAlias, assert_never
 
 import tantivy
@@ -173,14 +173,19 @@ class Compiler:
 
     def holding(self, visible: Visible, word: str, exact: bool) -> Query:
         """Make the query by which a caller finds the objects with a word, in its exact form or by its stem."""
-        anywhere, in_metadata = (
-            _silent(
-                _any_of(
-                    [self._term(pair.words if exact else pair.stems, word) for pair in self._searched_fields[readable]]
-                )
-            )
-            for readable in (True, False)
-        )
+
+        def query_of(readable: bool) -> Query:
+            pairs = self._searched_fields[readable]
+            return _any_of([self._term(pair.words if exact else pair.stems, word) for pair in pairs])
+
+        return self._finding(visible, query_of)
+
+    def matching_term(self, visible: Visible, term: Term) -> Query:
+        """Make the query by which a caller finds the objects that match a term."""
+        return self._finding(visible, lambda readable: self.leaf(term, readable))
+
+    def _finding(self, visible: Visible, query_of: Callable[[bool], Query]) -> Query:
+        anywhere, in_metadata = (_silent(query_of(readable)) for readable in (True, False))
         return self.visible(CompiledQuery(anywhere, in_metadata, (), needs_all=True), visible)
 
     def among(self, query: Query, keys: Collection[str]) -> Query:
@@ -224,12 +229,17 @@ class Compiler:
             case Wild():
                 return self._wild(words, self._analyser.wild(leaf.text))
             case Term(fuzzy=True):
-                exact = self._analyser.exact(leaf.text)
-                return _any_of([self._words(stems, self._analyser.stem(leaf.text)), *self._similar(words, exact)])
+                similar = self._similar(words, self._analyser.exact(leaf.text))
+                return _any_of([self._term_of(leaf, stems, words), *similar])
             case Term():
-                return self._words(stems, self._analyser.stem(leaf.text))
+                return self._term_of(leaf, stems, words)
             case _:
                 assert_never(leaf)
+
+    def _term_of(self, term: Term, stems: str, words: str) -> Query:
+        """Make the query for a term in any of its ways. An object that holds several of them scores the best."""
+        ways = [self._words(stems if way.stems else words, way.words) for way in self._analyser.ways(term.text)]
+        return _any_of(ways) if len(ways) < 2 else Query.disjunction_max_query(ways)
 
     def _permitted_query(self, visible: Visible, acls: frozenset[int], decided_keys: frozenset[str]) -> Query:
         if visible.everything:

@@ -36,6 +36,7 @@ class TantivyIndex:
     def __init__(self, folder: Path, language: str = "English", stop_words: Collection[str] = ()) -> None:
         self._folder = folder
         self._analyser = Analyser(language, stop_words)
+        self._former_analyser = Analyser(language, stop_words, varied=False)
         self._memory = SnapshotMemory()
         self._lock = threading.Lock()
         self._index: tantivy.Index | None = None
@@ -49,7 +50,8 @@ class TantivyIndex:
         with self._lock, failures.as_refusals("the index could not be opened"):
             index = self._current()
             if self._snapshot is None:
-                self._snapshot = TantivySnapshot(index, index.searcher(), self._analyser, self._memory, self._format)
+                analyser = self._analyser if self._format >= fields.VARIED else self._former_analyser
+                self._snapshot = TantivySnapshot(index, index.searcher(), analyser, self._memory, self._format)
             return self._snapshot
 
     def close(self) -> None:
@@ -117,7 +119,7 @@ class TantivyWriter:
                     writer.delete_documents_by_term(fields.KEY, key)
                 for document in documents:
                     writer.delete_documents_by_term(fields.KEY, document.key)
-                    writer.add_document(fields.to_tantivy(document))
+                    writer.add_document(fields.to_tantivy(document, self._analyser))
                 writer.delete_documents_by_term(fields.KEY, fields.POSITION)
                 writer.add_document(fields.position_document(position, self._schema))
                 writer.commit()

@@ -10,14 +10,14 @@ import operator
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias, assert_never
 
 from muniment.memories import Memory
 from muniment.repository.aql import patterns
 from muniment.repository.aql.patterns import Pattern
 from muniment.repository.aql.tree import Phrase, Term, Wild
-from muniment.repository.index.tantivy.analysis import Analyser, Span
-from muniment.repository.index.text import BREAK, normal
+from muniment.repository.index.tantivy.analysis import Analyser, Span, Way
+from muniment.repository.index.text import BREAK, NARROW_BLANK, normal
 
 LENGTH = 200
 """The approximate length of an excerpt, in characters."""
@@ -33,6 +33,7 @@ _SPLIT_WHOLE = 200_000
 _REMEMBERED = 200
 _MORE = "…"
 _WORD = re.compile(r"[^\W_]{1,600}")
+_WHITE = re.compile(rf"[^\S{NARROW_BLANK}]+")
 _ASCII_GAP = re.compile(r"[\x00-/:-@\[-`{-\x7f]{1,40}(?=[A-Za-z0-9])")
 _SENTENCE_END = re.compile(
     r"""[.!?\u3002\uff01\uff1f](?:(?<=[.!?])["')\]\u201d]*\s+(?=["'(\[\u201c]?[^\W\da-z_])|(?<=[^.!?]))"""
@@ -44,8 +45,8 @@ class Finder:
 
     def __init__(self, analyser: Analyser, leaves: Sequence[Term | Wild | Phrase]) -> None:
         self._analyser = analyser
-        self._patterns = [_Pattern(analyser, leaf) for leaf in leaves]
-        self._with_words = [pattern for pattern in self._patterns if pattern.words]
+        self._patterns = [_patterns(analyser, leaf, number) for number, leaf in enumerate(leaves)]
+        self._all_patterns = [pattern for patterns in self._patterns for pattern in patterns]
 
     def excerpt(self, text: str, leaves: Collection[int] | None = None, *, thorough: bool = True) -> str | None:
         """Cut out the part of a text where most of these leaves match; None when nothing matches.
@@ -66,7 +67,7 @@ class Finder:
         spans_of: dict[bool, list[Span]] = {}
         for pattern in self._patterns_of(None):
             if pattern.stemmed not in spans_of:
-                spans_of[pattern.stemmed] = self._analyser.spans(text, pattern.stemmed)
+                spans_of[pattern.stemmed] = self._analyser.all_spans(text, pattern.stemmed)
             spans = spans_of[pattern.stemmed]
             matches |= {(spans[at].start, pattern.end(spans, at)) for at in pattern.starts(spans)}
         return tuple(
@@ -76,13 +77,13 @@ class Finder:
 
     def occurs(self, text: str, leaf: int) -> bool:
         """Say whether the leaf at this place in the sequence of the finder's leaves matches in a text."""
-        pattern = self._patterns[leaf]
-        return bool(pattern.words) and bool(self._places(text, [pattern], True))
+        patterns = self._patterns[leaf]
+        return bool(patterns) and bool(self._places(text, patterns, True))
 
     def _patterns_of(self, leaves: Collection[int] | None) -> list["_Pattern"]:
         if leaves is None:
-            return self._with_words
-        return [pattern for at in leaves if (pattern := self._patterns[at]).words]
+            return self._all_patterns
+        return [pattern for at in leaves for pattern in self._patterns[at]]
 
     def _places(self, text: str, patterns: Sequence["_Pattern"], thorough: bool) -> list["_Place"]:
         """List the first matches of each pattern in the first piece of a text that has any; of one pattern the first.
@@ -101,7 +102,7 @@ class Finder:
                 at = flat.find(beginning)
                 while at >= 0 and places_left and tries > 0:
                     place = begin + at
-                    if place == 0 or not text[place - 1].isalnum():
+                    if place == 0 or pattern.inside or not text[place - 1].isalnum():
                         tries -= 1
                         if self._matches_at(pattern, text, place):
                             places.append((place, pattern))
@@ -119,7 +120,7 @@ class Finder:
             answer = _stands_at(pattern.phrase, text, at)
             if answer is not None:
                 return answer
-        word = _WORD.match(text, at) if len(pattern.words) == 1 else None
+        word = _WORD.match(text, at) if len(pattern.words) == 1 and not pattern.inside else None
         if word is None:
             beginning = text[at : at + pattern.reach]
             return pattern.matches(self._analyser.spans(beginning, pattern.stemmed, pattern.places), 0)
@@ -131,8 +132,11 @@ class Finder:
 
     def _by_splitting(self, text: str, patterns: Sequence["_Pattern"]) -> list["_Place"]:
         places: list[_Place] = []
+        spans_of: dict[bool, list[Span]] = {}
         for pattern in patterns:
-            spans = self._analyser.spans(text, pattern.stemmed)
+            if pattern.stemmed not in spans_of:
+                spans_of[pattern.stemmed] = self._analyser.all_spans(text, pattern.stemmed)
+            spans = spans_of[pattern.stemmed]
             places += [(spans[at].start, pattern) for at in itertools.islice(pattern.starts(spans), 1)]
         return places
 
@@ -148,9 +152,9 @@ def cut(text: str, first: int, last: int) -> str:
     It begins and ends with a sentence, if one begins or ends near by, else with a word. White space is collapsed.
     """
     # White space is rare enough that most texts need no more than the shorter piece.
-    text_before = " ".join(text[max(0, first - 2 * _BEFORE) : first].split()) if first else ""
+    text_before = _collapse(text[max(0, first - 2 * _BEFORE) : first]) if first else ""
     if len(text_before) <= _BEFORE and first > 2 * _BEFORE:
-        text_before = " ".join(text[max(0, first - 4 * _BEFORE) : first].split())
+        text_before = _collapse(text[max(0, first - 4 * _BEFORE) : first])
     gap = " " if first and text[first - 1].isspace() and text_before else ""
     if len(text_before) > _BEFORE:
         near = text_before[-_BEFORE:] + gap
@@ -163,14 +167,19 @@ def cut(text: str, first: int, last: int) -> str:
     elif first > 4 * _BEFORE:
         text_before = _MORE + text_before
     room = LENGTH - len(text_before)
-    after = " ".join(text[first : first + room + _BEFORE].split())
+    after = _collapse(text[first : first + room + _BEFORE])
     if len(after) <= room:
-        after = " ".join(text[first : first + 4 * LENGTH].split())
+        after = _collapse(text[first : first + 4 * LENGTH])
     if len(after) > room:
         after = _ending(after, max(last - first, room // 2), room)
     elif len(text) > first + 4 * LENGTH and text[first + 4 * LENGTH :][:4096].strip():
         after += _MORE
     return (text_before + gap + after).replace(BREAK, "")
+
+
+def _collapse(text: str) -> str:
+    """Write a blank for each run of white space; a blank within a number stays as it is."""
+    return " ".join(text.split()) if NARROW_BLANK not in text else _WHITE.sub(" ", text).strip()
 
 
 def _ending(text: str, least: int, most: int) -> str:
@@ -187,22 +196,22 @@ def _best(places: list["_Place"]) -> tuple[int, int]:
     if len(places) == 1:
         return places[0][0], places[0][0]
     places.sort(key=operator.itemgetter(0))
-    counts: dict[_Pattern, int] = dict.fromkeys([pattern for _, pattern in places], 0)
+    counts: dict[int, int] = dict.fromkeys([pattern.leaf for _, pattern in places], 0)
     best, window = 0.0, (0, 0)
     weight, end, last = 0.0, 0, len(places)
     for at, pattern in places:
         while end < last and places[end][0] <= at + _WINDOW:
             entering = places[end][1]
-            if not counts[entering]:
+            if not counts[entering.leaf]:
                 weight += entering.weight
-            counts[entering] += 1
+            counts[entering.leaf] += 1
             end += 1
         if weight > best + _STOP_WORD / 2:
             best, window = weight, (at, places[end - 1][0])
             if end == last:
                 break
-        counts[pattern] -= 1
-        if not counts[pattern]:
+        counts[pattern.leaf] -= 1
+        if not counts[pattern.leaf]:
             weight -= pattern.weight
     return window
 
@@ -218,40 +227,35 @@ def _merge(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged_ranges
 
 
-class _Pattern:
-    """A leaf as patterns of words, and the beginning of its first word, which is searched for in the text."""
+class _Leaf(NamedTuple):
+    """A leaf of a query: its number, what it weighs in an excerpt, and the longest text that it may match."""
 
-    def __init__(self, analyser: Analyser, leaf: Term | Wild | Phrase) -> None:
+    number: int
+    weight: float
+    reach: int
+
+
+class _Pattern:
+    """Words that match a leaf, one after the other, and the beginning of the first, which is searched for in the text.
+
+    Each word is a place with patterns, of which one is enough. They match stems if ``stemmed``, else exact words. With
+    ``inside``, they may begin inside a word of the text. A ``phrase`` is its words as they are.
+    """
+
+    def __init__(
+        self,
+        leaf: _Leaf,
+        words: Sequence[tuple[int, Sequence[Pattern]]],
+        beginning: str,
+        *,
+        stemmed: bool = False,
+        inside: bool = False,
+        phrase: Sequence[str] = (),
+    ) -> None:
         self.answers: Memory[str, bool] = Memory(_REMEMBERED)
-        self.stemmed = isinstance(leaf, Term) and not leaf.fuzzy
-        self.weight = _STOP_WORD if isinstance(leaf, Term) and analyser.is_stop_word(leaf.text) else 1.0
-        self.reach = 4 * len(leaf.text) + 200
-        self.phrase: Sequence[str] = ()
-        text = normal(leaf.text)
-        self.words: list[tuple[int, Sequence[Pattern]]]
-        if isinstance(leaf, Wild):
-            self.words = [(place, (pattern,)) for place, pattern in analyser.wild(leaf.text)]
-            self.beginning = _literal_beginning(self.words[0][1][0]) if self.words else ""
-            return
-        self.words = [(span.place, (Pattern((span.word,)),)) for span in analyser.spans(text, self.stemmed)]
-        if not self.words:
-            return
-        exact, stems = analyser.spans(text, stemmed=False), analyser.stem(leaf.text)
-        self.beginning = exact[0].word
-        if isinstance(leaf, Phrase) and [span.place for span in exact] == list(range(len(exact))):
-            self.phrase = [span.word for span in exact]
-        if isinstance(leaf, Term) and leaf.fuzzy:
-            # A stem is the beginning of its forms, or nearly so.
-            stem = Pattern((stems[0][1], patterns.Gap.RUN))
-            self.words = [(self.words[0][0], (*patterns.similar(exact[0].word), stem)), *self.words[1:]]
-            self.beginning = ""
-        elif self.stemmed:
-            pairs = zip(self.beginning, stems[0][1], strict=False)
-            common_length = next((at for at, (a, b) in enumerate(pairs) if a != b), len(stems[0][1]))
-            self.beginning = self.beginning[: max(common_length, 1)]
-            if len(self.beginning) > 3:
-                # Other forms of a word may end differently from its stem (happi, happy; love, loving).
-                self.beginning = self.beginning.rstrip("aeiouy") or self.beginning
+        self.leaf, self.weight, self.reach = leaf
+        self.words, self.beginning = words, beginning
+        self.stemmed, self.inside, self.phrase = stemmed, inside, phrase
 
     @property
     def places(self) -> int:
@@ -281,6 +285,52 @@ class _Pattern:
             if word is None or not any(_matches(word, pattern) for pattern in alternatives):
                 return False
         return True
+
+
+def _patterns(analyser: Analyser, leaf: Term | Wild | Phrase, number: int) -> list[_Pattern]:
+    """Make the patterns of a leaf. A term has one for each of its ways. There is none without a word."""
+    about = _Leaf(number, 1.0, 4 * len(leaf.text) + 200)
+    match leaf:
+        case Wild():
+            words = analyser.wild(leaf.text)
+            each_word = [(place, (pattern,)) for place, pattern in words]
+            return [_Pattern(about, each_word, _literal_beginning(words[0][1]))] if words else []
+        case Phrase():
+            exact = analyser.exact(leaf.text)
+            in_a_row = [place for place, _ in exact] == list(range(len(exact)))
+            phrase = [word for _, word in exact] if in_a_row else ()
+            return [_Pattern(about, _literal(exact), exact[0][1], phrase=phrase)] if exact else []
+        case Term():
+            if analyser.is_stop_word(leaf.text):
+                about = about._replace(weight=_STOP_WORD)
+            ways = analyser.ways(leaf.text)
+            term_patterns = [_of_way(about, way) for way in ways]
+            return [*term_patterns, _fuzzy(about, analyser, leaf, ways[0])] if leaf.fuzzy and ways else term_patterns
+        case _:
+            assert_never(leaf)
+
+
+def _of_way(about: _Leaf, way: Way) -> _Pattern:
+    if not way.stems:
+        return _Pattern(about, _literal(way.words), way.beginning)
+    pairs = zip(way.beginning, way.words[0][1], strict=False)
+    common_length = next((at for at, (a, b) in enumerate(pairs) if a != b), len(way.words[0][1]))
+    beginning = way.beginning[: max(common_length, 1)]
+    if len(beginning) > 3:
+        # Other forms of a word may end differently from its stem (happi, happy; love, loving).
+        beginning = beginning.rstrip("aeiouy") or beginning
+    return _Pattern(about, _literal(way.words), beginning, stemmed=True, inside=way.has_bigrams)
+
+
+def _fuzzy(about: _Leaf, analyser: Analyser, term: Term, way: Way) -> _Pattern:
+    exact = analyser.exact(term.text)
+    # A stem is the beginning of its forms, or nearly so.
+    stem = Pattern((way.words[0][1], patterns.Gap.RUN))
+    return _Pattern(about, [(exact[0][0], (*patterns.similar(exact[0][1]), stem)), *_literal(exact[1:])], "")
+
+
+def _literal(words: Sequence[tuple[int, str]]) -> list[tuple[int, Sequence[Pattern]]]:
+    return [(place, (Pattern((word,)),)) for place, word in words]
 
 
 _Place: TypeAlias = tuple[int, _Pattern]

@@ -8,7 +8,8 @@ same order, ``b`` truth values as 0 and 1.
 Words are in two pairs of fields. Those who may read an object search its ``anywhere``: title and name, which count as
 often as ``HEADING_WEIGHT`` says, then the other metadata, then the text. Those who may only browse it search its
 ``metadata``, which is the same without the text. Of each pair, one field holds stems and the other exact words. Between
-two values there is a gap, so that no phrase reaches from one to the next.
+two values there is a gap, so that no phrase reaches from one to the next. The variants of words (``variants``) are
+values of the stems, behind all others: no completion and no phrase in quotation marks meets them.
 """
 
 import itertools
@@ -29,12 +30,13 @@ from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.text import normal
 
-FORMAT = 4
+FORMAT = 5
 """The number of the format. Raise it with every change of the fields or their content: agents rebuild older indexes."""
 
-READABLE = frozenset({1, 2, 3, FORMAT})
+READABLE = frozenset({1, 2, 3, 4, FORMAT})
 """The formats that searches can use until the rebuild is done.
 
+Formats before 5 have neither variants of words nor bigrams among the stems.
 Formats before 4 have the text in a pair of fields of its own, and a title counts as much as any metadata. Formats 1 and
 2 have no time of modification, and their number field holds the id: hits without a score are ordered by id. Format 1
 also has ids among the words of the metadata.
@@ -45,6 +47,9 @@ DATED = 3
 
 WEIGHTED = 4
 """The first format with all words that a reader searches in one field."""
+
+VARIED = 5
+"""The first format with bigrams and variants among the stems."""
 
 KEY, SOURCE, TYPE, ACL, OWNER, PROPERTIES = "key", "source", "type", "acl", "owner", "properties"
 NUMBER, MODIFIED = "number", "modified"
@@ -150,7 +155,7 @@ def register(index: tantivy.Index, analyser: Analyser) -> None:
     index.register_tokenizer("stems", analyser.stems)
 
 
-def to_tantivy(document: Document) -> tantivy.Document:
+def to_tantivy(document: Document, analyser: Analyser) -> tantivy.Document:
     """Turn a document into a document of the engine, with all fields of the schema.
 
     To add one field after the other takes a third of the time of ``from_dict``, which compares each with the schema.
@@ -164,11 +169,20 @@ def to_tantivy(document: Document) -> tantivy.Document:
     engine_document.add_text(ACL, str(document.acl))
     engine_document.add_text(OWNER, document.owner)
     engine_document.add_json(PROPERTIES, _by_kind(document.values))
+    variants = []
     for text in _weighted_texts(document):
-        for field in (*ANYWHERE, *METADATA):
-            engine_document.add_text(field, text)
-    for field in ANYWHERE:
-        engine_document.add_text(field, document.text)
+        stemmed, *others = analyser.spellings(text)
+        variants += others
+        for pair in (ANYWHERE, METADATA):
+            engine_document.add_text(pair.stems, stemmed)
+            engine_document.add_text(pair.words, text)
+    for variant in variants:
+        engine_document.add_text(METADATA.stems, variant)
+    stemmed, *others = analyser.spellings(document.text)
+    engine_document.add_text(ANYWHERE.stems, stemmed)
+    engine_document.add_text(ANYWHERE.words, document.text)
+    for variant in itertools.chain(variants, others):
+        engine_document.add_text(ANYWHERE.stems, variant)
     engine_document.add_bytes(TEXT, document.text.encode())
     return engine_document
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import tantivy
 from tantivy import Query
 
+from muniment.repository.aql.tree import Term
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.index.contract import Visible, WordCount
 from muniment.repository.index.tantivy import fields
@@ -62,7 +63,7 @@ class Vocabulary:
         if len(words) != 1 or not SHORTEST < len(words[0][1]) <= LONGEST:
             return None
         sought = words[0][1]
-        if self._finds(word, exact=False):
+        if count_of(self._searcher.search(self._compiler.matching_term(self._visible, Term(word)), 1)):
             return None
         like = Counter(each for each in self._words_like(sought) if each != sought)
         nearest = difflib.get_close_matches(sought, like, n=_LOOKED_THROUGH, cutoff=_LIKE)
@@ -73,11 +74,6 @@ class Vocabulary:
             return round(ratio.ratio(), 2), like[candidate], candidate
 
         return max(nearest, key=rank, default=None)
-
-    def _finds(self, word: str, *, exact: bool) -> bool:
-        words = self._analyser.exact(word) if exact else self._analyser.stem(word)
-        holding = self._compiler.holding(self._visible, words[0][1], exact)
-        return bool(count_of(self._searcher.search(holding, 1)))
 
     def _words_like(self, sought: str) -> Iterator[str]:
         """List the words of some objects in which a word stands that differs from this one in a letter or two."""

@@ -29,6 +29,105 @@ def test_words_as_they_are_written(text: str, words: list[str]) -> None:
     assert [word for _, word in ANALYSER.exact(text)] == words
 
 
+@pytest.mark.parametrize(
+    ("text", "found_by"),
+    [
+        ("it cost 1,234 in all", ["1234", "1,234", "1.234", "1 234"]),
+        ("1.234.567", ["1234567", "1,234,567", "1.234.567"]),
+        ("1\u202f234 and 5\u00a0678", ["1234", "5678"]),
+        ("3'456 and 3\u2019457", ["3456", "3457"]),
+        ("$1,234.50", ["1234.50", "1,234.50"]),
+        ("1234", ["1,234", "1'234"]),
+        ("3.14 and 3.142", ["3.14", "3.142"]),
+        ("the IndexSnapshot", ["snapshot", "index", "indexsnapshot", "IndexSnapshot", "index-snapshot", "snapshots"]),
+        ("getHTTPResponse()", ["http", "responses", "getHttpResponse", "get-http"]),
+        ("Wi-Fi", ["WiFi"]),
+        ("b2b mp3", ["b2b", "mp3", "mp", "b"]),
+        ("URLs", ["url", "URLs"]),
+        ("München-Nord", ["muenchen", "munchen", "MÜNCHEN", "muenchen-nord", "Mu\u0308nchen"]),
+        ("Muenchen", ["München", "muenchen"]),
+        ("ÄRZTE in Århus, Købmand", ["aerzte", "arzte", "aarhus", "koebmand"]),
+        ("GrößeÄndern", ["groesse", "grosse", "aendern", "andern", "größe"]),
+        ("報告書は東京2024年末", ["報告", "告書", "報告書", "書", "年", "2024年", "京2024", "東京2024年末"]),
+        ("카드는 API는", ["카드", "카드는", "API", "API는"]),
+        ("", []),
+    ],
+)
+def test_words_are_found_by_their_variants(text: str, found_by: list[str]) -> None:
+    assert [query for query in found_by if not found(text, query)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("0.123 and 12.345.6 and 1,23 and 1,2345", "0123"),
+        ("12.345.6", "12345"),
+        ("1,2345", "12345"),
+        ("1,234.567", "1234567"),
+        ("12 345", "12345"),
+        ("IndexSnapshot", "shot"),
+        ("a3b4c5d6e7f8", "b"),
+        ("URLs", "ls"),
+        ("poet, duel, goes", "pot"),
+        ("munchen", "muenchen"),
+        ("報 告", "報告書"),
+    ],
+)
+def test_a_variant_is_no_other_word(text: str, query: str) -> None:
+    assert not found(text, query)
+
+
+def test_exact_words_have_no_variants() -> None:
+    assert [word for _, word in ANALYSER.exact("IndexSnapshot 1,234 München")] == [
+        "indexsnapshot",
+        "1",
+        "234",
+        "munchen",
+    ]
+
+
+def test_an_index_of_a_former_format_has_stems_without_variants() -> None:
+    former = Analyser("English", varied=False)
+    text = "IndexSnapshot 報告 München"
+    assert former.stem_all(text) == [former.stem(text)]
+    assert [stem for _, stem in former.stem(text)] == ["indexsnapshot", "報", "告", "munchen"]
+    assert [way.words for way in former.ways("IndexSnapshot")] == [[(0, "indexsnapshot")]]
+    assert former.all_spans(normal(text), stemmed=True) == former.spans(normal(text), stemmed=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the IndexSnapshot of München, 1,234 or 1\u202f234",
+        "東京2024年Windows版 A",
+        "카드는 API는",
+        f"{'x/' * 60}IndexSnapshot/1,234 {'Y' * 600}2",
+        "x",
+    ],
+)
+def test_spans_are_what_an_index_holds(text: str) -> None:
+    text = normal(text)
+    spans = ANALYSER.all_spans(text, stemmed=True)
+    main = ANALYSER.spans(text, stemmed=True)
+    assert [(span.place, span.word) for span in main] == ANALYSER.stem(text)
+    assert spans[: len(main)] == main
+    assert sorted(span.word for span in spans) == sorted(word for held in ANALYSER.stem_all(text) for _, word in held)
+    assert all(text[span.start : span.end].strip() for span in spans)
+    variants = spans[len(main) :]
+    assert not variants or variants[0].place == main[-1].place + 2
+
+
+def found(text: str, query: str) -> bool:
+    """Say whether a text holds one of the ways of a term."""
+    for way in ANALYSER.ways(query):
+        words = [word for _, word in way.words]
+        for held in ANALYSER.stem_all(text) if way.stems else [ANALYSER.exact(text)]:
+            of_text = [word for _, word in held]
+            if any(of_text[at : at + len(words)] == words for at in range(len(of_text))):
+                return True
+    return False
+
+
 def test_stems() -> None:
     stems = [{stem for _, stem in ANALYSER.stem(form)} for form in ("pump", "Pumps", "pumping", "pumped")]
     assert stems == [{"pump"}] * 4

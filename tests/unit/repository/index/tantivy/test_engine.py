@@ -23,6 +23,7 @@ from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.engine import TantivyIndex, TantivyWriter
 from muniment.repository.index.tantivy.order import REACH
 from muniment.repository.index.tantivy.regexes import of_range
+from muniment.repository.index.text import normal
 from muniment.repository.refusals import BadQuery, IndexUnavailable
 from tests import passes
 
@@ -556,6 +557,57 @@ def test_an_index_of_the_format_before_answers_until_it_is_made_anew(tmp_path: P
     assert [each.text for each in snapshot.documents()] == ["the secret pump", "valves"]
     with pytest.raises(OtherFormat):
         TantivyWriter(folder)
+
+
+def test_an_index_without_variants_answers_until_it_is_made_anew(tmp_path: Path) -> None:
+    writer = TantivyWriter(tmp_path)
+    writer._analyser = Analyser(varied=False)
+    documents = [kept(1, normal("IndexSnapshot 報告書")), kept(2, normal("snapshot 報"))]
+    writer.apply(documents, (), Position(0, 1))
+    writer.close()
+    about = tmp_path / "muniment.json"
+    about.write_text(about.read_text().replace(f'"format":{fields.FORMAT}', f'"format":{fields.VARIED - 1}'))
+    snapshot = TantivyIndex(tmp_path).snapshot()
+
+    def find(text: str) -> set[tuple[str, str]]:
+        search = Search(BoundQuery((), says(text)), EVERYTHING, 0, 10)
+        return {(hit.object_id, hit.excerpt) for hit in snapshot.search(search).hits}
+
+    assert find("snapshot") == {(key(2), "snapshot 報")}
+    assert find("IndexSnapshot") == find("告書") == {(key(1), "IndexSnapshot 報告書")}
+    assert len(find("報")) == 2
+    assert snapshot.correction(EVERYTHING, "snapshod") == "snapshot"
+    with pytest.raises(OtherFormat):
+        TantivyWriter(tmp_path)
+
+
+def test_words_are_found_by_their_variants(world: World) -> None:
+    world.hold(
+        kept(1, "the IndexSnapshot costs 1,234", title="München"),
+        kept(2, "index and snapshot, 234"),
+        kept(3, normal("報告書は東京"), title="카드는"),
+    )
+    assert set(world.find(says("snapshots"))) == {key(1), key(2)}
+    assert set(world.find(says("IndexSnapshot"))) == {key(1)}
+    assert world.find(says("1234")) == world.find(says("1.234")) == [key(1)]
+    assert world.find(says("muenchen"), Visible(browse_acls=frozenset({1}))) == [key(1)]
+    for text in ("報告", "告書", "書", "카드"):
+        assert world.find(says(text)) == [key(3)], text
+    assert world.find(says("告東")) == []
+    for phrase in ("index snapshot", "muenchen", "1234"):
+        assert key(1) not in world.find(Fulltext(Phrase(phrase))), phrase
+    (hit,) = world.ask(Fulltext(Both((Term("snapshot"), Term("muenchen"))))).hits
+    assert (hit.excerpt, hit.terms) == ("the IndexSnapshot costs 1,234", ("snapshot", "muenchen"))
+    completions = world.reader.snapshot().completions(Search(BoundQuery((), None), EVERYTHING, 0, 1), "muenc", 9)
+    assert completions == []
+
+
+def test_what_is_found_in_several_ways_counts_once(world: World) -> None:
+    world.hold(kept(1, "IndexSnapshot"), kept(2, "other"))
+    (by_both,) = world.ask(says("IndexSnapshot")).hits
+    (by_first,) = world.ask(says("indexsnapshot")).hits
+    (by_other,) = world.ask(says("index-snapshot")).hits
+    assert by_both.score == max(by_first.score, by_other.score)
 
 
 def test_a_second_writer_is_refused(world: World) -> None:

@@ -26,6 +26,14 @@ def excerpt(text: str, *leaves: Term | Wild | Phrase) -> str | None:
         (Term("Strasse"), "Straße"),
         (Term("die"), "dying"),
         (Term("foo-bar"), "foo bars"),
+        (Term("snapshot"), "IndexSnapshots"),
+        (Term("IndexSnapshot"), "index snapshot"),
+        (Term("1234"), "1,234"),
+        (Term("1234"), "1\u202f234"),
+        (Term("1,234"), "1234"),
+        (Term("muenchen"), "München"),
+        (Term("muenchen", fuzzy=True), "München"),
+        (Term("카드"), "교통카드는"),
         (Wild("pum*"), "pumping"),
         (Wild("old-pum*"), "Old pumping"),
         (Phrase("big red"), "BIG,\n red"),
@@ -34,7 +42,7 @@ def excerpt(text: str, *leaves: Term | Wild | Phrase) -> str | None:
 def test_the_first_match_is_shown(leaf: Term | Wild | Phrase, shown: str) -> None:
     found = excerpt(f"{FILLER}{shown} {FILLER}", leaf)
     assert found is not None
-    assert " ".join(shown.split()) in found
+    assert (shown if "\u202f" in shown else " ".join(shown.split())) in found
     assert found.startswith("…")
     assert found.endswith("…")
     assert 150 < len(found) <= excerpts.LENGTH + 1
@@ -90,6 +98,10 @@ def test_an_excerpt_begins_and_ends_with_a_sentence_that_does_so_near_by() -> No
         ("a pumphouse, école", [Wild("pum*"), Term("ecole")], ["pumphouse", "école"]),
         ("foo-bar", [Term("foo-bar")], ["foo-bar"]),
         (f"{FILLER}水道局は2024年に報告書を公開した。", [Term("報告"), Term("公開")], ["報告", "公開"]),
+        ("東京都の報告書", [Term("報告書"), Term("都")], ["都", "報告書"]),
+        ("an IndexSnapshot, snapshots", [Term("snapshot")], ["IndexSnapshot", "snapshots"]),
+        ("1,234 or 1\u202f234 or 234", [Term("1234")], ["1,234", "1\u202f234"]),
+        ("in München-Nord, Muenchen", [Term("muenchen-nord"), Term("muenchen")], ["München-Nord", "Muenchen"]),
         ("nothing", [Term("pump")], []),
         ("", [Term("pump")], []),
     ],

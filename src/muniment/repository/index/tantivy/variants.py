@@ -1,0 +1,204 @@
+"""In which other spellings is a text found? The index holds these variants beside the words as they are written.
+
+A number whose thousands are separated is found without separators: 1,234, 1.234 and 1'234 as 1234. A word whose
+capitals or digits show its parts is found by them: IndexSnapshot as index and snapshot, mp3 as mp and 3. Umlauts are
+found as they are written without them: ü as ue, å as aa. A variant stands beside the word as it is, never in its place.
+
+Text of Chinese, Japanese and Korean is held as bigrams, pairs of neighbouring characters.
+Source: docs/aql.md, "What a word is".
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from muniment.repository.index.text import BREAK, NARROW_BLANK
+
+LONGEST = 100
+"""The longest run of characters without a blank, such as an address, whose words keep their neighbours in a variant."""
+
+MOST_PARTS = 6
+"""How many parts a word may have to be found by them. A word of more is no word, but a key or a digest."""
+
+_CASED = range(0x2000)
+"""Where the letters are that have capitals, apart from full-width ones and scripts that are no longer written."""
+
+_REMEMBERED = 10_000
+
+_UMLAUTS = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
+_WITHOUT_UMLAUTS = str.maketrans(_UMLAUTS | {one.upper(): two.title() for one, two in _UMLAUTS.items()})
+_CAPITALS = "".join(character for character in map(chr, _CASED) if character.isupper())
+_CAPITAL, _SMALL, _LETTER = f"[{_CAPITALS}]", rf"[^\W\d_{_CAPITALS}]", r"[^\W\d_]"
+_PART = re.compile(rf"\d+|{_CAPITAL}+s(?!{_LETTER})|{_CAPITAL}+(?={_CAPITAL}{_SMALL})|{_CAPITAL}?{_SMALL}+|{_CAPITAL}+")
+_SEPARATOR = "[.,'\u2019]"
+_UNIT = re.compile(
+    rf"(?<![0-9])(?<![0-9]{_SEPARATOR})"
+    rf"(?P<number>[1-9][0-9]{{0,2}}(?P<separator>{_SEPARATOR})[0-9]{{3}}(?:(?P=separator)[0-9]{{3}}){{0,4}})"
+    r"(?![0-9])(?!(?P=separator)[0-9])|[^\W_]+"
+)
+_SEPARATORS = re.compile(_SEPARATOR)
+_SIGN = re.compile(
+    rf"[{_CAPITALS}\d{''.join(map(chr, _WITHOUT_UMLAUTS))}](?:(?<=[^\W_{_CAPITALS}]{_CAPITAL})"
+    rf"|(?<={_CAPITAL}{_CAPITAL})(?={_SMALL})|(?<={_LETTER}\d)|(?<=\d)(?={_LETTER}|{_SEPARATOR}[0-9]{{3}})"
+    rf"|(?<=[{''.join(map(chr, _WITHOUT_UMLAUTS))}]))"
+)
+_ASCII_SIGN = re.compile(
+    "[A-Z0-9](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z])|(?<=[A-Za-z][0-9])|(?<=[0-9])(?=[A-Za-z]|[.,'][0-9]{3}))"
+)
+"""A character that shows that its word may have variants."""
+
+_WORD = re.compile(r"[^\W_]*")
+_AS_BLANKS = str.maketrans({BREAK: " ", NARROW_BLANK: "'"})
+
+_IN_BIGRAMS = (
+    "\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+_RUN = re.compile(f"[{_IN_BIGRAMS}](?:{BREAK}?[{_IN_BIGRAMS}])*")
+_ALONE = re.compile(f"(?<![{_IN_BIGRAMS}])(?<![{_IN_BIGRAMS}]{BREAK})[{_IN_BIGRAMS}](?!{BREAK}?[{_IN_BIGRAMS}])")
+
+
+class VariantWord(NamedTuple):
+    """A word of a variant, and the characters of the text for which it stands."""
+
+    text: str
+    start: int
+    end: int
+
+
+class BigramText(NamedTuple):
+    """A text with bigrams, and where each of its characters begins and ends in the text itself."""
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+
+def bigrams(text: str) -> str:
+    """Write the bigrams of each run of Chinese, Japanese and Korean characters in a ``normal`` text."""
+    return text if text.isascii() else _RUN.sub(_bigrams_of, text)
+
+
+def has_bigrams(text: str) -> bool:
+    """Say whether ``bigrams`` changes a ``normal`` text."""
+    return not text.isascii() and _RUN.search(text) is not None
+
+
+def stands_alone(text: str) -> bool:
+    """Say whether a ``normal`` text holds a character without a neighbour with which it would be a bigram."""
+    return not text.isascii() and _ALONE.search(text) is not None
+
+
+def bigrams_with_places(text: str) -> BigramText:
+    """Write bigrams as ``bigrams`` does, and say where the characters come from."""
+    if not has_bigrams(text):
+        return BigramText(text, range(len(text)), range(1, len(text) + 1))
+    pieces: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+
+    def add(piece: str, at: Sequence[int]) -> None:
+        pieces.append(piece)
+        starts.extend(at)
+        ends.extend(place + 1 for place in at)
+
+    done = 0
+    for run in _RUN.finditer(text):
+        add(text[done : run.start()], range(done, run.start()))
+        done = run.end()
+        places = [at for at in range(run.start(), run.end()) if text[at] != BREAK]
+        add(BREAK, [run.start()])
+        for bigram in list[Sequence[int]](itertools.pairwise(places)) or [places]:
+            add("".join([text[at] for at in bigram]), bigram)
+            add(BREAK, bigram[:1])
+    add(text[done:], range(done, len(text)))
+    return BigramText("".join(pieces), starts, ends)
+
+
+def variants(text: str) -> Iterator[str]:
+    """List the variants of a ``normal`` text with bigrams: those of each run of characters between blanks."""
+    for variant, _ in _variants(text):
+        yield " ".join([word.text for word in variant])
+
+
+def variants_with_places(text: str) -> Iterator[list[VariantWord]]:
+    """List the variants as ``variants`` does, and say where their words come from."""
+    for variant, at in _variants(text):
+        yield [VariantWord(word.text, at + word.start, at + word.end) for word in variant]
+
+
+def of_words(text: str) -> list[str]:
+    """List the variants of words that a query joins."""
+    is_one = len(text) <= LONGEST and len(text.translate(_AS_BLANKS).split()) == 1
+    return list(variants(text)) if is_one else []
+
+
+_Variant: TypeAlias = Sequence[VariantWord]
+"""A variant of some characters, counted from the first of them."""
+
+
+def _variants(text: str) -> Iterator[tuple[_Variant, int]]:
+    """List the variants of a text, each with the place of the characters of which it is one."""
+    if not text.isascii():
+        text = text.translate(_AS_BLANKS) if BREAK in text or NARROW_BLANK in text else text
+    signs = _ASCII_SIGN if text.isascii() else _SIGN
+    done = 0
+    for sign in signs.finditer(text):
+        at = sign.start()
+        if at < done:
+            continue
+        start, done = _run_around(text, at)
+        if done - start > LONGEST:
+            start, done = _word_around(text, at)
+        for variant in _of_run(text[start:done]) if done - start <= LONGEST else ():
+            yield variant, start
+
+
+def _run_around(text: str, at: int) -> tuple[int, int]:
+    """Return where the run of characters without a blank begins and ends; where it is too long, how much of it is."""
+    before, after = text[max(0, at - LONGEST) : at], text[at : at + LONGEST + 1]
+    start = at - len(before.rsplit(None, 1)[-1]) if before and not before[-1].isspace() else at
+    return start, at + len(after.split(None, 1)[0])
+
+
+def _word_around(text: str, at: int) -> tuple[int, int]:
+    """Return where the word or number at a place begins and ends; where it is too long, how much of it is."""
+    start = at
+    while start and at - start <= LONGEST and text[start - 1].isalnum():
+        start -= 1
+    unit = _UNIT.match(text, start)
+    return start, max(unit.end() if unit else at, at + 1)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _of_run(run: str) -> tuple[_Variant, ...]:
+    """List the variants of a run: with the parts of its words, without umlauts, and both; else with joined numbers."""
+    units = list(_UNIT.finditer(run))
+    written = [unit[0] for unit in units]
+    joined = [_SEPARATORS.sub("", unit[0]) if unit["number"] else unit[0] for unit in units]
+    with_parts = [_parts(word) for word in joined]
+    candidates = [with_parts]
+    if run.translate(_WITHOUT_UMLAUTS) != run:
+        candidates.append([[word.translate(_WITHOUT_UMLAUTS)] for word in joined])
+        candidates.append([[part.translate(_WITHOUT_UMLAUTS) for part in parts] for parts in with_parts])
+    as_joined = [[word] for word in joined]
+    distinct = [each for place, each in enumerate(candidates) if each != as_joined and each not in candidates[:place]]
+    if not distinct and joined != written:
+        distinct = [as_joined]
+    return tuple(
+        [VariantWord(part, *unit.span()) for unit, parts in zip(units, variant, strict=True) for part in parts]
+        for variant in distinct
+    )
+
+
+def _parts(word: str) -> list[str]:
+    parts = _PART.findall(word)
+    return parts if len(parts) <= MOST_PARTS and sum(map(len, parts)) == len(word) else [word]
+
+
+def _bigrams_of(run: re.Match[str]) -> str:
+    characters = run[0].replace(BREAK, "")
+    of_run = [one + other for one, other in itertools.pairwise(characters)] or [characters]
+    return f"{BREAK}{BREAK.join(of_run)}{BREAK}"
