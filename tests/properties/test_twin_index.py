@@ -1,6 +1,7 @@
 """Search leaks nothing: an answer equals that of a twin index of only what the caller may see (design 1.3)."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,11 +12,14 @@ from hypothesis import strategies as st
 
 from muniment.clock import Instant
 from muniment.db import Database
+from muniment.repository.aql import patterns
 from muniment.repository.aql.conditions import BoundQuery
 from muniment.repository.aql.facets import BoundFacet
-from muniment.repository.aql.tree import Fulltext, Term
+from muniment.repository.aql.patterns import Pattern
+from muniment.repository.aql.tree import Fulltext, Term, Value, Wild
 from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
 from muniment.repository.index.document import Document
+from muniment.repository.index.tantivy import rarity
 from tests.properties import shelves, worlds
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row, may
@@ -78,6 +82,53 @@ def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
 
 
 FEW = ("pump", "red")
+
+
+COVERED = ("pump", "pumps", "pumped", "pumping", "punt", "valve", "valves")
+
+
+@st.composite
+def _level_rows(draw: st.DrawFn) -> list[Row]:
+    """Objects with as many words each, so that their order does not depend on the average length of all texts."""
+    several = st.lists(st.sampled_from([*COVERED, "other"]), min_size=8, max_size=8).map(" ".join)
+    made = []
+    for at, row in enumerate(draw(st.lists(several, min_size=4, max_size=24))):
+        values: dict[str, list[Value]] = {"title": [draw(st.sampled_from([*COVERED, "none"]))]}
+        made.append(Row(f"{0x0900000100000000 + at:016x}", 100 - at, 1, "document", "eve@guests", at % 4, values, row))
+    return made
+
+
+@given(_level_rows(), st.frozensets(st.integers(0, 3), min_size=1), st.sampled_from([1, 2, 4, 64]))
+@settings(SLOW, max_examples=examples(60, 1000))
+def test_words_with_wildcards_rank_as_in_the_twin(
+    shelf: IndexFolder, twin: IndexFolder, rows: list[Row], acls: frozenset[int], most: int
+) -> None:
+    """failures B1: what decides the order of such hits is what the caller may see, and nothing else."""
+    visible = Visible(browse_acls=acls, read_acls=acls)
+    seen = [row for row in rows if row.acl_id in acls]
+    snapshot, alone = shelf.holding([row.document() for row in rows]), twin.holding([row.document() for row in seen])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rarity, "MOST_FORMS", most)
+        for asked in ("pu*", "pump*", "p*p", "pum*s", "pumpe?", "v*", "valve?", "z*"):
+            query = BoundQuery((), Fulltext(Wild(asked)))
+            hits, expected = _ask(snapshot, query, visible).hits, _ask(alone, query, Visible(everything=True)).hits
+            order = [hit.object_id for hit in hits]
+            assert order == [hit.object_id for hit in expected] == _ranked(seen, patterns.read(asked), most), asked
+            walked = [
+                hit.object_id
+                for at in range(0, len(order) + 1, 3)
+                for hit in snapshot.search(Search(query, visible, at, 3)).hits
+            ]
+            assert walked == order
+
+
+def _ranked(rows: list[Row], pattern: Pattern, most: int) -> list[str]:
+    """Rank objects of equal length by how often their best word stands there, of the words that most of them hold."""
+    words = {row.id: Counter([*row.text.split(), *map(str, row.values["title"] * 3)]) for row in rows}
+    holding = Counter(word for counts in words.values() for word in counts if pattern.matches(word))
+    common = sorted(holding, key=lambda word: (-holding[word], word))[:most]
+    hits = [row for row in rows if any(map(pattern.matches, words[row.id]))]
+    return [row.id for row in sorted(hits, key=lambda row: (-max(words[row.id][word] for word in common), row.seq))]
 
 
 def _seen(rows: list[Row], visible: Visible) -> list[Document]:

@@ -46,7 +46,7 @@ from muniment.repository.index.contract import Leaf, Visible
 from muniment.repository.index.tantivy import fields, regexes
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.leaves import has_keywords, leaves, needs_all
-from muniment.repository.index.tantivy.rarity import Rarity
+from muniment.repository.index.tantivy.rarity import Rarity, may_rank
 from muniment.repository.refusals import BadQuery
 
 _SEVERAL = 100
@@ -64,6 +64,9 @@ _NEIGHBOURS, _SLOP = 0.12, 2
 
 _AS_WRITTEN = 0.1
 """What part of its score a word adds that stands in the object just as in the query, and not in another form."""
+
+_MOST_RANKED = 8
+"""How many words with wildcards of one query are ranked."""
 
 MATCHES = 24
 """The most queries of one ``matching``: a score is a single-precision number, whose significand has 24 bits."""
@@ -87,6 +90,7 @@ class CompiledQuery(NamedTuple):
 
     Without keywords both are one. ``leaves`` are those by which a hit may have been found, each once. With
     ``needs_all`` each hit has matched all of them. ``level`` is the score of every hit, None where hits differ.
+    ``ranked`` are the patterns whose hits are ranked by the words that they hold.
     """
 
     anywhere: Query
@@ -94,6 +98,7 @@ class CompiledQuery(NamedTuple):
     leaves: tuple[CompiledLeaf, ...]
     needs_all: bool
     level: float | None = None
+    ranked: tuple[Pattern, ...] = ()
 
 
 class Compiler:
@@ -117,6 +122,7 @@ class Compiler:
         self._searched_fields = {
             readable: fields.searched_fields(number, readable=readable) for readable in (True, False)
         }
+        self._one_field = all(len(pairs) == 1 for pairs in self._searched_fields.values())
         self._analyser = analyser
         self._permissions = permissions
         self._rarity = rarity
@@ -133,8 +139,8 @@ class Compiler:
             for leaf in dict.fromkeys(every_leaf)
         )
         all_needed = needs_all(query.condition)
-        is_level = bool(every_leaf) and all_needed and all(map(self._is_level, every_leaf))
-        return CompiledQuery(*self.hits(query), leaf_queries, all_needed, float(len(every_leaf)) if is_level else None)
+        level = float(len(every_leaf)) if all_needed and every_leaf and all(map(self._is_level, every_leaf)) else None
+        return CompiledQuery(*self.hits(query), leaf_queries, all_needed, level, self._ranked(every_leaf))
 
     def hits(self, query: BoundQuery) -> tuple[Query, Query]:
         """Make the queries for what matches anywhere, and in the metadata alone. Raises as ``compile``."""
@@ -171,15 +177,15 @@ class Compiler:
         """Make a query that scores the objects which ``visible`` finds as that does; it may find others as well."""
         return query.anywhere if _is_one(query, visible) else self.visible(query, visible)
 
-    def holding(self, visible: Visible, word: str, exact: bool) -> Query:
-        """Make the query by which a caller finds the objects with a word, in its exact form or by its stem."""
+    def holding(self, visible: Visible, sought: str | Pattern, exact: bool) -> Query:
+        """Make the query by which a caller finds the objects with a word, exact or by its stem, or with a pattern."""
+
+        def in_fields(pair: fields.WordFields) -> Query:
+            field = pair.words if exact else pair.stems
+            return self._one_wild(field, sought) if isinstance(sought, Pattern) else self._term(field, sought)
+
         anywhere, in_metadata = (
-            _silent(
-                _any_of(
-                    [self._term(pair.words if exact else pair.stems, word) for pair in self._searched_fields[readable]]
-                )
-            )
-            for readable in (True, False)
+            _silent(_any_of(list(map(in_fields, self._searched_fields[readable])))) for readable in (True, False)
         )
         return self.visible(CompiledQuery(anywhere, in_metadata, (), needs_all=True), visible)
 
@@ -331,10 +337,14 @@ class Compiler:
         return self._weigh(phrase, field, [word for _, word in words])
 
     def _is_level(self, leaf: Leaf) -> bool:
-        """Say whether every object that a leaf finds scores 1: a single word with wildcards, looked up in one field."""
+        """Say whether every object that a leaf finds scores 1: a single word that begins with a wildcard."""
         words = self._analyser.wild(leaf.text) if isinstance(leaf, Wild) else []
-        one_field = all(len(pairs) == 1 for pairs in self._searched_fields.values())
-        return one_field and [len(pattern.pieces) > 1 for _, pattern in words] == [True]
+        return self._one_field and [len(each.pieces) > 1 and not may_rank(each) for _, each in words] == [True]
+
+    def _ranked(self, every_leaf: Sequence[Leaf]) -> tuple[Pattern, ...]:
+        """Return the first patterns that can be ranked: so many words cannot be scored for each of a thousand."""
+        wild = [word for leaf in every_leaf if isinstance(leaf, Wild) for _, word in self._analyser.wild(leaf.text)]
+        return tuple(dict.fromkeys(filter(may_rank, wild)))[:_MOST_RANKED] if self._one_field else ()
 
     def _wild(self, field: str, words: Sequence[tuple[int, Pattern]]) -> Query:
         """Make the query for words that match these patterns and follow each other."""
@@ -354,9 +364,10 @@ class Compiler:
             case (str(word),):
                 return self._word(field, word)
             case (str(beginning), Gap.RUN):
-                return Query.fuzzy_term_query(self._schema, field, beginning, 0, True, True)
+                found = Query.fuzzy_term_query(self._schema, field, beginning, 0, True, True)
             case _:
-                return Query.regex_query(self._schema, field, self._affordable(regexes.of_pattern(pattern)))
+                found = Query.regex_query(self._schema, field, self._affordable(regexes.of_pattern(pattern)))
+        return found if self._rarity is None else self._rarity.by_forms(field, pattern, found)
 
     def _similar(self, field: str, words: Sequence[tuple[int, str]]) -> list[Query]:
         """Make the query for words that differ in one letter from a single word."""

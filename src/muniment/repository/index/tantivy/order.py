@@ -32,6 +32,9 @@ _SORTED = 255
 _SEVERAL = 100
 """The number of terms up to which an OR is faster than a set."""
 
+_NOISE, _MOST_NOISY = 1e-6, 100.0
+"""How far two equal scores may lie from each other: a part of the score, or of this score if it is greater."""
+
 _BESIDE = 200
 """How many hits beyond a page are read first, to find all hits whose score equals that of the last hit."""
 
@@ -67,11 +70,10 @@ class Ranking:
         count = end + _BESIDE
         result = self._searcher.search(query, count, count=total)
         ranked_hits = list(result.hits)
-        if len(ranked_hits) == count <= REACH and ranked_hits[end - 1][0] == ranked_hits[-1][0]:
+        if len(ranked_hits) == count <= REACH and _end_of_ties(ranked_hits, end) == count:
             ranked_hits = list(self._searcher.search(query, REACH + 1, count=False).hits)
         if end < len(ranked_hits) <= REACH:
-            edge = ranked_hits[end - 1][0]
-            ranked_hits = ranked_hits[:end] + list(itertools.takewhile(lambda hit: hit[0] == edge, ranked_hits[end:]))
+            ranked_hits = ranked_hits[: _end_of_ties(ranked_hits, end)]
         return self._head_in_order(ranked_hits)[offset:end], count_of(result)
 
     def by_modification(
@@ -164,25 +166,42 @@ class Ranking:
 
     def _head_in_order(self, ranked_hits: list[Ranked]) -> list[Ranked]:
         """Order hits of equal score by counter, except a group across REACH, whose order would differ by page."""
-        last_score = ranked_hits[REACH][0] if len(ranked_hits) > REACH else None
-        complete = (
-            len(ranked_hits)
-            if last_score is None
-            else next(at for at, hit in enumerate(ranked_hits) if hit[0] <= last_score)
-        )
+        complete = len(ranked_hits)
+        if complete > REACH:
+            complete = REACH
+            while complete and _tie(ranked_hits[complete - 1], ranked_hits[complete]):
+                complete -= 1
         head = ranked_hits[:complete]
         return self._ties_in_order(head) + ranked_hits[complete:]
 
     def _ties_in_order(self, hits: list[Ranked]) -> list[Ranked]:
         """Order hits of equal score (or instant), which stand side by side, by counter."""
-        if all(hit[0] != following[0] for hit, following in itertools.pairwise(hits)):
+        if not any(itertools.starmap(_tie, itertools.pairwise(hits))):
             return hits
         numbers = self._searcher.fast_field_values(fields.NUMBER, [address for _, address in hits])
         numbered = list(zip(hits, numbers, strict=True))
         in_order: list[Ranked] = []
-        for _, group in itertools.groupby(numbered, key=lambda each: each[0][0]):
-            in_order += [hit for hit, _ in sorted(group, key=lambda each: each[1] or 0)]
+        start = 0
+        while start < len(hits):
+            end = _end_of_ties(hits, start + 1)
+            in_order += [hit for hit, _ in sorted(numbered[start:end], key=lambda each: each[1] or 0)]
+            start = end
         return in_order
+
+
+def _tie(hit: Ranked, following: Ranked) -> bool:
+    """Say whether two scores (or instants) are equal, apart from how the engine rounds them.
+
+    The engine rounds the weight of each word, which depends on everybody's documents, to single precision.
+    """
+    return abs(hit[0] - following[0]) <= _NOISE * min(abs(hit[0]), _MOST_NOISY)
+
+
+def _end_of_ties(hits: Sequence[Ranked], end: int) -> int:
+    """Return how many of the first hits there are with the ties of the last of these, hits in their order."""
+    while end < len(hits) and _tie(hits[end - 1], hits[end]):
+        end += 1
+    return end
 
 
 class _Bucket(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ import tantivy
 from tantivy import DocAddress, Query
 
 from muniment.memories import Memory
+from muniment.repository.aql.patterns import Pattern
 from muniment.repository.aql.values import keyword_values
 from muniment.repository.change_log.changes import Position
 from muniment.repository.index.contract import (
@@ -174,9 +175,11 @@ class TantivySnapshot:
     def examine(self, search: Search, key: str) -> Examination | None:
         """Look at one object in the light of a search; None if the index does not hold it. Raises as ``search``."""
         with failures.as_refusals("a search failed"):
-            compiler, _, query = self._compile(search)
-            weighing = self._weighing(compiler, search.visible, self._seen_by(compiler, search.visible))
-            return examining.examine(self._searcher, weighing, self._analyser, search, query, key)
+            compiler, plan, query = self._compile(search)
+            seen_counts = self._seen_by(compiler, search.visible)
+            weighing = self._weighing(compiler, search.visible, seen_counts, plan.compiled.ranked)
+            plain = self._compiler()
+            return examining.examine(self._searcher, plain, weighing, self._analyser, search, query, key)
 
     def completions(self, search: Search, beginning: str, limit: int) -> list[WordCount]:
         """List the words that begin like this in the hits of a search, the most common first. Raises as ``search``."""
@@ -232,8 +235,8 @@ class TantivySnapshot:
             seen_counts = self._seen_by(compiler, search.visible)
             hits = seen_counts.compiled.answer(
                 query_bytes,
-                lambda: self._weighing(compiler, search.visible, seen_counts).hits(search.query),
-                _SIZES * len(query_bytes),
+                lambda: self._weighing(compiler, search.visible, seen_counts, compiled_query.ranked).hits(search.query),
+                _SIZES * len(query_bytes) + len(compiled_query.ranked) * rarity.MOST_FORMS * rarity.FORM_BYTES,
             )
             compiled_query = compiled_query._replace(anywhere=hits[0], in_metadata=hits[1])
             plan = plan._replace(compiled=compiled_query)
@@ -249,14 +252,21 @@ class TantivySnapshot:
     def _vocabulary(self, compiler: Compiler, visible: Visible) -> Vocabulary:
         return Vocabulary(self._searcher, self._schema, compiler, self._analyser, visible)
 
-    def _weighing(self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts) -> Compiler:
-        """Return a compiler by which words weigh what they weigh for the caller."""
+    def _weighing(
+        self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts, ranked: Collection[Pattern]
+    ) -> Compiler:
+        """Return a compiler by which words weigh what they weigh for the caller, and these patterns are ranked."""
 
-        def holding(word: str, exact: bool) -> Query:
-            return compiler.holding(visible, word, exact)
+        def holding(sought: str | Pattern, exact: bool) -> Query:
+            # A compiler of its own, because each counts what its regular expressions cost.
+            return self._compiler().holding(visible, sought, exact)
 
+        beginning = self._vocabulary(compiler, visible).beginning
+        browsable = compiler.browsable(visible)
         return self._compiler(
-            Rarity(self._searcher, self._documents, holding, compiler.browsable(visible), seen_counts)
+            Rarity(
+                *(self._searcher, self._schema, self._documents, holding, browsable, beginning, ranked, seen_counts)
+            )
         )
 
     def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:

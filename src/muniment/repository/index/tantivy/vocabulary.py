@@ -49,12 +49,17 @@ class Vocabulary:
         words = self._analyser.exact(beginning)
         if len(words) != 1 or not SHORTEST <= len(words[0][1]) <= LONGEST:
             return []
+        counts = self.beginning(words[0][1], hits)
+        common = sorted(((-count, word) for word, count in counts.items()), key=lambda each: each)
+        return [WordCount(word, -count) for count, word in common if not self._analyser.is_stop_word(word)][:limit]
+
+    def beginning(self, letters: str, hits: Query | None = None) -> Counter[str]:
+        """Count the visible objects with each word that begins with these letters, or those of them that are hits."""
         counts = Counter[str]()
         for field, permitted_query in self._permitted_queries():
-            counts_of_field = self._searcher.terms_with_prefix(field, words[0][1], both(hits, permitted_query))
-            counts.update(dict(counts_of_field))
-        common = sorted(((-count, word) for word, count in counts.items() if count), key=lambda each: each)
-        return [WordCount(word, -count) for count, word in common if not self._analyser.is_stop_word(word)][:limit]
+            among = permitted_query if hits is None else both(hits, permitted_query)
+            counts.update({word: count for word, count in self._searcher.terms_with_prefix(field, letters, among) if count})
+        return counts
 
     def correction(self, word: str) -> str | None:
         """Return the likeliest word in the place of one by which the caller finds nothing; None if there is none."""
