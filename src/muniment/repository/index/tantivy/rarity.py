@@ -1,8 +1,9 @@
 """How rare is a word among the objects that one caller may see? Scores count those objects alone.
 
 The engine weighs a word by how many documents of the whole index hold it, so scores would tell of other people's
-documents. BM25 is linear in that weight (its inverse document frequency, IDF), so a factor replaces it exactly. One
-figure is still that of the whole index: the average length of its texts, which the engine lets nobody replace.
+documents. A BM25 score is proportional to that weight (the inverse document frequency, IDF). So multiplying the score
+by a factor replaces the weight exactly. One figure is still that of the whole index: the average length of its texts,
+which the engine lets nobody replace.
 
 The engine gives every word that a pattern covers the score 1. So a pattern is looked up by the words that it stands
 for. All of them weigh what the pattern weighs as one word, and the word that scores best counts. Which words these are
