@@ -1,6 +1,7 @@
 """Search leaks nothing: an answer equals that of a twin index of only what the caller may see (design 1.3)."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from muniment.repository.aql.facets import BoundFacet
 from muniment.repository.aql.tree import Fulltext, Term
 from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
 from muniment.repository.index.document import Document
+from muniment.repository.permissions.principals import Permission
 from tests.properties import shelves, worlds
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row, may
@@ -116,7 +118,7 @@ def test_whole_answers_are_those_of_the_twin(
     with worlds.open_worlds(repository_db, now, things, worlds.twin(things, caller)) as (world, alone):
         for document in documents:
             in_order = "sorts" in document or not _has_keywords(document)
-            for ask in (_posted, _relaxed, _by_walking, _saved, _stored, _narrowed):
+            for ask in (_posted, _relaxed, _by_walking, _collapsed, _saved, _stored, _narrowed):
                 told, expected = (ask(each, caller, document, size, in_order=in_order) for each in (world, alone))
                 assert told == expected, (ask.__name__, document)
             for words in _keywords(document):
@@ -139,6 +141,37 @@ def _by_walking(world: World, caller: str, document: dict[str, Any], size: int, 
     first = world.ask(caller, document, {"items-per-page": str(size)}, in_xml=True)
     hits = [number for page in world.walk(caller, first) for number in world.numbers(page)]
     return hits if in_order else sorted(hits)
+
+
+def _collapsed(world: World, caller: str, document: dict[str, Any], size: int, *, in_order: bool) -> object:
+    """Each content that the caller may read comes once, with the number of its copies that they may read."""
+    collapse = {"collapse": "content", "items-per-page": str(size), "include-total": "true"}
+    first = world.ask(caller, document, collapse)
+    if first.status_code != 200:
+        return first.status_code, first.json().get("code")
+    every_hit = world.numbers(world.ask(caller, document))
+
+    def content(number: int) -> tuple[int, bool]:
+        thing = world.things[number]
+        readable = not thing.is_folder and worlds.permission(caller, thing) >= Permission.READ
+        return (len(thing.text), True) if readable else (number, False)
+
+    copies = Counter(map(content, every_hit))
+    pages = list(world.walk(caller, first))
+    by_number = [world.ask(caller, document, {**collapse, "page": str(n)}) for n in range(1, len(pages) + 1)]
+    assert [world.numbers(page) for page in by_number] == [world.numbers(page) for page in pages]
+    entries = [
+        (number, entry["copies"])
+        for page in pages
+        for number, entry in zip(world.numbers(page), page.json()["entries"], strict=True)
+    ]
+    assert [(content(number), others + 1) for number, others in entries] == list(copies.items())
+    originals: dict[tuple[int, bool], int] = {}
+    for hit in every_hit:
+        originals.setdefault(content(hit), hit)
+    assert [number for number, _ in entries] == list(originals.values())
+    assert all(page.json()["total"] == len(every_hit) for page in pages)
+    return entries if in_order else sorted((content(number), others) for number, others in entries)
 
 
 def _saved(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:

@@ -135,6 +135,7 @@ class World:
         self.shelf = Shelf(database, folder, now, f"world{next(_numbers)}")
         self.clock = Clock(now + 60 * SECOND)
         self.ids: dict[int, str] = {}
+        self.things = {thing.number: thing for thing in things}
         repository = self.shelf.repository
         with database.begin() as cx:
             object_types.add_type(cx, repository.id, TYPE, now)
