@@ -75,6 +75,13 @@ def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
                 for each, rights in ((snapshot, visible), (alone, Visible(everything=True)))
             )
             assert completions == known, (words, beginning)
+    for row in rows:
+        if may(visible, row)[1]:
+            telling, known_words = (
+                each.telling_words(rights, row.document().key, row.text, 3)
+                for each, rights in ((snapshot, visible), (alone, Visible(everything=True)))
+            )
+            assert telling == known_words, row.text
     for wrong in ("pumq", "valvf", "rad", "wrod"):
         assert snapshot.correction(visible, wrong) == alone.correction(Visible(everything=True), wrong)
 
@@ -116,6 +123,8 @@ def test_whole_answers_are_those_of_the_twin(
     Whoever saved a search or a template was another caller, who may see all there is.
     """
     with worlds.open_worlds(repository_db, now, things, worlds.twin(things, caller)) as (world, alone):
+        told, expected = (_collapsed(each, caller, {}, size, in_order=True) for each in (world, alone))
+        assert told == expected
         for document in documents:
             in_order = "sorts" in document or not _has_keywords(document)
             for ask in (_posted, _relaxed, _by_walking, _collapsed, _saved, _stored, _narrowed):
@@ -124,6 +133,9 @@ def test_whole_answers_are_those_of_the_twin(
             for words in _keywords(document):
                 told, expected = (_template(each, caller, words) for each in (world, alone))
                 assert told == expected, words
+        for number in alone.ids:
+            told, expected = (_similar(each, caller, number) for each in (world, alone))
+            assert told == expected, number
 
 
 def _posted(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:
@@ -211,6 +223,12 @@ def _template(world: World, caller: str, words: str) -> object:
     made = _save(world, "search-templates", "query-document-template", document)
     body = json.dumps({"external-variables": [{"id": "v1", "variable-value": words}]})
     answer = world.send(caller, "POST", f"{made}/execution", content=body, params={"include-total": "true"})
+    return world.summary(answer, in_order=False)
+
+
+def _similar(world: World, caller: str, number: int) -> object:
+    answer = world.send(caller, "GET", f"/objects/{world.ids[number]}/similar", params={"include-total": "true"})
+    assert answer.status_code != 200 or number not in world.numbers(answer)
     return world.summary(answer, in_order=False)
 
 

@@ -96,6 +96,12 @@ SUGGESTIONS = Parameter(
     "How many completions are shown at most, up to 50.",
     {"type": "integer", "minimum": 1, "default": 10},
 )
+_SIMILAR_ITEMS = Parameter(
+    ITEMS_PER_PAGE.name,
+    "How many documents are listed at most; more than the server allows is as many as it allows.",
+    {**_NUMBER, "default": 10},
+)
+SIMILAR = (_SIMILAR_ITEMS, INCLUDE_TOTAL, VIEW, INLINE, LINKS, WAIT_FOR)
 EXPLAINED = Parameter("object", "Id of the object whose place in the search is explained.")
 FOR_USER = Parameter("for", "A user, `name@partition`, whose search an administrator has explained.")
 EXPLANATION = (EXPLAINED, FOR_USER, WAIT_FOR, FACET_IDS, QUERY_LOCALE, WORDS)

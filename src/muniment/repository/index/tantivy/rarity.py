@@ -62,11 +62,16 @@ class Rarity:
         A word has one weight for a caller, whether it is found in all of an object or in its metadata.
         """
         exact = field in fields.EXACT
-        everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._everything))
         own = sum(_idf(self._searcher.doc_freq(field, word), self._documents) for word in words)
-        return sum(_idf(self._finding(word, exact), everything) for word in words) / own
+        return sum(self.weight(word, exact) for word in words) / own
 
-    def _finding(self, word: str, exact: bool) -> int:
+    def weight(self, word: str, exact: bool) -> float:
+        """Return the weight of a word, exact or as a stem: the greater, the fewer objects the caller finds by it."""
+        everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._everything))
+        return _idf(self.finding(word, exact), everything)
+
+    def finding(self, word: str, exact: bool) -> int:
+        """Count the objects that the caller finds by a word."""
         return self._seen_counts.counts.answer((exact, word), lambda: self._count(self._holding(word, exact)))
 
     def _count(self, query: Query) -> int:

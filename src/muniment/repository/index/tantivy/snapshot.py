@@ -193,6 +193,13 @@ class TantivySnapshot:
         with failures.as_refusals("a search failed"):
             return self._vocabulary(self._compiler(), visible).correction(word)
 
+    def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
+        """Return the words that tell most of a text, in its order. Raises IndexUnavailable."""
+        with failures.as_refusals("a search failed"):
+            compiler = self._compiler()
+            rarity = self._rarity(compiler, visible, self._seen_by(compiler, visible))
+            return self._vocabulary(compiler, visible).telling(text, key, rarity, limit)
+
     def marker(self, search: Search) -> Marker:
         """Return the function that marks a text as an excerpt of a search is marked."""
         _, plan, _ = self._compile(search)
@@ -251,13 +258,13 @@ class TantivySnapshot:
 
     def _weighing(self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts) -> Compiler:
         """Return a compiler by which words weigh what they weigh for the caller."""
+        return self._compiler(self._rarity(compiler, visible, seen_counts))
 
+    def _rarity(self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts) -> Rarity:
         def holding(word: str, exact: bool) -> Query:
             return compiler.holding(visible, word, exact)
 
-        return self._compiler(
-            Rarity(self._searcher, self._documents, holding, compiler.browsable(visible), seen_counts)
-        )
+        return Rarity(self._searcher, self._documents, holding, compiler.browsable(visible), seen_counts)
 
     def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:
         """Return what is remembered of a caller, or a memory of this search alone if the snapshot has missed changes.
