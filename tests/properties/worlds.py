@@ -263,8 +263,8 @@ def open_worlds(database: Database, now: Instant, *several: Sequence[Thing]) -> 
             for world in worlds:
                 world.close()
             loop.close()
-            # All worlds have the same callers, whose quotas count walks and links, and what they save. Each world begins
-            # at the same time. So what the next world keeps would be the oldest, and would be dropped first.
+            # All worlds have the same callers, whose quotas count walks, links and saved searches. Each world begins at
+            # the same time. So what the next world keeps would be the oldest, and would be dropped first.
             with database.begin() as cx:
                 for table in ("walks", "links", "saved_results", "saved_searches"):
                     cx.execute(sa.text(f"DELETE FROM {table}"))

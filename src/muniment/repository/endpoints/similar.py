@@ -11,7 +11,6 @@ from muniment.repository.endpoints import (
     positions,
     representations,
     search,
-    search_requests,
     spelling,
 )
 from muniment.repository.endpoints.context import RepositoryContext, address, enter
@@ -31,7 +30,7 @@ async def list_similar(request: Request, context: RepositoryContext) -> Response
     """GET: the documents that are most like the object."""
     caller = await enter(request, context)
     query, options, repository = parameters.read(request), context.options, caller.repository
-    media_type = search_requests.feed_type(request, options)
+    media_type = collections.feed_type(request, options.names)
     limit = min(collections.whole_number(query, "items-per-page", _DEFAULT, 1), options.max_items_per_page)
     include_total = parameters.truth(query, "include-total", default=False)
     inline = parameters.truth(query, "inline", default=False)
