@@ -20,6 +20,7 @@ from muniment.repository.aql.tree import Fulltext, Term, Value, Wild
 from muniment.repository.index.contract import Answer, Search, Snapshot, Visible
 from muniment.repository.index.document import Document
 from muniment.repository.index.tantivy import rarity
+from muniment.repository.permissions.principals import Permission
 from tests.properties import shelves, worlds
 from tests.properties.lengths import examples
 from tests.properties.shelves import SLOW, IndexFolder, Row, may
@@ -77,6 +78,13 @@ def test_set_total_terms_excerpts_and_facets_are_those_of_the_twin(
                 for each, rights in ((snapshot, visible), (alone, Visible(everything=True)))
             )
             assert completions == known, (words, beginning)
+    for row in rows:
+        if may(visible, row)[1]:
+            telling, known_words = (
+                each.telling_words(rights, row.document().key, row.text, 3)
+                for each, rights in ((snapshot, visible), (alone, Visible(everything=True)))
+            )
+            assert telling == known_words, row.text
     for wrong in ("pumq", "valvf", "rad", "wrod"):
         assert snapshot.correction(visible, wrong) == alone.correction(Visible(everything=True), wrong)
 
@@ -165,14 +173,19 @@ def test_whole_answers_are_those_of_the_twin(
     Whoever saved a search or a template was another caller, who may see all there is.
     """
     with worlds.open_worlds(repository_db, now, things, worlds.twin(things, caller)) as (world, alone):
+        told, expected = (_collapsed(each, caller, {}, size, in_order=True) for each in (world, alone))
+        assert told == expected
         for document in documents:
             in_order = "sorts" in document or not _has_keywords(document)
-            for ask in (_posted, _relaxed, _by_walking, _saved, _stored, _narrowed):
+            for ask in (_posted, _relaxed, _by_walking, _collapsed, _saved, _stored, _narrowed):
                 told, expected = (ask(each, caller, document, size, in_order=in_order) for each in (world, alone))
                 assert told == expected, (ask.__name__, document)
             for words in _keywords(document):
                 told, expected = (_template(each, caller, words) for each in (world, alone))
                 assert told == expected, words
+        for number in alone.ids:
+            told, expected = (_similar(each, caller, number) for each in (world, alone))
+            assert told == expected, number
 
 
 def _posted(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:
@@ -190,6 +203,37 @@ def _by_walking(world: World, caller: str, document: dict[str, Any], size: int, 
     first = world.ask(caller, document, {"items-per-page": str(size)}, in_xml=True)
     hits = [number for page in world.walk(caller, first) for number in world.numbers(page)]
     return hits if in_order else sorted(hits)
+
+
+def _collapsed(world: World, caller: str, document: dict[str, Any], size: int, *, in_order: bool) -> object:
+    """Each content that the caller may read comes once, with the number of its copies that they may read."""
+    collapse = {"collapse": "content", "items-per-page": str(size), "include-total": "true"}
+    first = world.ask(caller, document, collapse)
+    if first.status_code != 200:
+        return first.status_code, first.json().get("code")
+    every_hit = world.numbers(world.ask(caller, document))
+
+    def content(number: int) -> tuple[int, bool]:
+        thing = world.things[number]
+        readable = not thing.is_folder and worlds.permission(caller, thing) >= Permission.READ
+        return (len(thing.text), True) if readable else (number, False)
+
+    copies = Counter(map(content, every_hit))
+    pages = list(world.walk(caller, first))
+    by_number = [world.ask(caller, document, {**collapse, "page": str(n)}) for n in range(1, len(pages) + 1)]
+    assert [world.numbers(page) for page in by_number] == [world.numbers(page) for page in pages]
+    entries = [
+        (number, entry["copies"])
+        for page in pages
+        for number, entry in zip(world.numbers(page), page.json()["entries"], strict=True)
+    ]
+    assert [(content(number), others + 1) for number, others in entries] == list(copies.items())
+    originals: dict[tuple[int, bool], int] = {}
+    for hit in every_hit:
+        originals.setdefault(content(hit), hit)
+    assert [number for number, _ in entries] == list(originals.values())
+    assert all(page.json()["total"] == len(every_hit) for page in pages)
+    return entries if in_order else sorted((content(number), others) for number, others in entries)
 
 
 def _saved(world: World, caller: str, document: dict[str, Any], _size: int, *, in_order: bool) -> object:
@@ -229,6 +273,12 @@ def _template(world: World, caller: str, words: str) -> object:
     made = _save(world, "search-templates", "query-document-template", document)
     body = json.dumps({"external-variables": [{"id": "v1", "variable-value": words}]})
     answer = world.send(caller, "POST", f"{made}/execution", content=body, params={"include-total": "true"})
+    return world.summary(answer, in_order=False)
+
+
+def _similar(world: World, caller: str, number: int) -> object:
+    answer = world.send(caller, "GET", f"/objects/{world.ids[number]}/similar", params={"include-total": "true"})
+    assert answer.status_code != 200 or number not in world.numbers(answer)
     return world.summary(answer, in_order=False)
 
 

@@ -248,6 +248,14 @@ class Snapshot(Protocol):
         It differs in a letter or two, and stands in an object where the caller may read it. Raises IndexUnavailable.
         """
 
+    def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
+        """Return the words that tell most of a text, in the order in which they stand in it.
+
+        A word tells much if it stands in the text several times, and in few of the objects that the caller finds. The
+        caller finds another object by each of the words than the one with this key. Of several forms of a word, it is
+        the most common one of the text; stop words are left out. Raises IndexUnavailable.
+        """
+
     def marker(self, search: Search) -> Marker:
         """Return the function that marks a text as an excerpt of this search is marked. Raises as ``search``.
 

@@ -51,13 +51,13 @@ def examine(
 
     def weight_of(leaf: Leaf, *, readable: bool) -> float | None:
         found = Query.const_score_query(compiler.leaf(leaf, readable=readable), 0.0)
-        return weight(Query.boolean_query([(Occur.Should, found), (Occur.Should, weighing.leaf(leaf, readable=readable))]))
+        return weight(
+            Query.boolean_query([(Occur.Should, found), (Occur.Should, weighing.leaf(leaf, readable=readable))])
+        )
 
     query_leaves = list(dict.fromkeys(leaves(search.query.condition, denied=True, choose=analyser.content_words)))
     score = weight(query)
-    weights = [
-        (weight_of(leaf, readable=True), weight_of(leaf, readable=False)) for leaf in query_leaves
-    ]
+    weights = [(weight_of(leaf, readable=True), weight_of(leaf, readable=False)) for leaf in query_leaves]
     is_in_metadata = [in_metadata is not None for _, in_metadata in weights]
     finder = Finder(analyser, query_leaves)
     places = _properties(finder, document, is_in_metadata)

@@ -98,7 +98,7 @@ class Rarity:
         """
         exact = field in fields.EXACT
         own = sum(_idf(self._searcher.doc_freq(field, word), self._documents) for word in words)
-        return sum(self._weight(word, exact) for word in words) / own
+        return sum(self.weight(word, exact) for word in words) / own
 
     def by_forms(self, field: str, pattern: Pattern, found: Query) -> Query:
         """Make the query that ranks what a pattern finds in a field of exact words; ``found`` finds it unranked.
@@ -108,7 +108,7 @@ class Rarity:
         """
         if pattern not in self._ranked:
             return found
-        forms, weight = self._forms(pattern), self._weight(pattern, exact=True)
+        forms, weight = self._forms(pattern), self.weight(pattern, exact=True)
         scores = []
         for word in forms.words:
             if holding := self._searcher.doc_freq(field, word):
@@ -127,11 +127,14 @@ class Rarity:
             self._seen_counts.forms.keep(pattern, forms, 1 + len(forms.words))
         return forms
 
-    def _weight(self, sought: str | Pattern, exact: bool) -> float:
-        counts = self._seen_counts.counts
-        everything = counts.answer((exact, ""), lambda: self._count(self._everything))
-        holding = counts.answer((exact, sought), lambda: self._count(self._holding(sought, exact)))
-        return _idf(holding, everything)
+    def weight(self, sought: str | Pattern, exact: bool) -> float:
+        """Return the weight of a word, exact or as a stem, or of a pattern: the greater, the fewer objects hold it."""
+        everything = self._seen_counts.counts.answer((exact, ""), lambda: self._count(self._everything))
+        return _idf(self.finding(sought, exact), everything)
+
+    def finding(self, sought: str | Pattern, exact: bool) -> int:
+        """Count the objects that the caller finds by a word or a pattern."""
+        return self._seen_counts.counts.answer((exact, sought), lambda: self._count(self._holding(sought, exact)))
 
     def _count(self, query: Query) -> int:
         return count_of(self._searcher.search(query, 1)) or 0

@@ -196,6 +196,13 @@ class TantivySnapshot:
         with failures.as_refusals("a search failed"):
             return self._vocabulary(self._compiler(), visible).correction(word)
 
+    def telling_words(self, visible: Visible, key: str, text: str, limit: int) -> list[str]:
+        """Return the words that tell most of a text, in its order. Raises IndexUnavailable."""
+        with failures.as_refusals("a search failed"):
+            compiler = self._compiler()
+            rarity = self._rarity(compiler, visible, self._seen_by(compiler, visible))
+            return self._vocabulary(compiler, visible).telling(text, key, rarity, limit)
+
     def marker(self, search: Search) -> Marker:
         """Return the function that marks a text as an excerpt of a search is marked."""
         _, plan, _ = self._compile(search)
@@ -256,17 +263,19 @@ class TantivySnapshot:
         self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts, ranked: Collection[Pattern]
     ) -> Compiler:
         """Return a compiler by which words weigh what they weigh for the caller, and these patterns are ranked."""
+        return self._compiler(self._rarity(compiler, visible, seen_counts, ranked))
 
+    def _rarity(
+        self, compiler: Compiler, visible: Visible, seen_counts: SeenCounts, ranked: Collection[Pattern] = ()
+    ) -> Rarity:
         def holding(sought: str | Pattern, exact: bool) -> Query:
             # A compiler of its own, because each counts what its regular expressions cost.
             return self._compiler().holding(visible, sought, exact)
 
         beginning = self._vocabulary(compiler, visible).beginning
         browsable = compiler.browsable(visible)
-        return self._compiler(
-            Rarity(
-                *(self._searcher, self._schema, self._documents, holding, browsable, beginning, ranked, seen_counts)
-            )
+        return Rarity(
+            *(self._searcher, self._schema, self._documents, holding, browsable, beginning, ranked, seen_counts)
         )
 
     def _seen_by(self, compiler: Compiler, visible: Visible) -> SeenCounts:

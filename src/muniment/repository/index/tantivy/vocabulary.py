@@ -5,8 +5,11 @@ the texts and metadata of such objects. So neither tells of a word that stands n
 """
 
 import difflib
-from collections import Counter
-from collections.abc import Iterator
+import heapq
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 
 import tantivy
 from tantivy import Query
@@ -17,11 +20,15 @@ from muniment.repository.index.tantivy import fields
 from muniment.repository.index.tantivy.analysis import Analyser
 from muniment.repository.index.tantivy.compile import Compiler
 from muniment.repository.index.tantivy.order import both, count_of
+from muniment.repository.index.tantivy.rarity import Rarity
 
 SHORTEST, LONGEST = 2, 60
 """How long a beginning must be to be completed, or a word to be corrected, and how long it may be."""
 
 _LOOKED_THROUGH = 20
+_WEIGHED = 100
+"""How many words of a text are weighed, the most common ones: each is a question to the engine."""
+
 _TEXT = 20_000
 _LIKE = 0.7
 _TWO_LETTERS_FROM = 6
@@ -58,7 +65,9 @@ class Vocabulary:
         counts = Counter[str]()
         for field, permitted_query in self._permitted_queries():
             among = permitted_query if hits is None else both(hits, permitted_query)
-            counts.update({word: count for word, count in self._searcher.terms_with_prefix(field, letters, among) if count})
+            counts.update(
+                {word: count for word, count in self._searcher.terms_with_prefix(field, letters, among) if count}
+            )
         return counts
 
     def correction(self, word: str) -> str | None:
@@ -78,6 +87,29 @@ class Vocabulary:
             return round(ratio.ratio(), 2), like[candidate], candidate
 
         return max(nearest, key=rank, default=None)
+
+    def telling(self, text: str, key: str, rarity: Rarity, limit: int) -> list[str]:
+        """Return the words that tell most of a text, in its order, by which the caller finds objects but this one."""
+        itself = both(self._compiler.readable(self._visible), Query.term_query(self._schema, fields.KEY, key, "basic"))
+        own = count_of(self._searcher.search(itself, 1)) or 0
+        counts, forms = Counter[str](), defaultdict[str, Counter[str]](Counter)
+        for (_, word), (_, stem) in zip(self._analyser.exact(text), self._analyser.stem(text), strict=True):
+            counts[stem] += 1
+            forms[stem][word] += 1
+        weights: dict[str, float] = {}
+        for stem, count in itertools.islice(self._telling_stems(counts, forms), _WEIGHED):
+            if rarity.finding(stem, exact=False) > own:
+                weights[stem] = (1 + math.log(count)) * rarity.weight(stem, exact=False)
+        best = set(heapq.nlargest(limit, weights, key=weights.__getitem__))
+        return [forms[stem].most_common(1)[0][0] for stem in counts if stem in best]
+
+    def _telling_stems(self, counts: Counter[str], forms: Mapping[str, Counter[str]]) -> Iterator[tuple[str, int]]:
+        """List the stems of a text that may tell something of it with their counts, the most common first."""
+        for stem, count in counts.most_common():
+            word = forms[stem].most_common(1)[0][0]
+            one_letter = word.isascii() and len(word) < SHORTEST
+            if len(word) <= LONGEST and not one_letter and not self._analyser.is_stop_word(word):
+                yield stem, count
 
     def _finds(self, word: str, *, exact: bool) -> bool:
         words = self._analyser.exact(word) if exact else self._analyser.stem(word)

@@ -366,9 +366,7 @@ def test_hits_beyond_the_commonest_words_of_a_beginning_follow_by_counter(
     expected = [*map(key, sorted(common, key=lambda at: (-(at // 8), at))), *map(key, others)]
     for size in (1, 5, 24):
         paged = [
-            hit
-            for at in range(0, 24, size)
-            for hit in world.ask(Fulltext(Wild("pum*")), limit=size, offset=at).hits
+            hit for at in range(0, 24, size) for hit in world.ask(Fulltext(Wild("pum*")), limit=size, offset=at).hits
         ]
         assert [hit.object_id for hit in paged] == expected
         assert all(hit.score > 0 for hit in paged)
@@ -590,6 +588,29 @@ def test_words_as_they_are_written_and_neighbours_come_first_where_any_word_is_e
     assert found == key(2)
     near = (Term("red"), Term("pumps"))
     assert world.find(Fulltext(Either(near)))[0] == key(3)
+
+
+def test_the_words_that_tell_most_of_a_text_are_rare_ones_by_which_others_are_found(world: World) -> None:
+    text = "About the pumps and what pumps pump: a rotor, a valve, a valve, and the letters of one unique x."
+    world.hold(
+        kept(1, text),
+        kept(2, "pumping with a rotor"),
+        kept(3, "a valve, letters"),
+        *(kept(at, "letters of a valve") for at in range(4, 9)),
+        kept(9, "the unique letters, hidden", acl=7),
+    )
+
+    def telling(visible: Visible, limit: int) -> list[str]:
+        return world.reader.snapshot().telling_words(visible, key(1), text, limit)
+
+    seen = Visible(browse_acls=frozenset({1}), read_acls=frozenset({1}))
+    assert telling(seen, 10) == ["pumps", "rotor", "valve", "letters"], (
+        "in the order of the text, in its commonest form"
+    )
+    assert telling(seen, 2) == ["pumps", "rotor"]
+    assert "unique" in telling(EVERYTHING, 10), "where another object with it may be seen"
+    assert telling(msgspec.structs.replace(seen, browse_acls=frozenset({1, 7})), 10) == telling(seen, 10)
+    assert telling(msgspec.structs.replace(seen, hidden=frozenset({key(2)})), 10) == ["valve", "letters"]
 
 
 def test_an_index_of_the_format_before_answers_until_it_is_made_anew(tmp_path: Path) -> None:
