@@ -322,16 +322,16 @@ def test_a_word_beside_one_with_a_wildcard_still_makes_scores(world: World) -> N
         assert world.find(Fulltext(condition)) == [key(3), key(1), key(2)]
 
 
-@pytest.mark.parametrize("asked", ["valv*", "valv?", "v*v?", "va*ves"])
+@pytest.mark.parametrize("asked", ["valv*", "valv?", "v*v?", "va*ve"])
 def test_a_word_with_wildcards_that_stands_for_one_word_scores_as_that_word(world: World, asked: str) -> None:
     world.hold(
-        kept(1, "a valves of text"),
-        kept(2, "valves valves of"),
-        kept(3, "words of text", title="valves"),
+        kept(1, "a valve of text"),
+        kept(2, "valve valve of"),
+        kept(3, "words of text", title="valve"),
         *(kept(at, f"filler {at} of text") for at in range(4, 20)),
     )
-    hits, expected = (world.ask(Fulltext(each)).hits for each in (Wild(asked), Phrase("valves")))
-    assert [hit.object_id for hit in hits] == [hit.object_id for hit in expected] == [key(3), key(2), key(1)]
+    hits, expected = (world.ask(Fulltext(each)).hits for each in (Wild(asked), Phrase("valve")))
+    assert [hit.object_id for hit in hits] == [hit.object_id for hit in expected] == [key(2), key(3), key(1)]
     assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in expected])
 
 
